@@ -1,0 +1,70 @@
+# Every target makes the environment it needs, from Python >= 3.11 with pip and venv, and makes it once:
+# an environment is newer than pyproject.toml and the constraints it was made from, or it is brought up to date.
+# Another interpreter: make PYTHON=python3.13 test
+
+PYTHON ?= python3
+BIN := .venv/bin
+BENCH_BIN := .venv-bench/bin
+INSTALL := -m pip install --quiet --disable-pip-version-check --editable
+
+# Run when the stamp is older; the demo needs three packages, the tests everything.
+RUN_READY := .venv/.ready-run
+DEV_READY := .venv/.ready-dev
+BENCH_READY := .venv-bench/.ready
+
+.PHONY: demo test lint types docs bench mutants all clean
+
+demo: $(RUN_READY)  ## fit the recorded agent session into a small budget and print the report
+	$(BIN)/python examples/demo.py
+
+test: $(DEV_READY)  ## tests and doctests; TESTS="tests/test_units.py -k late" for some of them
+	$(BIN)/python -m pytest $(TESTS)
+
+lint: $(DEV_READY)  ## format and lint, changing nothing; `make format` changes
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+.PHONY: format
+format: $(DEV_READY)  ## format, and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+types: $(DEV_READY)  ## mypy and pyright, both strict, on src/ and on tests/typing
+	$(BIN)/mypy src tests/typing
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+docs: $(DEV_READY)  ## examples run, links resolve, CLI help is current
+	$(BIN)/python -m pytest tests/docs
+
+bench: $(BENCH_READY)  ## trimtab against its peers and the floors; the peers live in .venv-bench
+	$(BENCH_BIN)/python bench/bench.py $(BENCH)
+
+mutants: $(DEV_READY)  ## one-token mutants of the decision modules; all must die
+	$(BIN)/python tests/mutants/run.py
+
+all: test lint types docs
+
+clean:  ## remove the environments and every cache
+	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+
+# `venv --clear` is not used: an environment that is there is brought up to date, not made again.
+define make_venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "trimtab needs Python 3.11 or newer, and $(PYTHON) is older: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+endef
+
+$(RUN_READY): pyproject.toml constraints.txt
+	$(call make_venv,.venv)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python $(INSTALL) '.[exact,cli,text]'
+	@touch $@
+
+$(DEV_READY): pyproject.toml constraints.txt
+	$(call make_venv,.venv)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python $(INSTALL) '.[dev]'
+	@touch $(RUN_READY) $@
+
+$(BENCH_READY): pyproject.toml bench/constraints.txt
+	$(call make_venv,.venv-bench)
+	PIP_CONSTRAINT=bench/constraints.txt $(BENCH_BIN)/python $(INSTALL) '.[exact]' langchain-core litellm tiktoken
+	@touch $@

@@ -1,0 +1,103 @@
+"""What holds for every test: no network, no home directory, real data, no silent skips in CI."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("TRIMTAB_DATA", ROOT.parent / "shared" / "data"))
+"""Folder of the real conversations; never committed. TRIMTAB_DATA names another."""
+
+IN_CI = os.environ.get("CI") == "true"
+
+# Checked by mypy and pyright, or run by `make mutants`; never imported by pytest.
+collect_ignore = ["typing", "mutants"]
+
+settings.register_profile(
+    "default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("ci", settings.get_profile("default"), max_examples=150, derandomize=True)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=3_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "default"))
+
+_home = tempfile.TemporaryDirectory(prefix="trimtab-home-")
+
+
+def _refuse_network(event: str, args: tuple[Any, ...]) -> None:
+    """Raise at the audit event of a connection that leaves this machine."""
+    if event == "socket.connect" and isinstance(args[1], tuple):
+        host = str(args[1][0])
+        if not (host.startswith("127.") or host in ("::1", "localhost")):
+            raise AssertionError(f"a test tried to reach {host}: tests have no network")
+
+
+def pytest_configure() -> None:
+    """Take network and home directory away before anything is collected."""
+    sys.addaudithook(_refuse_network)
+    for name in ("HOME", "USERPROFILE", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        os.environ[name] = _home.name
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the run if anything was written to the home directory."""
+    left = sorted(path.name for path in Path(_home.name).iterdir())
+    if left:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        print(f"\nERROR: tests wrote to the home directory: {', '.join(left)}", file=sys.stderr)
+    _home.cleanup()
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Give the folder of the real conversations; a test that asks for it is marked `data`."""
+    if not DATA.is_dir():
+        pytest.skip(f"no real conversations at {DATA} (set TRIMTAB_DATA)")
+    return DATA
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that uses `data_dir`, so that `-m data` finds all of them."""
+    for item in items:
+        if "data_dir" in getattr(item, "fixturenames", ()):
+            item.add_marker("data")
+
+
+def _must_not_skip(item: pytest.Item) -> str | None:
+    """Say why this test may not be skipped here; None if it may."""
+    if not IN_CI:
+        return None
+    if item.get_closest_marker("server"):
+        return "CI=true: its server must be there"
+    if item.get_closest_marker("data") and DATA.is_dir():
+        return f"CI=true and the data is at {DATA}"
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skip that CI may not accept into a failure."""
+    report = yield
+    why = _must_not_skip(item) if report.skipped and not hasattr(report, "wasxfail") else None
+    if why:
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped. {why}. The skip said: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Turn a whole module that skips itself into a failure in CI: nobody can see which tests it held."""
+    report = yield
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} skipped itself whole. CI=true. The skip said: {report.longrepr}"
+    return report

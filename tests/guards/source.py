@@ -1,0 +1,110 @@
+"""The package as the guards see it: its files, their syntax trees, its public names."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "trimtab"
+
+NOT_IMPORTED_BY_USERS = ("trimtab.cli",)
+"""The command line is used as a command; its functions are not part of the surface."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Source(NamedTuple):
+    """One file of the package."""
+
+    name: str
+    """Dotted module name."""
+    path: Path
+    text: str
+    tree: ast.Module
+
+    def where(self, node: ast.AST) -> str:
+        """Give file and line of a node."""
+        return f"{self.path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
+
+
+@functools.cache
+def sources() -> tuple[Source, ...]:
+    """Read every module of the package, in order of name."""
+    found: list[Source] = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        text = path.read_text(encoding="utf-8")
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found.append(Source(name, path, text, ast.parse(text)))
+    return tuple(found)
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    """List every function and method of a tree, nested ones included."""
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def is_public(module: str) -> bool:
+    """Tell whether users may import from a module: no part of its name starts with `_`."""
+    return not any(part.startswith("_") for part in module.split(".")) and not module.startswith(
+        NOT_IMPORTED_BY_USERS
+    )
+
+
+def public_modules() -> list[ModuleType]:
+    """Import the public modules, the package itself first."""
+    return [importlib.import_module(source.name) for source in sources() if is_public(source.name)]
+
+
+class Public(NamedTuple):
+    """One public name and what it stands for."""
+
+    name: str
+    """As a user writes it: `trimtab.fit`, `trimtab.history.recent`."""
+    value: Any
+
+
+@functools.cache
+def public_values() -> tuple[Public, ...]:
+    """List what the `__all__` of the public modules hold, each object once, under its shortest name."""
+    seen: set[int] = set()
+    found: list[Public] = []
+    for module in sorted(public_modules(), key=lambda module: module.__name__.count(".")):
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if inspect.ismodule(value) or id(value) in seen:
+                continue
+            seen.add(id(value))
+            found.append(Public(f"{module.__name__}.{name}", value))
+    return tuple(found)
+
+
+@functools.cache
+def public_callables() -> tuple[Public, ...]:
+    """List public functions, classes and the public methods and properties that our classes define."""
+    found: list[Public] = []
+    for public in public_values():
+        if inspect.isclass(public.value):
+            found.append(public)
+            found.extend(_members(public))
+        elif inspect.isroutine(public.value):
+            found.append(public)
+    return tuple(found)
+
+
+def _members(public: Public) -> Iterator[Public]:
+    for name in sorted(dir(public.value)):
+        member = inspect.getattr_static(public.value, name)
+        member = getattr(member, "__func__", member)
+        if name.startswith("_") and name != "__call__":
+            continue
+        function = member.fget if isinstance(member, property) else member
+        if inspect.isfunction(function) and function.__module__.startswith("trimtab"):
+            yield Public(f"{public.name}.{name}", member)

@@ -1,0 +1,86 @@
+"""Bounds on the tail: long files, long functions, broad excepts, suppressions without a reason, mocks."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests.guards.source import ROOT, Function, Source, functions, sources
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+
+# In halves, so that ruff does not read this line as a suppression.
+SUPPRESSION = re.compile(r"#\s*(?:ty" + r"pe:\s*ignore|no" + r"qa|py" + r"right:|ruff:)")
+UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
+
+every_source = pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
+
+
+def _body_lines(function: Function) -> int:
+    """Count the lines of a function below its signature and docstring."""
+    first = function.body[0]
+    has_doc = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    body = function.body[1:] if has_doc else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+@every_source
+def test_no_file_and_no_function_is_long(source: Source) -> None:
+    """At most 400 lines a file and 60 a function."""
+    assert len(source.text.splitlines()) <= MAX_FILE_LINES
+    long = [
+        f"{source.where(one)}: {one.name} has {_body_lines(one)} lines"
+        for one in functions(source.tree)
+        if _body_lines(one) > MAX_FUNCTION_LINES
+    ]
+    assert long == []
+
+
+@every_source
+def test_a_suppression_has_its_reason_on_the_line_above(source: Source) -> None:
+    """Nobody has to guess why a checker was told to be silent; nothing is left unfinished."""
+    lines = ["", *source.text.splitlines()]
+    bare = [
+        f"{source.path.name}:{number}: {line.strip()}"
+        for number, line in enumerate(lines)
+        if SUPPRESSION.search(line) and not lines[number - 1].lstrip().startswith("#")
+    ]
+    assert bare == []
+    assert UNFINISHED.findall(source.text) == []
+
+
+def _is_broad(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(
+        kind is None or (isinstance(kind, ast.Name) and kind.id in ("Exception", "BaseException"))
+        for kind in kinds
+    )
+
+
+def _raises_on(handler: ast.ExceptHandler) -> bool:
+    """Tell whether it raises: ours `from` the cause, or, having added a note, the same again."""
+    return any(isinstance(node, ast.Raise) and (node.cause or node.exc is None) for node in ast.walk(handler))
+
+
+@every_source
+def test_a_broad_except_raises_on(source: Source) -> None:
+    """`except Exception` only at a seam that raises our error from the cause."""
+    silent = [
+        source.where(node)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ExceptHandler) and _is_broad(node) and not _raises_on(node)
+    ]
+    assert silent == []
+
+
+def test_no_test_uses_a_mock() -> None:
+    """A fake is a real small thing; a mock agrees with everything."""
+    files = sorted((ROOT / "tests").rglob("*.py"))
+    assert len(files) >= 10
+    word = re.compile(r"unittest\.mo" + r"ck|\bMagicMo" + r"ck\b|\bmo" + r"cker\b")
+    assert [
+        str(path.relative_to(ROOT)) for path in files if word.search(path.read_text(encoding="utf-8"))
+    ] == []

@@ -1,0 +1,60 @@
+"""`import trimtab` loads the standard library and trimtab, nothing else, and quickly."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from tests.guards.source import PACKAGE
+
+PROBE = """
+import sys, time
+sys.path.insert(0, {src!r})
+before = time.process_time()
+import trimtab
+seconds = time.process_time() - before
+import json
+print(json.dumps({{"modules": sorted(sys.modules), "seconds": seconds}}))
+"""
+
+
+def _import_fresh() -> dict[str, object]:
+    """Import trimtab in an interpreter that has neither site-packages nor environment."""
+    code = PROBE.format(src=str(PACKAGE.parent))
+    run = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    answer: dict[str, object] = json.loads(run.stdout)
+    return answer
+
+
+def test_a_fresh_import_loads_only_the_standard_library() -> None:
+    """No extra is needed, nor loaded, by `import trimtab`."""
+    modules = _import_fresh()["modules"]
+    assert isinstance(modules, list)
+    roots = {name.split(".")[0] for name in modules}
+    assert "trimtab" in roots
+    assert roots - sys.stdlib_module_names - {"trimtab", "__main__"} == set()
+
+
+def test_no_module_of_the_core_needs_an_extra() -> None:
+    """Every module but those of the command line can be imported without site-packages."""
+    names = [
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.relative_to(PACKAGE).parts[0] != "cli"
+    ]
+    code = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r})\n"
+    code += "\n".join(f"import {name}" for name in names)
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert len(names) >= 20
+    assert run.returncode == 0, run.stderr
+
+
+def test_import_takes_less_than_50_ms() -> None:
+    """Processor time of the quickest of up to twenty: a neighbour on the machine only adds to it."""
+    seconds: list[float] = []
+    while len(seconds) < 20 and min(seconds, default=1.0) >= 0.050:
+        seconds.append(float(str(_import_fresh()["seconds"])))
+    assert min(seconds) < 0.050

@@ -1,0 +1,137 @@
+"""What users may rely on: names, signatures, keyword-only arguments, docstrings."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+import trimtab
+from tests.guards import signatures
+from tests.guards.source import Public, public_callables, public_modules, public_values, sources
+
+MAX_POSITIONAL = 2
+
+POSITIONAL_BY_DESIGN = {
+    "scan": "Format.scan runs once a chunk of messages and is called by the runner only",
+    "count_request": "SPEC B1 fixes it: `count_request(messages, system, tools)`",
+    "span": "SPEC G fixes it: `span(messages, from_end, to_end)`",
+    "within": "SPEC G fixes it: `within(messages, limit_tokens, counter)`",
+    "count_back": "runs once a fit, and is called by the runner only",
+}
+"""Methods with more than two positional arguments, each with its reason. May only shrink."""
+
+MUTABLE_BY_DESIGN: dict[str, str] = {}
+"""Dataclasses of the package that are not frozen, each with its reason. May only shrink."""
+
+
+def _order(name: str) -> tuple[bool, bool, str]:
+    """Sort as ruff's RUF022 does: constants, classes, the rest."""
+    return (not name.isupper(), not name[:1].isupper(), name)
+
+
+def test_the_guard_sees_the_surface() -> None:
+    """The guards of this file cannot pass by finding nothing."""
+    assert len(public_modules()) >= 8
+    assert len(public_callables()) >= 30
+
+
+def test_the_front_door_has_at_most_thirty_names() -> None:
+    """More than thirty names is a decision, not a habit."""
+    assert len(trimtab.__all__) <= 30
+
+
+def test_the_public_names_are_those_stored() -> None:
+    """A name that comes or goes is a diff in public_names.txt, made by hand in the same change."""
+    assert signatures.names() == signatures.NAMES.read_text(encoding="utf-8")
+
+
+def test_the_public_signatures_are_those_stored() -> None:
+    """A changed signature is a diff in public_signatures.txt; `python -m tests.guards.signatures --write`."""
+    assert (
+        signatures.signatures().splitlines() == signatures.SIGNATURES.read_text(encoding="utf-8").splitlines()
+    )
+
+
+@pytest.mark.parametrize("module", public_modules(), ids=lambda module: module.__name__)
+def test_a_public_module_says_what_it_offers(module: ModuleType) -> None:
+    """Each public module has an `__all__` that is sorted, without repeats, and importable."""
+    offered = list(module.__all__)
+    assert offered == sorted(set(offered), key=_order)
+    assert [name for name in offered if not hasattr(module, name)] == []
+
+
+def _positional(value: Callable[..., object]) -> list[str]:
+    """List the parameters that can be given by position, `self` and `cls` apart."""
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [one.name for one in parameters if one.kind in kinds and one.name not in ("self", "cls")]
+
+
+def _is_named_tuple(value: object) -> bool:
+    """Rows of a table are read by name and made in one place; their order is their meaning."""
+    return inspect.isclass(value) and issubclass(value, tuple)
+
+
+@pytest.mark.parametrize("public", public_callables(), ids=lambda public: public.name)
+def test_a_public_callable_takes_at_most_two_arguments_by_position(public: Public) -> None:
+    """What comes after the second argument is named at the call."""
+    if isinstance(public.value, property) or _is_named_tuple(public.value):
+        return
+    if public.name.rpartition(".")[2] in POSITIONAL_BY_DESIGN:
+        return
+    assert len(_positional(public.value)) <= MAX_POSITIONAL, _positional(public.value)
+
+
+@pytest.mark.parametrize("public", public_values(), ids=lambda public: public.name)
+def test_a_public_dataclass_is_frozen(public: Public) -> None:
+    """Values can be shared and cached."""
+    if not (inspect.isclass(public.value) and dataclasses.is_dataclass(public.value)):
+        return
+    if public.name not in MUTABLE_BY_DESIGN:
+        assert public.value.__dataclass_params__.frozen
+
+
+@pytest.mark.parametrize("public", public_callables(), ids=lambda public: public.name)
+def test_a_public_callable_has_a_docstring(public: Public) -> None:
+    """The first line is a sentence of at most 80 characters."""
+    doc = inspect.getdoc(public.value)
+    assert doc, f"{public.name} has no docstring"
+    first = doc.splitlines()[0]
+    assert len(first) <= 80, first
+    assert not first.startswith(f"{public.name.rpartition('.')[2]}("), "a generated docstring is none"
+
+
+def _documented_data() -> set[str]:
+    """Names assigned at the top of a module with a string literal right below."""
+    found: set[str] = set()
+    for source in sources():
+        for node, after in zip(source.tree.body, source.tree.body[1:], strict=False):
+            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                found |= {name.id for name in _targets(node) if isinstance(name, ast.Name)}
+    return found
+
+
+def _targets(node: ast.stmt) -> list[ast.expr]:
+    if isinstance(node, ast.Assign):
+        return node.targets
+    return [node.target] if isinstance(node, ast.AnnAssign) else []
+
+
+def test_public_data_has_a_docstring_below_it() -> None:
+    """A constant or a type says under its assignment what it is and where it comes from."""
+    documented = _documented_data()
+    bare = [
+        public.name
+        for public in public_values()
+        if not (inspect.isclass(public.value) or inspect.isroutine(public.value))
+        and public.name.rpartition(".")[2] not in documented
+    ]
+    assert bare == []

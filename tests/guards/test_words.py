@@ -1,0 +1,146 @@
+"""One word for one thing, providers named in their place, no address of a machine in any file."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.guards.source import PACKAGE, ROOT, Source, sources
+
+FORBIDDEN = {
+    "manager": "the noun of the thing",
+    "handler": "the verb it does",
+    "helper": "the noun of the thing",
+    "helpers": "the noun of the thing",
+    "util": "the noun of the thing",
+    "utils": "the noun of the thing",
+    "processor": "the verb it does",
+    "service": "the noun of the thing",
+    "middleware": "the noun of the thing",
+    "quota": "budget",
+    "allowance": "budget",
+    "padding": "output reserve",
+    "calculate": "count or estimate",
+    "segment": "part",
+    "importance": "priority",
+    "weight": "share",
+    "prune": "evict",
+    "purge": "evict",
+    "payload": "view",
+    "stats": "report",
+    "checkpoint": "cache point",
+    "backend": "store",
+    "driver": "store",
+    "percent": "a fraction",
+}
+"""Glossary word that may not be part of a name we define: what to say instead (STYLE 5.5)."""
+
+ALLOWED = {
+    "weight": "the weighing of characters by an estimate (SPEC C3 and B0 call it so)",
+}
+"""Forbidden words with a second meaning that the rules themselves use."""
+
+PROVIDERS = re.compile(r"openai|anthropic|claude|gemini|\bgpt|gpt-|mistral|cohere|llama|bedrock|vertex", re.I)
+MAY_NAME_PROVIDERS = ("trimtab.formats", "trimtab.models", "trimtab.counting")
+
+# Written in halves so that this file does not find itself.
+ADDRESSES = re.compile(
+    r"pypi\." + r"org|python" + r"hosted\.org|registry\.npm" + r"js|"
+    r"(?<![\w.~-])/(?:work/(?:main|shared)|root|home/\w+|Users/\w+|opt/py" + r"pi)(?![\w-])"
+)
+
+
+def _defined(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
+    """List (node, name) of everything a module gives a name to."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node, node.name
+        elif isinstance(node, ast.arg):
+            yield node, node.arg
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node, node.id if isinstance(node, ast.Name) else node.attr
+
+
+def _words(name: str) -> set[str]:
+    """Split a name at underscores and humps."""
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("HTTPHandler", {"http", "handler"}),
+        ("max_tokens_2", {"max", "tokens"}),
+        ("_runUtils", {"run", "utils"}),
+    ],
+)
+def test_a_name_is_split_into_words(name: str, words: set[str]) -> None:
+    """The guard below finds a word in either style of name."""
+    assert _words(name) == words
+
+
+@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
+def test_no_name_uses_a_word_the_glossary_refuses(source: Source) -> None:
+    """The same word everywhere: code, documents, flags, keys."""
+    names = [(source.tree, part) for part in source.name.split(".")] + list(_defined(source.tree))
+    wrong = [
+        f"{source.where(node)}: {name}: not {word}: {FORBIDDEN[word]}"
+        for node, name in names
+        for word in sorted(_words(name) & (FORBIDDEN.keys() - ALLOWED.keys()))
+    ]
+    assert wrong == []
+
+
+def _docstrings(tree: ast.Module) -> set[int]:
+    """Ids of the string literals that stand alone: docstrings, and those below a field."""
+    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+
+
+def _named_providers(source: Source) -> Iterator[str]:
+    alone = _docstrings(source.tree)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            if PROVIDERS.search(node.value):
+                yield f"{source.where(node)}: {node.value!r:.60}"
+        elif isinstance(node, ast.ImportFrom) and PROVIDERS.search(node.module or ""):
+            yield f"{source.where(node)}: import from {node.module}"
+    yield from (
+        f"{source.where(node)}: {name}" for node, name in _defined(source.tree) if PROVIDERS.search(name)
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [source for source in sources() if not source.name.startswith(MAY_NAME_PROVIDERS)],
+    ids=lambda source: source.name,
+)
+def test_only_formats_models_and_counting_name_a_provider(source: Source) -> None:
+    """Strings and names of code; a docstring may show an example."""
+    assert list(_named_providers(source)) == []
+
+
+def _files() -> list[str]:
+    """List the files that are, or would be, committed."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_file_names_a_registry_host_or_a_place_on_one_machine() -> None:
+    """A clone works anywhere: nothing in it points at where it was made."""
+    files = _files()
+    assert len(files) >= len(list(PACKAGE.rglob("*.py")))
+    found = [
+        f"{name}:{number}: {match.group()}"
+        for name in files
+        for number, line in enumerate(
+            (ROOT / name).read_text(encoding="utf-8", errors="replace").splitlines(), 1
+        )
+        for match in [ADDRESSES.search(line)]
+        if match
+    ]
+    assert found == []
