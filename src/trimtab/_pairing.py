@@ -1,0 +1,114 @@
+"""Which result answers which call: one forward pass over the columns a format read.
+
+A result answers the nearest earlier unanswered call with its id. A further result belongs to the
+nearest earlier call with its id and is *repeated*; one without any earlier call is an *orphan*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from trimtab.formats import Structure
+
+__all__ = ["Pairing", "late_results", "open_calls", "pair"]
+
+
+class Pairing:
+    """What belongs together in a range of messages, by message index."""
+
+    __slots__ = ("owner", "repeated", "unanswered", "unanswered_set")
+
+    def __init__(self) -> None:
+        self.owner: dict[int, tuple[int | None, ...]] = {}
+        """For each message with answers: the message that made each call; None for an orphan."""
+        self.repeated: set[tuple[int, int | None]] = set()
+        """(message, part) of results whose call was answered before."""
+        self.unanswered: list[tuple[int, str]] = []
+        """(message, call id) of calls nothing answers, in order."""
+        self.unanswered_set: frozenset[tuple[int, str]] = frozenset()
+        """The same, to ask about one call."""
+
+
+def pair(structure: Structure, indices: range) -> Pairing:
+    """Match the results among those messages with the calls among them.
+
+    Args:
+        structure: Columns that were read for all of `indices`.
+        indices: Ascending. A result whose call lies before them counts as an orphan.
+
+    Complexity: O(n) in messages, calls and results.
+    """
+    found = Pairing()
+    calls, answers = structure.calls, structure.answers
+    waiting: dict[str, list[int]] = {}
+    latest: dict[str, int] = {}
+    unanswered: dict[tuple[int, str], None] = {}
+    for index in indices:
+        if index in calls:
+            for call_id in calls[index]:
+                waiting.setdefault(call_id, []).append(index)
+                latest[call_id] = index
+                unanswered[index, call_id] = None
+        if index in answers:
+            owners: list[int | None] = []
+            for call_id, part in answers[index]:
+                open_at = waiting.get(call_id)
+                if open_at:
+                    owner = open_at.pop()
+                    unanswered.pop((owner, call_id), None)
+                    owners.append(owner)
+                    continue
+                owners.append(latest.get(call_id))
+                if call_id in latest:
+                    found.repeated.add((index, part))
+            found.owner[index] = tuple(owners)
+    found.unanswered = list(unanswered)
+    found.unanswered_set = frozenset(unanswered)
+    return found
+
+
+def open_calls(
+    structure: Structure,
+    pairing: Pairing,
+    *,
+    pending_calls: Collection[str] = (),
+) -> frozenset[tuple[int, str]]:
+    """Return the unanswered calls whose result can still come (SPEC A4b).
+
+    No user message and no later model turn follows them, or their id is in `pending_calls`.
+    """
+    if not pairing.unanswered:
+        return frozenset()
+    kinds = structure.kinds
+    last_turn = next((i for i in range(len(kinds) - 1, -1, -1) if kinds[i] in ("user", "assistant")), -1)
+    pending = frozenset(pending_calls)
+    return frozenset(
+        (index, call_id) for index, call_id in pairing.unanswered if index >= last_turn or call_id in pending
+    )
+
+
+def late_results(structure: Structure, pairing: Pairing) -> frozenset[tuple[int, int | None]]:
+    """Return (message, part) of results that do not stand directly behind their call.
+
+    Between a call and its result only messages with results of the same call message may stand.
+    Repeated and orphan results are not among them.
+    """
+    ends: dict[int, int] = {}
+    late: set[tuple[int, int | None]] = set()
+    for index, owners in pairing.owner.items():
+        for (_, part), owner in zip(structure.answers[index], owners, strict=True):
+            if owner is None or (index, part) in pairing.repeated:
+                continue
+            if owner not in ends:
+                ends[owner] = _end_of_results(pairing, owner)
+            if index > ends[owner]:
+                late.add((index, part))
+    return frozenset(late)
+
+
+def _end_of_results(pairing: Pairing, call: int) -> int:
+    """Return the last message of the run of results right behind a call message, or itself."""
+    index = call
+    while call in pairing.owner.get(index + 1, ()):
+        index += 1
+    return index

@@ -1,0 +1,183 @@
+"""The least change that makes calls and results match; `validity.repair` is its door."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from trimtab._pairing import Pairing, open_calls, pair
+from trimtab.formats import Format, Structure
+
+__all__ = ["Change", "Placed", "repaired"]
+
+_Parts = list[int | None]
+"""Parts of one message; None stands for the whole message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One thing a repair did."""
+
+    index: int
+    """Position of the message in the input."""
+    action: Literal["removed", "edited", "moved"]
+    """The message left, a call or a part of it left, or it now stands behind its call."""
+    rule: str
+    """The pair rule that was broken; see `validity.PairRule`."""
+    call_id: str | None
+    """Id of the call concerned; None for a result that names none."""
+
+
+class Placed(NamedTuple):
+    """A message of the repaired conversation, and where it came from."""
+
+    position: int
+    """Position in the input; two entries share one where parts of a message moved away."""
+    message: Any
+
+
+def repaired(
+    format: Format,
+    originals: Sequence[Any],
+    structure: Structure,
+    *,
+    pending_calls: Collection[str] = (),
+) -> tuple[list[Placed], tuple[Change, ...]]:
+    """Repair a conversation whose columns were read; the caller's objects are not changed."""
+    pairing = pair(structure, range(len(originals)))
+    work = _Work(format, originals, structure)
+    work.drop_results(pairing)
+    work.drop_calls(pairing, open_calls(structure, pairing, pending_calls=pending_calls))
+    if format.rules.results_follow_call:
+        work.move_late_results(pairing)
+    return work.result(), tuple(sorted(work.changes, key=lambda change: change.index))
+
+
+class _Work:
+    """What is to be done to each message, by its position in the input."""
+
+    def __init__(self, format: Format, originals: Sequence[Any], structure: Structure) -> None:
+        self.format = format
+        self.originals = originals
+        self.structure = structure
+        self.changes: list[Change] = []
+        self.gone: set[int] = set()
+        """Messages that are not in their place any more: removed, or moved as a whole."""
+        self.parts_out: dict[int, set[int]] = {}
+        """Parts that leave their message, to be moved or for good."""
+        self.calls_out: dict[int, frozenset[str]] = {}
+        self.behind: dict[int, list[Placed]] = {}
+        """Messages to be put directly behind another one."""
+
+    def drop_results(self, pairing: Pairing) -> None:
+        """Take out orphan and repeated results."""
+        for index, answers in self.structure.answers.items():
+            dropped: list[tuple[str, int | None, str]] = []
+            for (call_id, part), owner in zip(answers, pairing.owner[index], strict=True):
+                if owner is None:
+                    dropped.append((call_id, part, "orphan_result"))
+                elif (index, part) in pairing.repeated:
+                    dropped.append((call_id, part, "repeated_result"))
+            if not dropped:
+                continue
+            leaves = len(dropped) == len(answers) and not self._has_more(index)
+            if leaves:
+                self.gone.add(index)
+            self._take_out(index, [part for _, part, _ in dropped])
+            for call_id, _, rule in dropped:
+                self._note(index, leaves, rule, call_id)
+
+    def drop_calls(self, pairing: Pairing, still_open: Collection[tuple[int, str]]) -> None:
+        """Take out unanswered calls that are not open."""
+        dropped: dict[int, list[str]] = {}
+        for index, call_id in pairing.unanswered:
+            if (index, call_id) not in still_open:
+                dropped.setdefault(index, []).append(call_id)
+        for index, call_ids in dropped.items():
+            self.calls_out[index] = frozenset(call_ids)
+            leaves = self._staying(index) is None
+            if leaves:
+                self.gone.add(index)
+            for call_id in call_ids:
+                self._note(index, leaves, "unanswered_call", call_id)
+
+    def move_late_results(self, pairing: Pairing) -> None:
+        """Put each result that does not follow its call behind it, after those already there."""
+        run: frozenset[int] = frozenset()
+        ends: dict[int, int] = {}
+        late: dict[int, list[tuple[int, _Parts]]] = {}
+        for index in range(len(self.originals)):
+            if index in self.gone:
+                continue
+            here, away = self._by_place(index, pairing, run)
+            for owner, parts in away.items():
+                late.setdefault(owner, []).append((index, parts))
+            if away and not here and not self._has_more(index):
+                self.gone.add(index)
+                continue
+            run = frozenset(here | {index}) if index in self.structure.calls else frozenset(here)
+            ends.update(dict.fromkeys(run, index))
+        for owner, results in late.items():
+            for index, parts in results:
+                self._move(index, parts, ends[owner])
+
+    def result(self) -> list[Placed]:
+        """Return the messages as they are now, in order."""
+        found: list[Placed] = []
+        for index in range(len(self.originals)):
+            if index not in self.gone:
+                found.append(Placed(index, self._staying(index)))
+            found.extend(self.behind.get(index, ()))
+        return found
+
+    def _by_place(
+        self, index: int, pairing: Pairing, run: Collection[int]
+    ) -> tuple[set[int], dict[int, _Parts]]:
+        """Sort the results a message still carries: calls answered in place, and late parts by call."""
+        here: set[int] = set()
+        away: dict[int, _Parts] = {}
+        answers, out = self.structure.answers.get(index, ()), self.parts_out.get(index, ())
+        for (_, part), owner in zip(answers, pairing.owner.get(index, ()), strict=True):
+            if owner is None or part in out:
+                continue
+            if owner in run or owner == index:
+                here.add(owner)
+            else:
+                away.setdefault(owner, []).append(part)
+        return here, away
+
+    def _move(self, index: int, parts: _Parts, end: int) -> None:
+        """Put a message, or the named parts of it as a message of their own, behind `end`."""
+        message = self.originals[index]
+        every = [part for _, part in self.structure.answers[index]]
+        others = {part for part in (*every, *self.structure.loose.get(index, ())) if part not in parts}
+        if others:
+            message = self.format.without_parts(message, sorted(part for part in others if part is not None))
+        self.behind.setdefault(end, []).append(Placed(index, message))
+        self._take_out(index, parts)
+        for call_id, part in self.structure.answers[index]:
+            if part in parts:
+                self.changes.append(Change(index=index, action="moved", rule="late_result", call_id=call_id))
+
+    def _staying(self, index: int) -> Any:
+        """Return a message without what leaves it; None if nothing is left."""
+        message = self.originals[index]
+        if parts := self.parts_out.get(index):
+            message = self.format.without_parts(message, sorted(parts))
+        if calls := self.calls_out.get(index):
+            message = self.format.without_calls(message, calls)
+        return message
+
+    def _has_more(self, index: int) -> bool:
+        """Tell whether a message holds more than results."""
+        return index in self.structure.loose or index in self.structure.calls
+
+    def _take_out(self, index: int, parts: _Parts) -> None:
+        numbered = [part for part in parts if part is not None]
+        if numbered:
+            self.parts_out.setdefault(index, set()).update(numbered)
+
+    def _note(self, index: int, leaves: bool, rule: str, call_id: str) -> None:
+        action: Literal["removed", "edited"] = "removed" if leaves else "edited"
+        self.changes.append(Change(index=index, action=action, rule=rule, call_id=call_id or None))

@@ -1,0 +1,159 @@
+"""The errors of trimtab, one root; each also is the built-in a caller would expect.
+
+ContextError(Exception)
+├── ConfigurationError(ValueError)
+│   └── UnknownNameError(LookupError)
+├── InvalidHistoryError(ValueError)
+├── BudgetExceededError
+├── CountingError
+├── StrategyContractError
+├── FormatError(ValueError)
+└── MissingExtraError(ImportError)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+__all__ = [
+    "BudgetExceededError",
+    "ConfigurationError",
+    "ContextError",
+    "CountingError",
+    "FormatError",
+    "InvalidHistoryError",
+    "MissingExtraError",
+    "StrategyContractError",
+    "UnknownNameError",
+]
+
+
+class ContextError(Exception):
+    """Any error raised by trimtab.
+
+    `except ContextError` catches these and nothing else.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Survive pickling with every attribute, although constructors take keywords."""
+        return (_rebuild, (type(self), self.args, dict(self.__dict__)))
+
+
+def _rebuild(kind: type[ContextError], args: tuple[object, ...], state: dict[str, object]) -> ContextError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class ConfigurationError(ContextError, ValueError):
+    """Arguments contradict each other or are out of range.
+
+    Raised where they are given.
+    """
+
+
+class UnknownNameError(ConfigurationError, LookupError):
+    """A name of a model, encoding, format, strategy or scorer nobody registered.
+
+    Says the names spelled like it.
+    """
+
+    def __init__(self, message: str, *, name: str = "", near: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.name = name
+        """What was asked for."""
+        self.near = near
+        """Known names that are spelled like it, best first."""
+
+    def __str__(self) -> str:
+        """Give the message as written; `LookupError` alone would not quote it."""
+        return str(self.args[0]) if self.args else ""
+
+
+class InvalidHistoryError(ContextError, ValueError):
+    """A conversation that cannot be read as one; `.index` says where."""
+
+    def __init__(self, message: str, *, index: int | None = None, call_id: str | None = None) -> None:
+        super().__init__(message)
+        self.index = index
+        """Position of the message, or None if it is not one message."""
+        self.call_id = call_id
+        """Id of the tool call concerned, if any."""
+
+
+class BudgetExceededError(ContextError):
+    """What must stay does not fit; carries the numbers and the best attempt."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        needed_tokens: int | None = None,
+        limit_tokens: int | None = None,
+        block: str | None = None,
+        attempt: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.needed_tokens = needed_tokens
+        """The request at its least, in tokens, when everything that may leave or shrink has."""
+        self.limit_tokens = limit_tokens
+        """The input room in tokens."""
+        self.block = block
+        """Name of the block that does not fit; "history" in `fit`."""
+        self.attempt = attempt
+        """The `Fitted` that came nearest, over budget; None if there is none."""
+
+    def with_attempt(self, attempt: object) -> Self:
+        """Return the same error with its best attempt filled in."""
+        self.attempt = attempt
+        return self
+
+    @property
+    def report(self) -> Any:
+        """The report of the best attempt, or None."""
+        return getattr(self.attempt, "report", None)
+
+
+class CountingError(ContextError):
+    """A counter failed or answered something that is not a count."""
+
+    def __init__(
+        self, message: str, *, counter: str = "", index: int | None = None, answer: object = None
+    ) -> None:
+        super().__init__(message)
+        self.counter = counter
+        """Name of the counter."""
+        self.index = index
+        """Position of the message it was asked about, or None for a range or a whole request."""
+        self.answer = answer
+        """What it returned, if it returned."""
+
+
+class StrategyContractError(ContextError):
+    """A strategy broke its promise: a bug in the strategy, not in the input."""
+
+    def __init__(self, message: str, *, strategy: str = "") -> None:
+        super().__init__(message)
+        self.strategy = strategy
+        """Name of the strategy."""
+
+
+class FormatError(ContextError, ValueError):
+    """A wire shape this format cannot read; `.path` leads to it."""
+
+    def __init__(self, message: str, *, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
+        """Where in the input, as in `messages[3].content[0]`."""
+
+
+class MissingExtraError(ContextError, ImportError):
+    """A package of an extra is not installed; says the line that installs it."""
+
+    def __init__(self, message: str, *, extra: str = "", package: str = "") -> None:
+        super().__init__(message)
+        self.extra = extra
+        """The extra to install, as in `pip install 'trimtab[extra]'`."""
+        self.package = package
+        """The distribution that is missing."""

@@ -1,0 +1,242 @@
+"""What a wire form must tell the rest of trimtab: the `Format` protocol and its values.
+
+A format reads messages in place and converts nothing. Grouping, counting, validating and
+editing all go through it, so no other module names a provider.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+from trimtab.errors import FormatError
+
+Kind = Literal["system", "user", "assistant", "tool", "other"]
+"""Whom a message is from, whatever its wire form calls it.
+
+`user` is something the user wrote; a message that carries only tool results is `tool`, also
+where the wire form gives it the role "user". `system` includes "developer".
+"""
+
+Dict = dict[str, Any]
+"""One message (or part) read as a mapping; see `mapping_of`."""
+
+Path = tuple[str | int, ...]
+"""Keys and indices that lead from a message to a value inside it."""
+
+
+class Structure:
+    """What a format read of a conversation's messages: columns by message index.
+
+    Sparse on purpose: a message that has no calls and answers none costs one entry of `kinds`.
+    """
+
+    __slots__ = ("answers", "bound", "calls", "kinds", "loose")
+
+    def __init__(self, count: int) -> None:
+        self.kinds: list[Kind | None] = [None] * count
+        """Kind of each message; None where it was not read yet."""
+        self.calls: dict[int, tuple[str, ...]] = {}
+        """Ids of the calls a message makes, in its order; only messages that make any."""
+        self.answers: dict[int, tuple[tuple[str, int | None], ...]] = {}
+        """(call id, part index) of the results a message carries; part None: the whole message."""
+        self.loose: dict[int, tuple[int, ...]] = {}
+        """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
+        self.bound: set[int] = set()
+        """Messages that stay only together with the message after them (a reasoning item)."""
+
+
+class TextSlot(NamedTuple):
+    """A text inside a message that may be shortened or replaced."""
+
+    path: Path
+    text: str
+    is_result: bool
+    """True for the output of a tool."""
+
+
+class Media(NamedTuple):
+    """An image, sound or file inside a message; sizes as far as the message says them."""
+
+    kind: Literal["image", "audio", "file"]
+    detail: str | None
+    """The image detail asked for ("low", "high", "auto"), if any."""
+    data: str | None
+    """Base64 payload or URL, never counted as text."""
+    name: str | None
+    """File name, if any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces:
+    """What of one message is charged for, in the order it stands in."""
+
+    role: str = ""
+    name: str | None = None
+    texts: tuple[str, ...] = ()
+    """Text content and refusals, one entry a part."""
+    calls: tuple[tuple[str, str], ...] = ()
+    """(tool name, arguments as text) of each call."""
+    media: tuple[Media, ...] = ()
+    result_id: str | None = None
+    """Id of the call this message answers, if it answers one."""
+    parts: int = 0
+    """Parts of a list content; 1 for a non-empty or empty string, 0 for none."""
+    other: tuple[str, ...] = ()
+    """Fields and parts the format has no name for, each as compact JSON (reasoning among them)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What a wire form demands of a conversation, as data."""
+
+    results_follow_call: bool = True
+    """Every result stands directly after the message with its call (other results between)."""
+    system_in_messages: bool = True
+    """System text stands among the messages; else the request holds it apart."""
+    first_kinds: frozenset[str] = frozenset({"user", "assistant", "tool", "other", "system"})
+    """Kinds that may come first after leading system messages."""
+    orphan_result: str = ""
+    """What the provider answers to a result without its call; `{call_id}` and `{index}` are filled in."""
+    unanswered_call: str = ""
+    """What the provider answers to a call without its result."""
+    late_result: str = ""
+    """What the provider answers to a result that does not follow its call."""
+    repeated_result: str = ""
+    """What the provider answers to a second result for one call."""
+    stray_result: str = ""
+    """What it answers to a result among those of a call, if not the same as to an orphan elsewhere."""
+    unchecked_prefix: str | None = None
+    """Call ids that begin so are pairs the provider itself does not check."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing a provider would refuse in the shape of a message, apart from pairing."""
+
+    index: int
+    rule: str
+    detail: str
+    path: Path = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request body taken apart: its messages and what is charged beside them."""
+
+    messages: Sequence[Any]
+    system: Any = None
+    """System text outside the messages, where the wire form keeps it there."""
+    tools: Any = None
+    """Tool schemas, and any output schema, as the body holds them."""
+    body: Mapping[str, Any] | None = None
+    """The body itself; None if the input was a plain list."""
+    key: str = "messages"
+    """The body's key that holds the messages."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Other charged parts of the body by key (an output schema under "response_format")."""
+
+
+class Format(Protocol):
+    """One wire form: how its messages are read, edited, checked and made.
+
+    `messages` are dicts here (see `mapping_of`); editing takes and returns the caller's own objects.
+    """
+
+    name: str
+    rules: Rules
+
+    def kind(self, message: Dict, /) -> Kind:
+        """Tell whom one message is from, reading as little of it as possible."""
+        ...
+
+    def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
+        """Read `messages[start:stop]` into the columns of `structure`.
+
+        An entry that is not a plain dict is replaced in `messages` by its dict form.
+        """
+        ...
+
+    def may_lead(self, message: Dict, /) -> bool:
+        """Tell whether a conversation may begin with this message.
+
+        Leading system messages are passed over.
+        """
+        ...
+
+    def texts(self, message: Dict, /) -> list[TextSlot]:
+        """List the texts that may be shortened; call arguments are not among them."""
+        ...
+
+    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
+        """Return a shallow copy of the caller's message with those texts replaced."""
+        ...
+
+    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
+        """Return a shallow copy of the caller's message without those parts."""
+        ...
+
+    def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
+        """Return a shallow copy without those calls; None if nothing would be left."""
+        ...
+
+    def tool_names(self, message: Dict, /) -> dict[str, str]:
+        """Map the call ids of a message to the names of the tools called."""
+        ...
+
+    def pieces(self, message: Dict, /) -> Pieces:
+        """List what of a message is charged for."""
+        ...
+
+    def faults(self, messages: list[Any], /) -> list[Fault]:
+        """List what a provider would refuse in the shape of single messages, in order."""
+        ...
+
+    def read_request(self, body: Mapping[str, Any], /) -> Request:
+        """Take a request body apart.
+
+        Raises:
+            FormatError: The body does not hold a list of messages.
+        """
+        ...
+
+    def write_request(self, request: Request, messages: list[Any], /) -> Any:
+        """Put messages back into a copy of the body they came in."""
+        ...
+
+    def matches(self, message: Dict, /) -> bool:
+        """Tell whether a message has a shape that occurs in this wire form only."""
+        ...
+
+    def message(self, role: str, parts: Sequence[Any], /) -> Dict:
+        """Make a message of texts and ready-made parts."""
+        ...
+
+
+def mapping_of(message: Any) -> Dict:
+    """Read a message as a plain dict.
+
+    It is the message itself, a copy of a mapping, or its `model_dump()`.
+
+    Raises:
+        FormatError: It is none of these.
+    """
+    if type(message) is dict:
+        return message
+    if isinstance(message, Mapping):
+        return dict(message)
+    dump = getattr(message, "model_dump", None)
+    if callable(dump):
+        dumped = dump(exclude_none=True)
+        if isinstance(dumped, dict):
+            return dumped
+    raise FormatError(
+        f"a message must be a mapping or have model_dump(), not {type(message).__name__}: {shown(message)}"
+    )
+
+
+def shown(value: object, /) -> str:
+    """Write a value of the caller's into an error: short, whatever its size and depth."""
+    return reprlib.repr(value)[:80]

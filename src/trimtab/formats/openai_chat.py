@@ -1,0 +1,298 @@
+"""The wire form of OpenAI's Chat Completions, which most other providers take as well.
+
+Read in place: message dicts and the `openai` package's own objects, with string, null and list
+content, refusals, images, audio, files, parallel and custom tool calls, and the legacy
+`function_call` with its "function" messages. A legacy call has no id; `function:NAME` stands for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from trimtab.errors import FormatError
+from trimtab.formats._access import (
+    as_dict,
+    as_list,
+    as_text,
+    item_of,
+    with_values,
+    without_indices,
+    without_keys,
+)
+from trimtab.formats._base import (
+    Dict,
+    Fault,
+    Kind,
+    Path,
+    Pieces,
+    Request,
+    Rules,
+    Structure,
+    TextSlot,
+    mapping_of,
+)
+from trimtab.formats._openai_chat_faults import faults_of
+from trimtab.formats._openai_chat_pieces import (
+    LEGACY_PREFIX,
+    call_id_of,
+    call_text,
+    pieces_of,
+    result_id_of,
+)
+
+__all__ = ["OpenAIChat"]
+
+_KINDS: dict[str, Kind] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+# What the API answers, status 400, as quoted in miurla/morphic#136, dapr/dapr-agents#145,
+# BerriAI/litellm#10083 and agno-agi/agno#5116; its spelling ("preceeding") is its own.
+_INVALID = "Invalid parameter: "
+_ORPHAN = _INVALID + "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+_STRAY = _INVALID + "'tool_call_id' of '{call_id}' not found in 'tool_calls' of previous message."
+_REPEATED = _INVALID + "Duplicate value for 'tool_call_id' of '{call_id}'."
+_UNANSWERED = (
+    "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+    "'tool_call_id'. The following tool_call_ids did not have response messages: {call_id}"
+)
+
+_ONLY_HERE = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
+_PARTS_ONLY_HERE = frozenset({"image_url", "file"})
+
+
+class OpenAIChat:
+    """Chat Completions messages and request bodies.
+
+    See `Format` for what each method does.
+    """
+
+    name = "openai_chat"
+    rules = Rules(
+        results_follow_call=True,
+        first_kinds=frozenset({"system", "user", "assistant", "other"}),
+        orphan_result=_ORPHAN,
+        unanswered_call=_UNANSWERED,
+        late_result=_UNANSWERED,
+        repeated_result=_REPEATED,
+        stray_result=_STRAY,
+        unchecked_prefix=LEGACY_PREFIX,
+    )
+
+    def kind(self, message: Dict, /) -> Kind:
+        """Tell whom one message is from; "other" for a role nobody knows."""
+        try:
+            return _KINDS[message["role"]]
+        except (KeyError, TypeError):
+            return "other"
+
+    def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
+        """Read `messages[start:stop]` into the columns of `structure`.
+
+        Raises:
+            FormatError: An entry is no message; `.path` says which.
+        """
+        kinds, calls, answers = structure.kinds, structure.calls, structure.answers
+        for index in range(start, stop):
+            message = messages[index]
+            if type(message) is not dict:
+                message = messages[index] = _mapped(message, index)
+            # A subscript in `try` costs half of `.get`; only broken roles pay for the exception.
+            try:
+                kind = _KINDS[message["role"]]
+            except (KeyError, TypeError):
+                kind = "other"
+            kinds[index] = kind
+            if kind == "assistant":
+                if (len(message) > 2 or "content" not in message) and (ids := _call_ids(message)):
+                    calls[index] = ids
+            elif kind == "tool":
+                call_id = message.get("tool_call_id")
+                answers[index] = ((call_id if type(call_id) is str else result_id_of(message) or "", None),)
+
+    def may_lead(self, message: Dict, /) -> bool:
+        """Tell whether a conversation may begin with it: anything but a tool's result."""
+        return self.kind(message) != "tool"
+
+    def texts(self, message: Dict, /) -> list[TextSlot]:
+        """List string content and text parts.
+
+        Refusals and call arguments stay as they are.
+        """
+        content, is_result = message.get("content"), self.kind(message) == "tool"
+        if isinstance(content, str):
+            return [TextSlot(("content",), content, is_result)]
+        return [TextSlot(path, text, is_result) for path, text in _part_texts(content)]
+
+    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
+        """Return a shallow copy of the caller's message with those texts replaced."""
+        return with_values(message, texts)
+
+    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
+        """Return a shallow copy of the caller's message without those content parts."""
+        content = as_list(item_of(message, "content"))
+        if content is None or not parts:
+            return message
+        return with_values(message, {("content",): without_indices(content, frozenset(parts))})
+
+    def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
+        """Return a shallow copy without those calls.
+
+        None if neither calls nor content are left.
+        """
+        changed = message
+        tool_calls = as_list(item_of(message, "tool_calls")) or ()
+        gone = {at for at, call in enumerate(tool_calls) if call_id_of(as_dict(call)) in call_ids}
+        if gone and len(gone) == len(tool_calls):
+            changed = without_keys(changed, ("tool_calls",))
+        elif gone:
+            changed = with_values(changed, {("tool_calls",): without_indices(tool_calls, gone)})
+        if _function_id(item_of(message, "function_call")) in call_ids:
+            changed = without_keys(changed, ("function_call",))
+        return changed if changed is message or _says_something(changed) else None
+
+    def tool_names(self, message: Dict, /) -> dict[str, str]:
+        """Map the call ids of a message to the names of the tools called."""
+        return {call_id: call_text(call)[0] for call_id, call in _calls(message)}
+
+    def pieces(self, message: Dict, /) -> Pieces:
+        """List what of a message is charged for.
+
+        Raises:
+            FormatError: A field is nested too deep, or in a circle, to be written as JSON.
+        """
+        return pieces_of(message)
+
+    def faults(self, messages: list[Any], /) -> list[Fault]:
+        """List what OpenAI would refuse in the shape of single messages, in order."""
+        return faults_of(messages)
+
+    def read_request(self, body: Mapping[str, Any], /) -> Request:
+        """Take a request body apart.
+
+        Legacy `functions` and an output schema are in `extra`.
+
+        Raises:
+            FormatError: `messages` is missing or no list.
+        """
+        messages = body.get("messages")
+        if as_list(messages) is None:
+            raise FormatError(
+                f"a Chat Completions body needs a list under 'messages', not {type(messages).__name__}",
+                path="messages",
+            )
+        return Request(messages=messages or [], tools=body.get("tools"), body=body, extra=_extra(body))
+
+    def write_request(self, request: Request, messages: list[Any], /) -> Any:
+        """Put messages back into a copy of the body.
+
+        Without a body the list itself comes back.
+        """
+        return messages if request.body is None else {**request.body, request.key: messages}
+
+    def matches(self, message: Dict, /) -> bool:
+        """Tell whether a message has a shape that occurs in Chat Completions only."""
+        if message.get("role") == "function" or not _ONLY_HERE.isdisjoint(message):
+            return True
+        parts = as_list(message.get("content")) or ()
+        return any(not _PARTS_ONLY_HERE.isdisjoint(as_dict(part) or ()) for part in parts)
+
+    def message(self, role: str, parts: Sequence[Any], /) -> Dict:
+        """Make a message of texts, ready-made content parts and ready-made tool calls."""
+        calls = [part for part in parts if _is_call(part)]
+        content = [part for part in parts if not _is_call(part)]
+        made: Dict = {"role": role, "content": _content(content)}
+        if calls:
+            made["content"] = made["content"] or None
+            made["tool_calls"] = calls
+        return made
+
+
+def _mapped(message: Any, index: int) -> Dict:
+    try:
+        return mapping_of(message)
+    except FormatError as error:
+        raise FormatError(f"messages[{index}]: {error}", path=f"messages[{index}]") from error
+
+
+def _calls(message: Dict) -> Iterator[tuple[str, Dict]]:
+    """Yield (id, call) of the calls that have an id, the legacy one last."""
+    for value in as_list(message.get("tool_calls")) or ():
+        call = as_dict(value)
+        call_id = call_id_of(call)
+        if call is not None and call_id is not None:
+            yield call_id, call
+    legacy = _function_id(message.get("function_call"))
+    if legacy is not None:
+        yield legacy, {"function": message["function_call"]}
+
+
+def _call_ids(message: Dict) -> tuple[str, ...]:
+    """List the ids called, each once: the API knows a call by its id alone."""
+    tool_calls = message.get("tool_calls")
+    if not tool_calls and "function_call" not in message:
+        return ()
+    # One plain call is by far the commonest shape, and this runs for every call of a long history.
+    if type(tool_calls) is list and len(tool_calls) == 1 and type(tool_calls[0]) is dict:
+        call_id = tool_calls[0].get("id")
+        if type(call_id) is str and call_id and "function_call" not in message:
+            return (call_id,)
+    ids: list[str] = []
+    # Plain lists of plain dicts without a generator: this runs for every call of a long history.
+    if type(tool_calls) is list and message.get("function_call") is None:
+        for call in tool_calls:
+            if type(call) is not dict:
+                break
+            call_id = call.get("id")
+            if type(call_id) is str and call_id:
+                ids.append(call_id)
+        else:
+            return tuple(ids) if len(ids) < 2 else tuple(dict.fromkeys(ids))
+    return tuple(dict.fromkeys(call_id for call_id, _ in _calls(message)))
+
+
+def _function_id(value: Any) -> str | None:
+    name = as_text(item_of(value, "name"))
+    return None if name is None else LEGACY_PREFIX + name
+
+
+def _part_texts(content: Any) -> Iterator[tuple[Path, str]]:
+    for index, value in enumerate(as_list(content) or ()):
+        if isinstance(value, str):
+            yield ("content", index), value
+            continue
+        part = as_dict(value) or {}
+        if part.get("type") == "text" and isinstance(part.get("text"), str):
+            yield ("content", index, "text"), part["text"]
+
+
+def _says_something(message: Any) -> bool:
+    return any(
+        item_of(message, key) for key in ("content", "tool_calls", "function_call", "refusal", "audio")
+    )
+
+
+def _extra(body: Mapping[str, Any]) -> dict[str, Any]:
+    extra = {"functions": body["functions"]} if body.get("functions") else {}
+    if item_of(body.get("response_format"), "type") == "json_schema":
+        extra["response_format"] = body["response_format"]
+    return extra
+
+
+def _is_call(part: Any) -> bool:
+    entry = None if isinstance(part, str) else as_dict(part)
+    return entry is not None and ("function" in entry or "custom" in entry)
+
+
+def _content(parts: Sequence[Any]) -> str | list[Any]:
+    if not parts:
+        return ""
+    if len(parts) == 1 and isinstance(parts[0], str):
+        return parts[0]
+    return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
