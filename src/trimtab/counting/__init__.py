@@ -1,0 +1,85 @@
+"""Counting tokens: exactly with a model's tokenizer, by estimate, or by a function of yours.
+
+`counter_for("gpt-4o")` counts as OpenAI bills; `EstimateCounter()` needs nothing installed;
+`counter_from_text(fn)` makes a counter of a tokenizer's text function. Any object with
+`count(messages) -> int` is a counter too, used as a black box.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from trimtab.counting._additive import Additive
+from trimtab.counting._estimate import ESTIMATES, EstimateCounter
+from trimtab.counting._protocols import AdditiveCounter, Counter, RequestCounter, TextFunction
+from trimtab.counting._simple import CharCounter, FixedCounter, counter_from_text
+from trimtab.counting._text import TextCounter
+from trimtab.counting._tokenizers import ENCODINGS, TOKENIZERS, forget_counts, load_tokenizer
+from trimtab.models import ModelFacts, facts_for
+
+__all__ = [
+    "ENCODINGS",
+    "TOKENIZERS",
+    "Additive",
+    "AdditiveCounter",
+    "CharCounter",
+    "Counter",
+    "EstimateCounter",
+    "FixedCounter",
+    "RequestCounter",
+    "TextCounter",
+    "TextFunction",
+    "clear_counts",
+    "counter_for",
+    "counter_from_text",
+]
+
+_COUNTERS: dict[tuple[ModelFacts, str | None], TextCounter] = {}
+_LOCK = threading.Lock()
+
+
+def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter:
+    """Return the counter of a model: exact if its tokenizer is public, or estimates.
+
+    Loads the tokenizer on the first call; counters of models with the same encoding share what
+    they remember.
+
+    Args:
+        model: A name `trimtab.models` knows, with or without a date or a provider's prefix.
+        tokenizer: One of `TOKENIZERS`, the package that splits text; None takes the first installed.
+
+    Raises:
+        UnknownNameError: Nobody registered the model, or there is no such tokenizer.
+        MissingExtraError: No tokenizer package is installed.
+
+    Example:
+        >>> counter_for("gpt-4o").count([{"role": "user", "content": "What is a token?"}])
+        12
+    """
+    facts = facts_for(model)
+    with _LOCK:
+        counter = _COUNTERS.get((facts, tokenizer))
+        if counter is None:
+            counter = _COUNTERS[facts, tokenizer] = _counter_by(facts, tokenizer)
+        return counter
+
+
+def _counter_by(facts: ModelFacts, tokenizer: str | None) -> TextCounter:
+    if facts.encoding is None:
+        return EstimateCounter(name=facts.name, framing=facts.framing, media=facts.media, format=facts.format)
+    loaded = load_tokenizer(facts.encoding, package=tokenizer)
+    return TextCounter(
+        loaded.count,
+        name=facts.name,
+        exact=facts.exact,
+        framing=facts.framing,
+        media=facts.media,
+        format=facts.format,
+        cache=loaded.cache,
+    )
+
+
+def clear_counts() -> None:
+    """Forget the counts remembered by text, of every encoding and of estimates."""
+    forget_counts()
+    ESTIMATES.clear()

@@ -1,0 +1,47 @@
+"""Estimates of token counts by kind of character, where no tokenizer is at hand."""
+
+from __future__ import annotations
+
+from trimtab.counting._cache import TextCache
+from trimtab.counting._script_weights import estimate_tokens
+from trimtab.counting._text import TextCounter
+from trimtab.formats import Format
+from trimtab.models import Framing, MediaRule
+
+_FRAMING = Framing(tools_style="json", tools_tokens=8, tools_saved_by_system_tokens=0)
+"""As OpenAI charges, but tools as JSON: how another provider shows them is not known."""
+
+ESTIMATES = TextCache(estimate_tokens, name="estimate")
+"""Estimates remembered for the whole process: they depend on nothing but the text."""
+
+
+class EstimateCounter(TextCounter):
+    """Estimates tokens from the scripts of a text's characters; errs high.
+
+    Needs no package and no vocabulary. At or above the o200k count for 95 % of real messages,
+    in every script that was tried; see `tests/test_counting_estimate.py` for how far.
+
+    Example:
+        >>> EstimateCounter().count([{"role": "user", "content": "What is a token?"}])
+        14
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        *,
+        name: str = "estimate",
+        framing: Framing | None = None,
+        media: MediaRule | None = None,
+        format: str | Format = "openai_chat",
+        cache: TextCache | None = None,
+    ) -> None:
+        super().__init__(
+            estimate_tokens,
+            name=name,
+            framing=_FRAMING if framing is None else framing,
+            media=media,
+            format=format,
+            cache=ESTIMATES if cache is None else cache,
+        )

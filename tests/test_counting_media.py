@@ -1,0 +1,150 @@
+"""What images, sounds and files cost, from as much of them as a message holds."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Callable
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimtab.counting._media import image_size, media_tokens
+from trimtab.formats._base import Media
+from trimtab.models import MediaRule, facts_for
+
+
+def png(width: int, height: int) -> bytes:
+    """Make the first bytes of a PNG."""
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIB", 13, b"IHDR", width, height, 8)
+
+
+def gif(width: int, height: int) -> bytes:
+    """Make the first bytes of a GIF."""
+    return b"GIF89a" + struct.pack("<HHB", width, height, 0)
+
+
+def jpeg(width: int, height: int) -> bytes:
+    """Make a JPEG up to its frame, with 60,000 bytes of EXIF before it."""
+    exif = b"\xff\xe1" + struct.pack(">H", 60_000) + b"\xff\xc0" * 29_999
+    frame = b"\xff\xc2" + struct.pack(">HBHHB", 17, 8, height, width, 3)
+    return b"\xff\xd8" + exif + b"\xff\xc4\x00\x04\x00\x00" + frame + bytes(16)
+
+
+def webp_lossy(width: int, height: int) -> bytes:
+    """Make the first bytes of a lossy WebP."""
+    return b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0" + b"\0\0\0\x9d\x01\x2a" + struct.pack("<HH", width, height)
+
+
+def webp_lossless(width: int, height: int) -> bytes:
+    """Make the first bytes of a lossless WebP."""
+    bits = (width - 1) | (height - 1) << 14
+    return b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + struct.pack("<I", bits) + bytes(8)
+
+
+def webp_extended(width: int, height: int) -> bytes:
+    """Make the first bytes of an extended WebP."""
+    sides = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+    return b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0" + sides
+
+
+def encoded(data: bytes) -> str:
+    """Write bytes as base64."""
+    return base64.b64encode(data).decode()
+
+
+def image(data: str | None, detail: str | None = None) -> Media:
+    """Make an image of a message."""
+    return Media("image", detail, data, None)
+
+
+@pytest.mark.parametrize("make", [png, gif, jpeg, webp_lossy, webp_lossless, webp_extended])
+@given(st.integers(1, 16_000), st.integers(1, 16_000))
+def test_the_size_of_an_image_is_read_from_its_first_bytes(
+    make: Callable[[int, int], bytes], width: int, height: int
+) -> None:
+    """In every form providers take."""
+    assert image_size(encoded(make(width, height))) == (width, height)
+
+
+@given(st.binary(max_size=60) | st.builds(lambda cut: jpeg(10, 10)[:cut], st.integers(0, 60_040)))
+def test_what_is_no_image_has_no_size(data: bytes) -> None:
+    """Cut off, damaged, or something else: no error, at most a size."""
+    size = image_size(encoded(data))
+    assert size is None or min(size) > 0
+    assert image_size("not base64 at all!") is None
+
+
+TILES = facts_for("gpt-4o").media
+PATCHES = facts_for("gpt-4.1-nano").media
+
+
+@pytest.mark.parametrize(
+    ("rule", "size", "tokens"),
+    [
+        # the examples of the provider's guide
+        pytest.param(TILES, (1_024, 1_024), 765, id="square"),
+        pytest.param(TILES, (2_048, 4_096), 1_105, id="tall"),
+        # billed: 1,119 of which 14 were text and framing
+        pytest.param(TILES, (3_008, 2_000), 1_105, id="billed"),
+        # never scaled up: 85 + 170
+        pytest.param(TILES, (128, 64), 255, id="small"),
+        pytest.param(TILES, (1, 100_000), 85 + 4 * 170, id="a-line"),
+        # 204 patches x 2.46, and 2
+        pytest.param(PATCHES, (540, 360), 504, id="patches"),
+        pytest.param(facts_for("gpt-5-mini").media, (256, 256), 2 + 77, id="patches-measured"),
+        pytest.param(facts_for("gpt-5-mini").media, (1_024, 1_024), 2 + 1_229, id="patches-measured-large"),
+        pytest.param(facts_for("gpt-5-mini").media, (9_000, 9_000), 2 + 1_844, id="patches-capped"),
+    ],
+)
+def test_an_image_costs_what_the_rule_says(rule: MediaRule, size: tuple[int, int], tokens: int) -> None:
+    """By tiles or by patches."""
+    data = "data:image/png;base64," + encoded(png(*size))
+    assert media_tokens(image(data), rule) == tokens
+
+
+@pytest.mark.parametrize(
+    "data", [None, "https://example.org/a.png", "data:image/png;base64,", "data:image/png"]
+)
+def test_an_image_of_unknown_size_costs_the_most_it_can(data: str | None) -> None:
+    """We do not look it up, and err high."""
+    assert media_tokens(image(data), TILES) == 85 + 8 * 170
+    assert media_tokens(image(data, "low"), TILES) == 85
+    assert media_tokens(image(data), PATCHES) == 2 + 3_779
+
+
+@given(st.integers(1, 20_000), st.integers(1, 20_000))
+def test_no_known_size_costs_more_than_the_unknown(width: int, height: int) -> None:
+    """So an estimate of the unknown errs high only."""
+    data = encoded(png(width, height))
+    for rule in (TILES, PATCHES):
+        assert media_tokens(image(data), rule) <= media_tokens(image(None), rule)
+
+
+@pytest.mark.parametrize("kind", ["image", "audio", "file"])
+def test_a_counter_may_charge_all_media_the_same(kind: Literal["image", "audio", "file"]) -> None:
+    """As counters made from a text function do."""
+    assert media_tokens(Media(kind, None, "A" * 1_000, None), MediaRule(part_tokens=85)) == 85
+
+
+def test_sound_is_charged_by_the_second() -> None:
+    """Ten tokens, and three; a WAV says its rate, others are taken at 64 kbit/s."""
+    head = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0" + struct.pack("<II", 16_000, 32_000)
+    seven_seconds = encoded(head + bytes(7 * 32_000 - len(head)))
+    assert media_tokens(Media("audio", None, seven_seconds, None), TILES) == 70 + 3
+    assert media_tokens(Media("audio", None, encoded(bytes(8_000)), None), TILES) == 10 + 3
+    assert media_tokens(Media("audio", None, None, None), TILES) == 3
+
+
+def test_a_file_is_charged_by_its_bytes_and_pages() -> None:
+    """A PDF by its bytes, at most 1,500 a page it says it has; another by its bytes; unseen 1,500."""
+    two_pages = b"%PDF-1.4 /Type /Pages /Type /Page /Type/Page " + bytes(100_000)
+    assert (
+        media_tokens(Media("file", None, "data:application/pdf;base64," + encoded(two_pages), None), TILES)
+        == 3_000
+    )
+    assert media_tokens(Media("file", None, encoded(b"%PDF-1.4" + bytes(15_992)), None), TILES) == 1_000
+    assert media_tokens(Media("file", None, encoded(bytes(3_000)), None), TILES) == 1_000
+    assert media_tokens(Media("file", None, None, "file-abc"), TILES) == 1_500

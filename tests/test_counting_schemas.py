@@ -1,0 +1,188 @@
+"""Schemas as the text that is counted for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimtab.counting._schemas import output_schema_text, system_texts, tools_text
+
+
+def typed(schema: dict[str, Any]) -> str:
+    """Write a tool with one property of this schema, and return that line's type."""
+    parameters = {
+        "type": "object",
+        "properties": {"x": schema},
+        "required": ["x"],
+        "$defs": schema.get("$defs", {}),
+    }
+    text = tools_text([{"name": "f", "parameters": parameters}], style="typescript")
+    return text.split("x: ", 1)[1].rsplit(",\n}) => any;", 1)[0]
+
+
+@pytest.mark.parametrize(
+    ("schema", "written"),
+    [
+        pytest.param({"type": "string"}, "string", id="string"),
+        pytest.param({"type": "integer"}, "number", id="integer"),
+        pytest.param({"enum": ["a", "b"], "type": "string"}, '"a" | "b"', id="enum"),
+        pytest.param({"const": "a"}, '"a"', id="const"),
+        pytest.param({"type": ["string", "null"]}, "string | null", id="nullable"),
+        pytest.param({"anyOf": [{"type": "string"}, {"type": "null"}]}, "string | null", id="any-of"),
+        pytest.param({"type": "array", "items": {"type": "string"}}, "string[]", id="array"),
+        pytest.param({"type": "array"}, "any[]", id="array-of-anything"),
+        pytest.param({"type": "object"}, "object", id="object"),
+        pytest.param(
+            {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]},
+            "{\na: string,\nb?: any,\n}",
+            id="nested",
+        ),
+        pytest.param({}, "any", id="nothing-said"),
+        pytest.param({"type": 7}, "any", id="nonsense"),
+        pytest.param({"$ref": "#/$defs/A", "$defs": {"A": {"type": "string"}}}, "string", id="reference"),
+        pytest.param({"$ref": "#/$defs/B"}, "any", id="reference-to-nothing"),
+        pytest.param(
+            {"$ref": "#/$defs/A", "$defs": {"A": {"type": "array", "items": {"$ref": "#/$defs/A"}}}},
+            "any[]",
+            id="reference-in-a-circle",
+        ),
+    ],
+)
+def test_a_schema_is_written_as_a_type(schema: dict[str, Any], written: str) -> None:
+    """As OpenAI's models are shown them."""
+    assert typed(schema) == written
+
+
+def test_a_tool_is_written_as_a_function_with_its_descriptions() -> None:
+    """Lines of a description are charged without their indentation."""
+    tool = {
+        "type": "function",
+        "function": {
+            "name": "add",
+            "description": "\n  Adds up.\n\n      Args: two numbers\n",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "a": {"type": "number", "description": "the first"},
+                    "b": {"type": "number", "default": 1},
+                },
+                "required": ["a"],
+            },
+        },
+    }
+    assert tools_text([tool, {"name": "now", "input_schema": {}}], style="typescript") == (
+        "namespace functions {\n\n"
+        "// Adds up.\n\nArgs: two numbers\n"
+        "type add = (_: {\n// the first\na: number,\nb?: number, // default: 1\n}) => any;\n\n"
+        "type now = () => any;\n\n"
+        "} // namespace functions"
+    )
+
+
+@pytest.mark.parametrize(
+    ("tools", "written"),
+    [
+        pytest.param([{"type": "web_search"}], '{"type":"web_search"}', id="no-function"),
+        pytest.param(
+            [{"type": "custom", "custom": {"name": "a"}}],
+            '{"type":"custom","custom":{"name":"a"}}',
+            id="custom",
+        ),
+        pytest.param({"a": 1}, '{"a":1}', id="no-list"),
+        pytest.param("as text", "as text", id="text"),
+        pytest.param([None], "null", id="null"),
+    ],
+)
+def test_what_is_no_function_is_written_as_json(tools: Any, written: str) -> None:
+    """Nothing that is sent is free."""
+    assert tools_text(tools, style="typescript") == written
+
+
+def test_tools_are_json_where_nobody_says_how_they_are_shown() -> None:
+    """Compact, characters as they are."""
+    assert tools_text([{"name": "é"}], style="json") == '[{"name":"é"}]'
+
+
+def test_references_that_multiply_stop() -> None:
+    """Forty levels of nine references each would never end."""
+    pair = {f"L{i}": {"anyOf": [{"$ref": f"#/$defs/L{i + 1}"}] * 9} for i in range(40)}
+    wide = {
+        f"W{i}": {"type": "object", "properties": {k: {"$ref": f"#/$defs/W{i + 1}"} for k in "ab"}}
+        for i in range(40)
+    }
+    for start, defs in (("L0", pair), ("W0", wide)):
+        parameters = {"type": "object", "properties": {"x": {"$ref": f"#/$defs/{start}"}}, "$defs": defs}
+        assert len(tools_text([{"name": "f", "parameters": parameters}], style="typescript")) < 1_000_000
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "type",
+                    "properties",
+                    "required",
+                    "enum",
+                    "const",
+                    "anyOf",
+                    "items",
+                    "$ref",
+                    "default",
+                    "description",
+                    "a",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values, json_values)
+def test_any_schema_is_written(parameters: Any, description: Any) -> None:
+    """Also one that no provider would take."""
+    tool = {
+        "type": "function",
+        "function": {"name": "f", "description": description, "parameters": parameters},
+    }
+    assert isinstance(tools_text([tool], style="typescript"), str)
+    response_format = {"response_format": {"json_schema": {"name": "f", "schema": parameters}}}
+    assert isinstance(output_schema_text(response_format), str)
+
+
+def test_an_output_schema_is_name_description_and_json() -> None:
+    """Without the keys that are not charged; a property that is called like one is."""
+    schema = {
+        "type": "object",
+        "properties": {"required": {"type": "string"}},
+        "required": ["required"],
+        "additionalProperties": False,
+    }
+    form = {"type": "json_schema", "json_schema": {"name": "answer", "description": "d", "schema": schema}}
+    written = 'answer\nd\n{"type":"object","properties":{"required":{"type":"string"}}}'
+    assert output_schema_text({"response_format": form}) == written
+    assert output_schema_text({"response_format": {"type": "json_object"}}) == ""
+    assert output_schema_text(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("system", "texts"),
+    [
+        (None, []),
+        ("", []),
+        ("be brief", ["be brief"]),
+        ([{"type": "text", "text": "a"}, "b", {"text": "c"}], ["a", "b", "c"]),
+        ({"parts": [1]}, ['{"parts":[1]}']),
+    ],
+)
+def test_a_system_prompt_is_read_in_every_form(system: Any, texts: list[str]) -> None:
+    """Text, or parts of text; what is neither, as JSON."""
+    assert system_texts(system) == texts

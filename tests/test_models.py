@@ -1,0 +1,94 @@
+"""Facts about models: which names lead to them, and what happens where none does."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from trimtab.counting import ENCODINGS
+from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.formats import formats
+from trimtab.models import ModelFacts, facts_for, model_names, register_model
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        pytest.param("gpt-4o", "gpt-4o", id="as-it-is"),
+        pytest.param("gpt-4o-2024-08-06", "gpt-4o", id="dated"),
+        pytest.param("gpt-4o-2024-05-13", "gpt-4o-2024-05-13", id="dated-with-facts-of-its-own"),
+        pytest.param("openai/gpt-4o", "gpt-4o", id="prefix"),
+        pytest.param("openai:gpt-4.1-mini", "gpt-4.1-mini", id="prefix-with-colon"),
+        pytest.param("azure/gpt-35-turbo", "gpt-3.5-turbo", id="azure-spelling"),
+        pytest.param("openrouter/openai/gpt-5-mini-2025-08-07", "gpt-5-mini", id="two-prefixes-and-a-date"),
+        pytest.param("ft:gpt-4o-mini-2024-07-18:acme::abc", "gpt-4o-mini", id="fine-tuned"),
+        pytest.param("gpt-4-0613", "gpt-4", id="old-date"),
+        pytest.param("o3-mini-2025-01-31", "o3-mini", id="reasoning"),
+    ],
+)
+def test_a_name_leads_to_its_model(name: str, model: str) -> None:
+    """Dates and prefixes of gateways change nothing about a model."""
+    assert facts_for(name).name == model
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "gpt",
+        "gpt-9",
+        "gpt-4o-",
+        "gpt-4o-pro",
+        "gpt-4o-2024",
+        "acme/gpt-4o",
+        "GPT-4O",
+        "claude-sonnet-4-5",
+        "/",
+    ],
+)
+def test_a_family_is_not_guessed(name: str) -> None:
+    """A name that only looks like a known one is unknown."""
+    with pytest.raises(UnknownNameError) as caught:
+        facts_for(name)
+    assert caught.value.name == name
+
+
+def test_an_unknown_model_says_near_names_and_the_line_to_write() -> None:
+    """The error is enough to go on."""
+    with pytest.raises(UnknownNameError) as caught:
+        facts_for("gpt-4o-minii")
+    assert caught.value.near[0] == "gpt-4o-mini"
+    for part in ("'gpt-4o-minii'", "gpt-4o-mini", "counter=", "register_model(ModelFacts("):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_every_row_is_sound(name: str) -> None:
+    """A row has a source and a date, limits that fit together, and names we can count and read."""
+    facts = facts_for(name)
+    assert facts.name == name
+    assert facts.source.startswith("https://")
+    assert datetime.date.fromisoformat(facts.checked) <= datetime.date(2100, 1, 1)
+    assert facts.encoding is None or facts.encoding in ENCODINGS
+    assert facts.format in formats()
+    if facts.window_tokens is not None and facts.output_tokens is not None:
+        assert 0 < facts.output_tokens <= facts.window_tokens
+
+
+def test_a_registered_model_is_known_and_a_name_is_taken_once() -> None:
+    """What a user describes is used; changing it has to be said."""
+    facts = ModelFacts(name="test-models-own", window_tokens=1_000)
+    register_model(facts)
+    assert facts_for("test-models-own") is facts
+    with pytest.raises(ConfigurationError, match="replace=True"):
+        register_model(ModelFacts(name="test-models-own"))
+    register_model(ModelFacts(name="test-models-own", window_tokens=2_000), replace=True)
+    assert facts_for("test-models-own").window_tokens == 2_000
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_window_of_nothing_is_refused(limit: int) -> None:
+    """Unknown is None, not 0."""
+    with pytest.raises(ConfigurationError, match="positive or None"):
+        register_model(ModelFacts(name="test-models-empty", window_tokens=limit))
