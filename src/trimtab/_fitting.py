@@ -1,0 +1,325 @@
+"""From what `fit` was asked to what it answers: prepare once, decide for a budget.
+
+`prepare` reads the request, chooses counter and format, mends and lets the callback run.
+`decide` settles what stays for one budget; it may run again for another (`Fitted.at`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from trimtab.budget import Budget
+from trimtab.counting import EstimateCounter, counter_for
+from trimtab.counting._sizes import Fixed, Shares, Sizes, check_counter, sizes_for
+from trimtab.errors import BudgetExceededError, ConfigurationError, UnknownNameError
+from trimtab.formats import Format, Request, detect, get_format
+from trimtab.models import facts_for
+from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
+from trimtab.strategies._base import EvictionRequest, assembled
+from trimtab.strategies._cuts import count_back
+from trimtab.strategies._runner import Settled, run
+from trimtab.strategies.sliding_window import require_strategy
+from trimtab.trimming import OnTrim, TrimContext
+from trimtab.units import History, resolve_pins
+
+if TYPE_CHECKING:
+    from trimtab._repairing import Change
+    from trimtab.report import Reason
+
+__all__ = ["Ask", "Decision", "Work", "decide", "prepare"]
+
+BLOCK = "history"
+"""Name of the one block of `fit`."""
+
+DEFAULT_STRATEGY: Strategy = Cascade(SlidingWindow(), TruncateText())
+"""Whole units first, oldest first; texts are cut only when nothing else can leave."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Ask:
+    """What `fit` was called with."""
+
+    messages: Any
+    budget: Budget | int | None
+    model: str | None
+    counter: Any
+    format: str | Format
+    system: Any
+    tools: Any
+    strategy: Strategy | None
+    pin: Any
+    pending_calls: Collection[str]
+    on_trim: OnTrim | None
+    repair: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """Everything that does not depend on the budget; sizes are remembered here."""
+
+    ask: Ask
+    request: Request
+    format: Format
+    counter: Any
+    strategy: Strategy
+    history: History
+    """What is left to decide about: the input, mended and after the callback."""
+    sizes: Sizes
+    source: list[Any]
+    """The caller's messages, as a list of its own."""
+    source_sizes: Sizes
+    """Sizes of `source`, from `source_offset` on; those of `sizes` where nothing was mended or removed."""
+    source_offset: int = 0
+    lead: int = 0
+    """Messages of `history` that trimtab put before the caller's."""
+    origin: list[int] | None = None
+    """Position in `source` of each message of `history` after `lead`; None where they are the same."""
+    gone: Mapping[int, Reason] = field(default_factory=dict)
+    """Messages of `source` that left before anything was decided, and why."""
+    mended: frozenset[int] = frozenset()
+    """Messages of `source` that a repair edited, or lost a part when a callback removed its unit."""
+    budget: Budget
+    notes: tuple[str, ...] = ()
+    """What the report should say beside its numbers."""
+
+    def source_index(self, index: int) -> int:
+        """Translate a position in the history to one in the caller's list."""
+        return index - self.lead if self.origin is None else self.origin[index - self.lead]
+
+    def source_tokens(self, index: int) -> int | None:
+        """Return what a message of the caller's was counted at; None where nobody counted it."""
+        return self.source_sizes.known[index + self.source_offset]
+
+
+@dataclass(slots=True, kw_only=True)
+class Decision:
+    """What was settled for one budget."""
+
+    budget: Budget
+    settled: Settled
+    request: EvictionRequest
+
+
+def prepare(ask: Ask) -> Work:
+    """Read what was asked, and do once what does not depend on the budget."""
+    format = detect(ask.messages) if ask.format == "auto" else get_format(ask.format)
+    notes = _take_model(ask) if ask.model is None and type(ask.messages) is not list else ()
+    request = _request_of(ask, format)
+    counter = _counter_of(ask)
+    budget = _budget_of(ask)
+    strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)
+    source = list(request.messages)
+    items = source
+    origin: list[int] | None = None
+    gone: dict[int, Reason] = {}
+    mended = frozenset[int]()
+    if ask.repair:
+        items, origin, gone, mended = _mended(ask, format, source)
+    pins = resolve_pins(ask.pin, source) if ask.pin is not None and ask.pin != () else frozenset[int]()
+    if origin is not None and pins:
+        pins = frozenset(at for at, index in enumerate(origin) if index in pins)
+    lead = _leading_system(ask, format)
+    history = History(
+        [*lead, *items] if lead else items,
+        format=format,
+        pins=[index + len(lead) for index in pins],
+        pending_calls=ask.pending_calls,
+    )
+    fixed = Fixed(system=None if lead else request.system, tools=request.tools, extra=request.extra or None)
+    sizes = _sizes(counter, history, fixed)
+    work = Work(
+        ask=ask,
+        request=request,
+        format=format,
+        counter=counter,
+        strategy=strategy,
+        history=history,
+        sizes=sizes,
+        source=source,
+        source_sizes=sizes if origin is None else sizes_for(counter, source.copy(), fixed, has_system=False),
+        source_offset=len(lead) if origin is None else 0,
+        lead=len(lead),
+        origin=origin,
+        gone=gone,
+        mended=mended,
+        budget=budget,
+        notes=notes,
+    )
+    if ask.on_trim is not None:
+        _let_callback_trim(work, fixed, ask.on_trim)
+    return work
+
+
+def _sizes(counter: Any, history: History, fixed: Fixed) -> Sizes:
+    return sizes_for(counter, history.messages, fixed, has_system=history.head > 0)
+
+
+def _take_model(ask: Ask) -> tuple[str, ...]:
+    """Take the model a request body names, if it is known and nothing else was asked for."""
+    named = ask.messages.get("model") if isinstance(ask.messages, Mapping) else None
+    if not isinstance(named, str):
+        return ()
+    try:
+        facts_for(named)
+    except UnknownNameError:
+        if ask.counter is not None:
+            return ()
+        return (f"The model of the request body, {named!r}, is not known: tokens are estimated.",)
+    ask.model = named
+    return ()
+
+
+def _request_of(ask: Ask, format: Format) -> Request:
+    if type(ask.messages) is list:
+        return Request(messages=ask.messages, system=ask.system, tools=ask.tools)
+    if isinstance(ask.messages, Mapping):
+        request = format.read_request(ask.messages)
+        for name, given, held in (
+            ("system", ask.system, request.system),
+            ("tools", ask.tools, request.tools),
+        ):
+            if given is not None and held is not None:
+                raise ConfigurationError(f"{name} is given twice: by {name}= and in the request body")
+        system = request.system if ask.system is None else ask.system
+        tools = request.tools if ask.tools is None else ask.tools
+        return Request(
+            messages=request.messages,
+            system=system,
+            tools=tools,
+            body=request.body,
+            key=request.key,
+            extra=request.extra,
+        )
+    if isinstance(ask.messages, (str, bytes)) or not isinstance(ask.messages, Sequence):
+        raise ConfigurationError(
+            f"messages must be a list of messages or a request body, not {type(ask.messages).__name__}"
+        )
+    return Request(messages=ask.messages, system=ask.system, tools=ask.tools)
+
+
+def _counter_of(ask: Ask) -> Any:
+    if ask.counter is not None:
+        return check_counter(ask.counter)
+    return counter_for(ask.model) if ask.model is not None else EstimateCounter()
+
+
+def _budget_of(ask: Ask) -> Budget:
+    if ask.budget is not None:
+        return Budget.of(ask.budget)
+    facts = facts_for(ask.model) if ask.model is not None else None
+    if facts is None or facts.window_tokens is None:
+        known = f"the window of {ask.model!r} is not known" if ask.model else "no model is named"
+        raise ConfigurationError(f"{known}: pass budget= (tokens, or a Budget)")
+    return Budget(facts.window_tokens, output_reserve=facts.output_reserve_tokens)
+
+
+def _leading_system(ask: Ask, format: Format) -> list[Any]:
+    """Write system text as a message, where the wire form keeps it among them."""
+    if ask.system is None or not format.rules.system_in_messages:
+        return []
+    return [format.message("system", [ask.system] if isinstance(ask.system, str) else list(ask.system))]
+
+
+def _mended(
+    ask: Ask, format: Format, source: list[Any]
+) -> tuple[list[Any], list[int], dict[int, Reason], frozenset[int]]:
+    """Repair the input, and say where each message of the result was."""
+    from trimtab.validity import repair  # not above: loaded by who asks for a repair
+
+    mended = repair(source, format=format, pending_calls=ask.pending_calls)
+    origin = list(mended.positions)
+    left = set(range(len(source))) - set(origin)
+    return (
+        mended.messages,
+        origin,
+        dict.fromkeys(sorted(left), "repair"),
+        frozenset(change.index for change in mended.changes if _edits(change)),
+    )
+
+
+def _edits(change: Change) -> bool:
+    return change.action == "edited"
+
+
+def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
+    """Run the callback and go on with what it leaves."""
+    budget, history = work.budget, work.history
+    context = TrimContext(
+        history, work.sizes, budget=budget, limit_tokens=budget.input_tokens, lead=work.lead
+    )
+    on_trim_with_note(on_trim, context)
+    removed = context.removed
+    if not removed:
+        return
+    remaining = context.remaining
+    indices = sorted({index for unit in remaining for index in unit.indices})
+    work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
+    work.origin = [work.source_index(index) for index in indices if index >= work.lead]
+    kept_pins = [at for at, index in enumerate(indices) if index in history.pins]
+    messages = assembled(history, remaining, {})
+    shared = {i for i, message in zip(indices, messages, strict=True) if message is not history.originals[i]}
+    work.mended |= {work.source_index(i) for i in shared}
+    work.history = History(
+        messages,
+        format=work.format,
+        pins=kept_pins,
+        pending_calls=history.pending_calls,
+    )
+    sizes = _sizes(work.counter, work.history, fixed)
+    if sizes.additive:
+        sizes.known[:] = [None if index in shared else work.sizes.known[index] for index in indices]
+    work.sizes = sizes
+
+
+def on_trim_with_note(on_trim: OnTrim, context: TrimContext) -> None:
+    """Call a callback; what it raises goes on, with a note that names the block."""
+    try:
+        on_trim(context)
+    except BaseException as error:
+        error.add_note(f"raised by on_trim of block {BLOCK!r}")
+        raise
+
+
+def decide(work: Work, budget: Budget) -> Decision:
+    """Settle what stays within a budget.
+
+    Raises:
+        BudgetExceededError: What must stay does not fit; without its attempt yet.
+        StrategyContractError: The strategy broke its contract.
+    """
+    limit = budget.input_tokens
+    history, sizes = work.history, work.sizes
+    counted = count_back(history, sizes, limit) if sizes.additive else None
+    request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, counted=counted)
+    total = _total_if_known(history, sizes, counted)
+    if total is not None and total <= limit:
+        settled = Settled(cut=0, tokens=total, actions=("kept",))
+    else:
+        settled = run(work.strategy, request)
+    return Decision(budget=budget, settled=settled, request=request)
+
+
+def _total_if_known(history: History, sizes: Sizes, counted: int | None) -> int | None:
+    """Return the size of the whole, if counting reached its beginning."""
+    if isinstance(sizes, Shares):
+        return sizes.request_tokens(history.originals)
+    if counted is None or counted > history.head:
+        return None
+    return sizes.fixed_tokens + sizes.total(0, len(history))
+
+
+def exceeded(work: Work, decision: Decision) -> BudgetExceededError:
+    """Make the error for a decision that does not fit."""
+    settled, limit = decision.settled, decision.budget.input_tokens
+    needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
+    over = needed - limit
+    return BudgetExceededError(
+        f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are there,"
+        f" {over:,} too few (strategy {work.strategy.name}, {work.sizes.fixed_tokens:,} of them beside the"
+        f" messages). Raise the budget, pin less, or shorten the latest user message or system text.",
+        needed_tokens=needed,
+        limit_tokens=limit,
+        block=BLOCK,
+    )

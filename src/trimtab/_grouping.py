@@ -1,0 +1,129 @@
+"""What a unit is, and which messages or parts of messages make one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from trimtab._pairing import Pairing
+from trimtab.formats import Kind, Structure
+
+__all__ = ["NO_PARTS", "Group", "State", "Unit", "members", "results_behind"]
+
+State = Literal["pinned", "held", "free"]
+"""Pinned neither leaves nor changes; held does not leave but may be shortened; free may leave."""
+
+NO_PARTS: Mapping[int, tuple[int, ...]] = {}
+"""What a unit of whole messages has for `parts`."""
+
+
+class Unit:
+    """Messages that stay or leave together, by index into the conversation.
+
+    Example:
+        >>> from trimtab import group
+        >>> [unit.indices for unit in group([
+        ...     {"role": "user", "content": "2 + 2?"},
+        ...     {"role": "assistant", "tool_calls": [
+        ...         {"id": "a", "type": "function", "function": {"name": "add", "arguments": "{}"}}]},
+        ...     {"role": "tool", "tool_call_id": "a", "content": "4"}])]
+        [(0,), (1, 2)]
+    """
+
+    __slots__ = ("indices", "kind", "open", "parts", "state")
+
+    def __init__(
+        self,
+        indices: tuple[int, ...],
+        *,
+        kind: Kind,
+        state: State = "free",
+        open: bool = False,
+        parts: Mapping[int, tuple[int, ...]] = NO_PARTS,
+    ) -> None:
+        self.indices = indices
+        """Positions of its messages, ascending."""
+        self.kind = kind
+        """Kind of its first message."""
+        self.state: State = state
+        self.open = open
+        """True while a result can still come (SPEC A4b)."""
+        self.parts = parts
+        """Which parts of a message belong to it, for messages shared with other units."""
+
+    @property
+    def first(self) -> int:
+        """Position of its first message; units are ordered by it."""
+        return self.indices[0]
+
+    def __repr__(self) -> str:
+        """Show the positions and the state."""
+        shared = f", parts={dict(self.parts)}" if self.parts else ""
+        return f"Unit({list(self.indices)}, {self.kind}, {self.state}{shared})"
+
+
+class Group:
+    """A unit in the making."""
+
+    __slots__ = ("indices", "kind", "parts")
+
+    def __init__(self, kind: Kind | None = None) -> None:
+        self.kind: Kind | None = kind
+        self.indices: set[int] = set()
+        self.parts: dict[int, tuple[int, ...]] = {}
+
+    def add(self, index: int, part: int | None) -> None:
+        self.indices.add(index)
+        if part is not None:
+            self.parts[index] = (*self.parts.get(index, ()), part)
+
+
+def members(structure: Structure, pairing: Pairing) -> list[Group]:
+    """Sort messages, or their parts, into units."""
+    groups: dict[int, Group] = {}
+    alone: list[Group] = []
+
+    home: dict[int, int] = {}
+
+    def group_of(index: int) -> Group:
+        return groups.setdefault(home.get(index, index), Group())
+
+    for index in range(len(structure.kinds)):
+        if index - 1 in structure.bound:
+            home[index] = home.get(index - 1, index - 1)
+        answers = structure.answers.get(index)
+        if answers is None:
+            group_of(index).add(index, None)
+            continue
+        for (_, part), owner in zip(answers, pairing.owner[index], strict=True):
+            if owner is not None:
+                group_of(owner).add(index, part)
+            elif part is None:
+                group_of(index).add(index, None)
+            else:
+                orphan = Group("tool")
+                orphan.add(index, part)
+                alone.append(orphan)
+        if (loose := structure.loose.get(index)) is not None:
+            rest = Group()
+            for part in loose:
+                rest.add(index, part)
+            alone.append(rest)
+    return [*groups.values(), *alone]
+
+
+def results_behind(
+    answers: Mapping[int, tuple[tuple[str, int | None], ...]], index: int, ids: tuple[str, ...]
+) -> int:
+    """Count the messages directly behind a call that answer it, each id once."""
+    open_ids = set(ids)
+    found = 0
+    i = index + 1
+    while (entry := answers.get(i)) is not None:
+        call_id, part = entry[0]
+        if len(entry) != 1 or part is not None or call_id not in open_ids:
+            break
+        open_ids.discard(call_id)
+        found += 1
+        i += 1
+    return found

@@ -1,0 +1,26 @@
+"""Names of a package that are imported when they are first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["later"]
+
+
+def later(package: dict[str, Any], places: Mapping[str, str], /) -> Callable[[str], Any]:
+    """Make the `__getattr__` of a package, so that `import trimtab` stays quick.
+
+    Args:
+        package: Its `globals()`; a name that was found is put there, and found at once from then on.
+        places: The module of each such name.
+    """
+
+    def __getattr__(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package['__name__']!r} has no attribute {name!r}", name=name)
+        value = package[name] = getattr(import_module(places[name]), name)
+        return value
+
+    return __getattr__

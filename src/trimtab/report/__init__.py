@@ -1,0 +1,199 @@
+"""What a fit did: per block and per message what stayed, what left, and why.
+
+A report is made without looking at its rows: they are built when read. It holds indices,
+roles, ids, tool names and numbers; text of messages only where `include_text=True` asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from trimtab.errors import ConfigurationError
+from trimtab.report._json import from_data, to_data
+from trimtab.report._rows import (
+    ACTIONS,
+    FATES,
+    REASONS,
+    STATES,
+    Action,
+    BlockReport,
+    Fate,
+    InsertedRow,
+    MessageRow,
+    Reason,
+    State,
+    ViolationLike,
+    ViolationRow,
+)
+
+__all__ = [
+    "ACTIONS",
+    "FATES",
+    "REASONS",
+    "SCHEMA",
+    "STATES",
+    "Action",
+    "BlockReport",
+    "Fate",
+    "InsertedRow",
+    "MessageRow",
+    "Reason",
+    "Report",
+    "State",
+    "ViolationLike",
+    "ViolationRow",
+]
+
+SCHEMA = 1
+"""Version of the form `Report.to_dict` writes; raised when a reader of the old form would misread it."""
+
+_MIN_COLUMNS = 60
+_DEFAULT_COLUMNS = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Report:
+    """What a fit did, in numbers that add up; unknown is None, never a guess.
+
+    Nothing in it counts: reading, comparing or writing a report calls no counter.
+
+    Example:
+        >>> report = Report(format="openai_chat", counter="chars", exact=False, window_tokens=100,
+        ...     input_tokens=90, output_reserve_tokens=10, tokens_after=45, fits=True, kept_messages=3)
+        >>> report.remaining_tokens
+        45
+        >>> Report.from_dict(report.to_dict()) == report
+        True
+    """
+
+    format: str
+    """Name of the wire form."""
+    model: str | None = None
+    """The model asked for; None if none was named."""
+    counter: str
+    """Name of the counter."""
+    exact: bool
+    """True if every count comes from the model's own tokenizer; False if any is an estimate."""
+    shares: bool = False
+    """True if the counter gives one total only: the sizes of parts are shares of it, not counts."""
+    window_tokens: int
+    output_reserve_tokens: int = 0
+    overhead_tokens: int = 0
+    margin_tokens: int = 0
+    input_tokens: int
+    """The input room: window less output reserve, overhead and margin."""
+    fixed_tokens: int = 0
+    """What is charged beside the messages: system text outside them, tools, framing of the request."""
+    system_tokens: int | None = None
+    """Of the fixed tokens, the system text; None where it was not counted apart."""
+    tools_tokens: int | None = None
+    """Of the fixed tokens, the tool and output schemas; None where they were not counted apart."""
+    tokens_before: int | None = None
+    """The whole request as it came in; None where the fit did not need to know it."""
+    tokens_after: int
+    """The whole request as it goes out: the messages and the fixed tokens, each once."""
+    fits: bool
+    """True if `tokens_after` is within `input_tokens` and every block kept its limit."""
+    kept_messages: int
+    """Messages of the input that came out as they were."""
+    changed_messages: int = 0
+    evicted_messages: int = 0
+    blocks: tuple[BlockReport, ...] = ()
+    """In the order they stand in the output; one, "history", for `fit`."""
+    messages: Sequence[MessageRow] = ()
+    """One row a message of the input, in its order; may build its rows when they are read."""
+    inserted: tuple[InsertedRow, ...] = ()
+    """What trimtab put into the output, in order."""
+    blocks_dropped: tuple[str, ...] = ()
+    """Names of blocks that left whole."""
+    floors_ignored: bool = False
+    """True if the floors of the blocks together passed the room and were not kept."""
+    violations: Sequence[ViolationLike] = ()
+    """What a provider would refuse in the input, and open calls, which are no fault; made when read."""
+    notes: tuple[str, ...] = ()
+    """What else a reader should know, a sentence each."""
+
+    @property
+    def remaining_tokens(self) -> int:
+        """Room left in tokens; negative by how much the request is over."""
+        return self.input_tokens - self.tokens_after
+
+    @property
+    def total_messages(self) -> int:
+        """Messages of the input."""
+        return self.kept_messages + self.changed_messages + self.evicted_messages
+
+    def to_dict(self, *, include_text: bool = False) -> dict[str, Any]:
+        """Write the report as plain data for JSON.
+
+        Holds `schema` and `remaining_tokens` as well.
+
+        Args:
+            include_text: Also write the text of the messages, as far as it is at hand.
+        """
+        data: dict[str, Any] = {"schema": SCHEMA, "remaining_tokens": self.remaining_tokens}
+        data.update(to_data(self, include_text=include_text))
+        data["violations"] = [to_data(ViolationRow.of(row), include_text=False) for row in self.violations]
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], /) -> Self:
+        """Read what `to_dict` wrote, also after a trip through JSON.
+
+        Raises:
+            ConfigurationError: Another schema, an unknown or missing key, a value of the wrong
+                kind, or a remainder that contradicts the totals; the key is named.
+        """
+        if not isinstance(data, Mapping):
+            raise ConfigurationError(f"a report must be a mapping, not {type(data).__name__}")
+        values = dict(data)
+        schema = values.pop("schema", None)
+        if schema != SCHEMA or isinstance(schema, bool):
+            raise ConfigurationError(f"'schema' of the report is {schema!r}; this trimtab reads {SCHEMA}")
+        remaining_tokens = values.pop("remaining_tokens", None)
+        report = from_data(cls, values, where="")
+        if remaining_tokens not in (None, report.remaining_tokens):
+            raise ConfigurationError(
+                f"'remaining_tokens' is {remaining_tokens!r}, but 'input_tokens' less 'tokens_after' is"
+                f" {report.remaining_tokens}"
+            )
+        return report
+
+    def to_text(self, *, width: int | None = None, colour: bool = False, include_text: bool = False) -> str:
+        """Write the report for reading in a terminal.
+
+        Neighbours with the same fate and reason share a line; a long list is elided in the middle.
+
+        Args:
+            width: Columns no line passes; None is 80, so that equal reports read alike everywhere.
+                Less than 60 is taken as 60.
+            colour: Mark verdict, changes and evictions with ANSI colours.
+            include_text: Show the beginning of the text of messages that have a line of their own.
+        """
+        from trimtab.report._text import render  # not above: only who reads it needs it
+
+        columns = max(_DEFAULT_COLUMNS if width is None else width, _MIN_COLUMNS)
+        return render(self, width=columns, colour=colour, include_text=include_text)
+
+    def __str__(self) -> str:
+        """Give the text form."""
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        """Say the totals; the rows are not read."""
+        return (
+            f"<Report fits={self.fits} tokens={self.tokens_after}/{self.input_tokens}"
+            f" kept={self.kept_messages} changed={self.changed_messages} evicted={self.evicted_messages}>"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by value, whatever kind of sequence holds the rows."""
+        if not isinstance(other, Report):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        """Hash the totals, so that rows need not be built."""
+        return hash((self.input_tokens, self.tokens_after, self.kept_messages, self.evicted_messages))

@@ -1,0 +1,165 @@
+"""The rows of a report: messages, what was inserted, blocks, violations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, get_args
+
+Fate = Literal["kept", "changed", "evicted"]
+"""What became of a message of the input."""
+
+Reason = Literal[
+    "over_limit",
+    "over_cap",
+    "unit_of_removed",
+    "min_messages",
+    "block_dropped",
+    "callback",
+    "truncation",
+    "superseded_by_summary",
+    "repair",
+    "cannot_lead",
+]
+"""Why a message was changed or evicted; a closed list."""
+
+State = Literal["pinned", "held", "free"]
+"""Pinned neither leaves nor changes, held does not leave but may be shortened, free is the rest."""
+
+Action = str
+"""What was done to a block: one of `ACTIONS`, or the name of a user's strategy."""
+
+FATES: tuple[Fate, ...] = get_args(Fate)
+"""Every fate there is."""
+REASONS: tuple[Reason, ...] = get_args(Reason)
+"""Every reason there is."""
+STATES: tuple[State, ...] = get_args(State)
+"""Every state there is."""
+ACTIONS: tuple[Action, ...] = (
+    "kept",
+    "evicted",
+    "shortened",
+    "cleared",
+    "summarized",
+    "dropped",
+    "removed_by_callback",
+)
+"""The actions trimtab itself names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRow:
+    """What became of one message of the input, and why."""
+
+    index: int
+    """Position in the input, from 0."""
+    role: str
+    """The message's own role; what the wire form calls the entry where it has no role."""
+    fate: Fate
+    reason: Reason | None = None
+    """Why it was changed or evicted; None when it was kept as it is."""
+    block: str = "history"
+    """Name of the block it belongs to; "history" in `fit`."""
+    unit: int
+    """Index of the first message of its unit; its own where it stands alone."""
+    state: State = "free"
+    tokens_before: int | None = None
+    """Size as it came in; None where the fit did not need to know it."""
+    tokens_after: int | None = None
+    """Size in the output; None for an evicted message, which is not in it."""
+    call_ids: tuple[str, ...] = ()
+    """Ids of the calls it makes or answers, in its order."""
+    tool_names: tuple[str, ...] = ()
+    """The tools called or answered, one for each of `call_ids`; empty where nobody knows."""
+    text: str | None = field(default=None, repr=False, compare=False)
+    """Its text, if at hand. Leaves only with `include_text=True` and is no part of the value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertedRow:
+    """A message trimtab put into the output; it is none of the caller's."""
+
+    position: int
+    """Index in the output, from 0."""
+    role: str
+    tokens: int
+    why: str
+    """What it is for, in a few words, as in "summary of 40 messages"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockReport:
+    """What became of one block."""
+
+    name: str
+    limit_tokens: int
+    """Tokens it was allowed."""
+    tokens_before: int | None = None
+    """Size before anything was done to it; None where the fit did not need to know it."""
+    tokens_after: int
+    """Size in the output; at most the limit when the report says it fits."""
+    actions: tuple[Action, ...] = ()
+    """What was done, in order."""
+    kept_messages: int
+    """Messages that came out as they were."""
+    changed_messages: int = 0
+    evicted_messages: int = 0
+    floor_missed_tokens: int = 0
+    """Tokens of the block's floor it could not be given; 0 when the floor held."""
+    freed_tokens: int = 0
+    """Tokens another block freed by letting go of a unit both shared; not given out again."""
+
+
+class ViolationLike(Protocol):
+    """What `validate` lists: anything with the attributes of a `ViolationRow`."""
+
+    @property
+    def index(self) -> int | None:
+        """Position in the input; None if it is about no single message."""
+        ...
+
+    @property
+    def rule(self) -> str:
+        """Word for what is wrong."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """What the provider would say."""
+        ...
+
+    @property
+    def call_id(self) -> str | None:
+        """Id of the call it is about, if it is about one."""
+        ...
+
+    @property
+    def fault(self) -> bool:
+        """False for an open call: worth knowing, nothing wrong."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViolationRow:
+    """One thing a provider would refuse in the input, or an open call."""
+
+    index: int | None
+    """Position in the input; None if it is about no single message."""
+    rule: str
+    message: str
+    """What the provider would say."""
+    call_id: str | None = None
+    fault: bool = True
+    """False for an open call: worth knowing, nothing wrong."""
+
+    @classmethod
+    def of(cls, violation: ViolationLike, /) -> ViolationRow:
+        """Copy whatever has the same attributes, such as a `validity.Violation`."""
+        if isinstance(violation, ViolationRow):
+            return violation
+        return cls(
+            index=violation.index,
+            rule=violation.rule,
+            message=violation.message,
+            call_id=violation.call_id,
+            fault=violation.fault,
+        )

@@ -1,0 +1,50 @@
+"""Strategies: what leaves when a block does not fit. One strategy a module."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trimtab._later import later
+from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Strategy
+from trimtab.strategies.cascade import Cascade
+from trimtab.strategies.sliding_window import SlidingWindow
+from trimtab.strategies.truncate_text import TruncateText
+
+if TYPE_CHECKING:
+    from trimtab.strategies._data import StrategyKind, create_strategy, strategy_data
+    from trimtab.strategies.clear_tool_results import ClearToolResults
+    from trimtab.strategies.priority import Place, PriorityBased, Score, default_score
+    from trimtab.strategies.simple import Drop, DropNewest, Strict
+else:
+    # Not those of `fit`'s default: each costs as much of the import as it takes to make its class.
+    _HERE = "trimtab.strategies."
+    __getattr__ = later(
+        globals(),
+        {
+            **dict.fromkeys(("StrategyKind", "create_strategy", "strategy_data"), _HERE + "_data"),
+            **dict.fromkeys(("Place", "PriorityBased", "Score", "default_score"), _HERE + "priority"),
+            **dict.fromkeys(("Drop", "DropNewest", "Strict"), _HERE + "simple"),
+            "ClearToolResults": _HERE + "clear_tool_results",
+        },
+    )
+
+__all__ = [
+    "Cascade",
+    "ClearToolResults",
+    "Drop",
+    "DropNewest",
+    "Edit",
+    "EvictionRequest",
+    "EvictionResult",
+    "Place",
+    "PriorityBased",
+    "Score",
+    "SlidingWindow",
+    "Strategy",
+    "StrategyKind",
+    "Strict",
+    "TruncateText",
+    "create_strategy",
+    "default_score",
+    "strategy_data",
+]

@@ -1,0 +1,341 @@
+"""What a strategy is asked and answers: `Strategy`, `EvictionRequest`, `EvictionResult`, `Edit`.
+
+A strategy decides which units leave and which texts are cut. It is pure: it sees sizes through its
+request only, which answers them from what is known or from the counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from trimtab.counting._shorten import Keep, shorten
+from trimtab.counting._sizes import Shares, Sizes
+from trimtab.formats import Path, TextSlot, mapping_of
+from trimtab.strategies._cuts import Cuts, TailCuts, UnitCuts
+from trimtab.units import History, Unit
+
+if TYPE_CHECKING:
+    from trimtab.report import Reason
+
+__all__ = ["Edit", "EvictionRequest", "EvictionResult", "Strategy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """New texts for one message; everything else in it stays."""
+
+    index: int
+    """Position of the message in the conversation."""
+    texts: Mapping[Path, str]
+    """New text by the path of a `TextSlot`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionResult:
+    """What a strategy decided.
+
+    New fields come with defaults, so old strategies keep working.
+    """
+
+    kept: Sequence[Unit] = ()
+    """Units that stay, in the order of the request. With `cut`, those older than it."""
+    cut: int | None = None
+    """Every unit that begins at this message or later stays; pinned and held ones do anyway."""
+    edits: Sequence[Edit] = ()
+    """Texts to replace in kept, not pinned, messages."""
+    fits: bool = True
+    """False: this is all I can do. A Cascade goes on, otherwise BudgetExceededError is raised."""
+    actions: tuple[str, ...] | None = None
+    """What was done, for the report; None: the strategy's name."""
+    reason: Reason = "over_limit"
+    """Why what left had to leave, for the report."""
+    needed_tokens: int | None = None
+    """When it does not fit: the size of the request at its least, if that is not this result's."""
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """Decides which units leave when a block does not fit.
+
+    Asked only when it does not fit. It takes no more than it must, never what is pinned, and keeps
+    the order. `trimtab.testing.check_strategy` runs the contract on a strategy of your own.
+    """
+
+    @property
+    def name(self) -> str:
+        """Word for reports and data; snake_case."""
+        ...
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Choose what stays so that `request.fits(...)`, or answer `fits=False`."""
+        ...
+
+
+class EvictionRequest:
+    """What a strategy is asked.
+
+    It holds the units, how large they are, and the limit they must keep to. Made by the runner.
+    Everything is answered lazily; nothing here changes anything.
+    """
+
+    __slots__ = (
+        "_alive",
+        "_counted",
+        "_cuts",
+        "_edits",
+        "block",
+        "constant_limit_tokens",
+        "history",
+        "limit_tokens",
+        "protected",
+        "sizes",
+    )
+
+    def __init__(
+        self,
+        history: History,
+        sizes: Sizes,
+        *,
+        limit_tokens: int,
+        constant_limit_tokens: int | None = None,
+        block: str = "history",
+        alive: Sequence[Unit] | None = None,
+        edits: Mapping[int, Mapping[Path, str]] | None = None,
+        protected: frozenset[int] = frozenset(),
+        counted: int | None = None,
+    ) -> None:
+        self._counted = counted
+        self.history = history
+        self.sizes = sizes
+        self.limit_tokens = limit_tokens
+        """Most tokens that what stays, with `fixed_tokens`, may come to."""
+        self.constant_limit_tokens = limit_tokens if constant_limit_tokens is None else constant_limit_tokens
+        """The limit that is the same from call to call: the block's cap or the whole budget."""
+        self.block = block
+        """Name of the block; "history" in `fit`."""
+        self.protected = protected
+        """First messages of units this request treats as staying, beside pinned and held ones."""
+        self._alive = alive
+        self._edits: dict[int, Mapping[Path, str]] = dict(edits or {})
+        self._cuts: Cuts | None = None
+
+    # -- what there is
+
+    @property
+    def units(self) -> Sequence[Unit]:
+        """All units that are still there, in order. Reads the whole conversation."""
+        return self.history.units if self._alive is None else self._alive
+
+    @property
+    def additive(self) -> bool:
+        """True if sizes add up; False for a counter that is a black box over a list."""
+        return self.sizes.additive
+
+    @property
+    def fixed_tokens(self) -> int:
+        """Tokens of system text outside the messages, tools and the request's framing."""
+        return self.sizes.fixed_tokens
+
+    @property
+    def edits(self) -> Mapping[int, Mapping[Path, str]]:
+        """Texts that an earlier step replaced, by message."""
+        return self._edits
+
+    def messages(self, unit: Unit, /) -> list[dict[str, Any]]:
+        """Return the unit's messages as dicts, to be read only; edited ones as edited."""
+        return [self.message(index) for index in unit.indices]
+
+    def message(self, index: int, /) -> dict[str, Any]:
+        """Return one message as a dict, to be read only; as edited if it was."""
+        self.history.kind(index)
+        message: dict[str, Any] = self.history.messages[index]
+        if index in self._edits:
+            message = mapping_of(self.history.format.with_texts(message, self._edits[index]))
+        return message
+
+    def stays(self, unit: Unit, /) -> bool:
+        """Tell whether the unit may not leave."""
+        return unit.state != "free" or unit.first in self.protected
+
+    # -- how large it is
+
+    def size(self, unit: Unit, /) -> int:
+        """Return the unit's tokens; a share of the whole if the counter is a black box."""
+        if not self._edits and not unit.parts:
+            of = self.sizes.of
+            return sum([of(index) for index in unit.indices])
+        return sum(self._size_of(unit, index, self._edits.get(index)) for index in unit.indices)
+
+    def _size_of(self, unit: Unit, index: int, texts: Mapping[Path, str] | None) -> int:
+        if texts is None and index not in unit.parts:
+            return self.sizes.of(index)
+        message = self.history.messages[index]
+        if texts is not None:
+            message = self.history.format.with_texts(message, texts)
+        if index in unit.parts:
+            message = keep_parts(self.history, index, message, set(unit.parts[index]))
+        return self.sizes.message(message, index)
+
+    def total(
+        self, units: Iterable[Unit], /, *, edits: Mapping[int, Mapping[Path, str]] | None = None
+    ) -> int:
+        """Return the tokens of a request of these units, fixed part included.
+
+        Args:
+            units: Units of this request, in order.
+            edits: Texts to replace, by message, on top of those of earlier steps.
+        """
+        units = list(units)
+        merged = merge_edits(self._edits, edits) if edits else self._edits
+        if isinstance(self.sizes, Shares):
+            return self.sizes.request_tokens(assembled(self.history, units, merged))
+        if not edits:
+            return self.fixed_tokens + sum(map(self.size, units))
+        return self.fixed_tokens + sum(
+            self._size_of(unit, index, merged.get(index)) for unit in units for index in unit.indices
+        )
+
+    def fits(
+        self, units: Iterable[Unit], /, *, edits: Mapping[int, Mapping[Path, str]] | None = None
+    ) -> bool:
+        """Tell whether a request of these units keeps to the limit."""
+        return self.total(units, edits=edits) <= self.limit_tokens
+
+    # -- texts
+
+    def texts(self, index: int, /) -> list[TextSlot]:
+        """List the texts of a message that may be cut."""
+        return self.history.format.texts(self.message(index))
+
+    def shorten(self, text: str, limit_tokens: int, /, *, keep: Keep = "end") -> str | None:
+        """Cut a text to a number of tokens, with a marker that is counted.
+
+        The bare marker if only that fits; None if not even that does.
+        """
+        count = getattr(self.sizes.counter, "count_text", None)
+        if count is None:
+            empty = self.sizes.message({"role": "user", "content": ""})
+            return shorten(
+                text,
+                limit_tokens,
+                count=lambda t: max(0, self.sizes.message({"role": "user", "content": t}) - empty),
+                keep=keep,
+            )
+        return shorten(text, limit_tokens, count=count, keep=keep)
+
+    # -- cuts: everything from one message on
+
+    @property
+    def cuts(self) -> Cuts:
+        """The places where the conversation may be cut, with what each would cost."""
+        if self._cuts is None:
+            plain = self._alive is None and not self._edits and not self.protected and self.additive
+            tail = TailCuts.of(self.history, self.sizes, self._counted) if plain else None
+            self._cuts = tail if tail is not None else UnitCuts(self)
+        return self._cuts
+
+    def newest_first(self) -> Iterator[Unit]:
+        """Walk the units from the newest to the oldest, reading no further than asked."""
+        return self.cuts.newest_first()
+
+    def protecting(self, roles: Iterable[str], /) -> EvictionRequest:
+        """Return the same request in which units with a message of these roles stay."""
+        wanted = frozenset(roles)
+        if not wanted:
+            return self
+        found = {unit.first for unit in self.units if not wanted.isdisjoint(self._roles(unit))}
+        return self._with(protected=self.protected | found)
+
+    def _roles(self, unit: Unit) -> set[str]:
+        roles = {str(self.history.kind(index)) for index in unit.indices}
+        return roles | {str(self.message(index).get("role")) for index in unit.indices}
+
+    def after(self, result: EvictionResult, /) -> EvictionRequest:
+        """Return the request that is left once a result is carried out, for the next step."""
+        kept = kept_units(self, result)
+        edits = merge_edits(self._edits, {edit.index: edit.texts for edit in result.edits})
+        return self._with(alive=kept, edits=edits)
+
+    def _with(
+        self,
+        *,
+        alive: Sequence[Unit] | None = None,
+        edits: Mapping[int, Mapping[Path, str]] | None = None,
+        protected: frozenset[int] | None = None,
+    ) -> EvictionRequest:
+        return EvictionRequest(
+            self.history,
+            self.sizes,
+            limit_tokens=self.limit_tokens,
+            constant_limit_tokens=self.constant_limit_tokens,
+            block=self.block,
+            alive=self._alive if alive is None else alive,
+            edits=self._edits if edits is None else edits,
+            protected=self.protected if protected is None else protected,
+        )
+
+
+def kept_units(request: EvictionRequest, result: EvictionResult) -> list[Unit]:
+    """List the units a result keeps, in order."""
+    if result.cut is None:
+        return list(result.kept)
+    cuts = request.cuts
+    if isinstance(cuts, TailCuts) and cuts.covers(result.cut, result.kept):
+        return cuts.kept(result.cut, result.kept)
+    also = {id(unit) for unit in result.kept}
+    cut = result.cut
+    return [u for u in request.units if u.first >= cut or id(u) in also or request.stays(u)]
+
+
+def owns_text(unit: Unit, index: int, path: Path) -> bool:
+    """Tell whether a text of a message is the unit's, where units share the message by its parts."""
+    own = unit.parts.get(index)
+    return own is None or next((key for key in path if isinstance(key, int)), None) in own
+
+
+def merge_edits(
+    old: Mapping[int, Mapping[Path, str]], new: Mapping[int, Mapping[Path, str]]
+) -> dict[int, Mapping[Path, str]]:
+    """Lay new texts over old ones, message by message."""
+    merged = dict(old)
+    for index, texts in new.items():
+        merged[index] = {**merged.get(index, {}), **texts}
+    return merged
+
+
+def keep_parts(history: History, index: int, message: Any, parts: set[int]) -> Any:
+    """Return a message with only these of its parts."""
+    structure = history.structure
+    every = {part for _, part in structure.answers.get(index, ()) if part is not None}
+    every.update(structure.loose.get(index, ()))
+    gone = sorted(every - parts)
+    return history.format.without_parts(message, gone) if gone else message
+
+
+def assembled(history: History, units: Iterable[Unit], edits: Mapping[int, Mapping[Path, str]]) -> list[Any]:
+    """Put kept units back into the caller's messages, in order, edited where they must be."""
+    kept: dict[int, set[int] | None] = {}
+    for unit in units:
+        for index in unit.indices:
+            part = unit.parts.get(index)
+            if part is None:
+                kept[index] = None
+            else:
+                kept[index] = {*(kept.get(index) or ()), *part}
+    return [assemble_one(history, index, kept[index], edits.get(index)) for index in sorted(kept)]
+
+
+def assemble_one(
+    history: History, index: int, parts: set[int] | None, texts: Mapping[Path, str] | None
+) -> Any:
+    """Return the caller's message, edited only where a text or part of it goes."""
+    message = history.originals[index]
+    if texts:
+        message = history.format.with_texts(message, texts)
+    return message if parts is None else keep_parts(history, index, message, parts)
+
+
+Fits = Callable[[int], bool]
+"""Whether a cut keeps to the limit."""

@@ -1,0 +1,322 @@
+"""Cuts: everything from one message on stays, with what stays anyway.
+
+`TailCuts` reads and counts the newest messages only and is the fast way for a tidy history;
+`UnitCuts` works on grouped units and is right for every history. Both answer the same questions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol
+
+from trimtab.counting._sizes import Sizes
+from trimtab.units import History, Unit, first_border
+
+if TYPE_CHECKING:
+    from trimtab.strategies._base import EvictionRequest
+
+__all__ = ["Cuts", "TailCuts", "UnitCuts"]
+
+
+class Cuts(Protocol):
+    """Where a conversation may be cut. A cut is the position of the first message kept."""
+
+    @property
+    def end(self) -> int:
+        """The cut that keeps only what stays anyway."""
+        ...
+
+    def tokens(self, cut: int, also: tuple[int, ...] = (), /) -> int:
+        """Return the size of the request cut there, units beginning at `also` kept too."""
+        ...
+
+    def oldest(self, fits: Callable[[int], bool], /) -> int | None:
+        """Return the oldest cut that fits; None if none does.
+
+        `fits` must hold for every newer cut once it holds for one.
+        """
+        ...
+
+    def before(self, cut: int, /) -> int | None:
+        """Return the next older cut; None before the oldest."""
+        ...
+
+    def opener(self, cut: int, /) -> tuple[int, ...]:
+        """Return the unit of the user message that opened the turn cut into.
+
+        Empty if the cut is at a user message, no turn is cut into, or the message stays anyway.
+        """
+        ...
+
+    def unit(self, first: int, /) -> Unit:
+        """Return the unit that begins at a message."""
+        ...
+
+    def newest_first(self) -> Iterator[Unit]:
+        """Walk the units from the newest to the oldest."""
+        ...
+
+
+class TailCuts:
+    """Cuts of a tidy history, read and counted no further back than the limit reaches."""
+
+    __slots__ = (
+        "_count",
+        "_counted",
+        "_history",
+        "_latest",
+        "_lead_tokens",
+        "_oldest",
+        "_openers",
+        "_sizes",
+        "_start",
+        "_stay",
+        "_stay_sums",
+        "_sums",
+    )
+
+    def __init__(self, history: History, sizes: Sizes, counted: int, start: int) -> None:
+        self._history = history
+        self._count = history.count
+        self._sizes = sizes
+        self._counted = counted
+        # Counting stopped at a message that passed the limit, unless it reached the beginning.
+        self._oldest = counted + 1 if counted > history.head else counted
+        self._start = start
+        self._latest = history.latest_user
+        self._openers: dict[int, tuple[int, ...]] = {}
+        self._lead_tokens = sizes.fixed_tokens + sizes.total(0, history.head)
+        self._stay = history.staying()
+        self._stay_sums = [0, *accumulate(map(sizes.of, self._stay))]
+        self._sums = sizes.suffix_sums(counted)
+
+    @classmethod
+    def of(cls, history: History, sizes: Sizes, counted: int | None) -> TailCuts | None:
+        """Read what was counted; None if nothing was, or that part is not tidy."""
+        if counted is None or history.asks_for_all:
+            return None
+        history.read(counted)
+        start = first_border(history, counted)
+        # Results at the very start must belong to one call before them, else each may stay or leave alone.
+        # What stays is decided at the end, also where the limit was passed inside the newest unit.
+        first = history.border_at_or_before(counted) if counted < start else start
+        if not history.tidy(min(first, history.newest_border())):
+            return None
+        user = history.latest_user
+        if user is not None and history.head <= user < start and not history.stands_alone(user):
+            return None
+        tail = cls(history, sizes, counted, start)
+        older = tail.opener(start)
+        return tail if not older or history.stands_alone(older[0]) else None
+
+    @property
+    def end(self) -> int:
+        """The cut that keeps only what stays anyway."""
+        return self._count
+
+    def tokens(self, cut: int, also: tuple[int, ...] = (), /) -> int:
+        """Return the size of the request cut there, units beginning at `also` kept too."""
+        if cut < self._counted:
+            self.count_to(cut)
+        total = self._lead_tokens + self._sums[self._count - cut]
+        total += self._stay_sums[bisect_left(self._stay, cut)]
+        for first in also:
+            total += sum(map(self._sizes.of, range(first, self._history.end_of(first))))
+        return total
+
+    def count_to(self, cut: int, /) -> None:
+        """Count every message from a cut on; not asked for where the cut was counted already."""
+        sums, of = self._sums, self._sizes.of
+        for index in range(self._counted - 1, cut - 1, -1):
+            sums.append(sums[-1] + of(index))
+        self._counted = cut
+
+    def oldest(self, fits: Callable[[int], bool], /) -> int | None:
+        """Return the oldest cut that fits, stepping up from the message that passed the limit."""
+        history, end = self._history, self._count
+        cut = first_border(history, max(self._oldest, history.head))
+        while not fits(cut):
+            if cut >= end:
+                return None
+            cut = first_border(history, cut + 1)
+        return cut
+
+    def before(self, cut: int, /) -> int | None:
+        """Return the next older cut; None before the oldest that was counted."""
+        answers = self._history.structure.answers
+        floor = max(self._history.head, self._counted)
+        while cut > floor:
+            cut -= 1
+            if cut not in answers:
+                return cut
+        return None
+
+    def opener(self, cut: int, /) -> tuple[int, ...]:
+        """Return the user message that opened the turn cut into, if it is older than the cut."""
+        known = self._openers.get(cut)
+        if known is None:
+            known = self._openers[cut] = self._opener_of(cut)
+        return known
+
+    def _opener_of(self, cut: int) -> tuple[int, ...]:
+        history, latest = self._history, self._latest
+        if cut >= self._count or (latest is not None and latest <= cut and self._stays(latest)):
+            return ()
+        user = history.user_at_or_before(cut)
+        if user is None or user == cut or user < history.head or self._stays(user):
+            return ()
+        return (user,)
+
+    def _stays(self, index: int) -> bool:
+        at = bisect_left(self._stay, index)
+        return at < len(self._stay) and self._stay[at] == index
+
+    def covers(self, cut: int, kept: Sequence[Unit]) -> bool:
+        """Tell whether a cut and units kept beside it can be settled without grouping everything."""
+        if cut < self._start:
+            return False
+        for unit in kept:
+            first = unit.indices[0]
+            if first < self._start and not (
+                unit.indices == (first,)
+                and self._history.kind(first) == "user"
+                and self._history.stands_alone(first)
+            ):
+                return False
+        return True
+
+    def unit(self, first: int, /) -> Unit:
+        """Return the unit that begins at a message."""
+        return self._history.unit_at(first)
+
+    def newest_first(self) -> Iterator[Unit]:
+        """Walk the units from the newest to the oldest; groups everything past the tidy part."""
+        history, first = self._history, len(self._history)
+        seen = 0
+        while (older := self.before(first)) is not None:
+            first, seen = older, seen + 1
+            yield history.unit_at(first)
+        yield from (unit for unit in reversed(history.units) if unit.first < first)
+
+    def staying_before(self, cut: int, /) -> list[int]:
+        """List the messages older than the cut that stay, leading ones included."""
+        head = self._history.head
+        return [*range(head), *self._stay[: bisect_left(self._stay, cut)]]
+
+    def kept(self, cut: int, also: Sequence[Unit]) -> list[Unit]:
+        """List the units a cut keeps, in order."""
+        history = self._history
+        firsts = {first for first in self.staying_before(cut) if history.is_border(first)}
+        units = {first: history.unit_at(first) for first in firsts}
+        units.update((unit.first, unit) for unit in also)
+        end = len(history)
+        while cut < end:
+            units[cut] = history.unit_at(cut)
+            cut = first_border(history, cut + 1)
+        return [units[first] for first in sorted(units)]
+
+
+class UnitCuts:
+    """Cuts over grouped units: any history, any counter, any step of a Cascade."""
+
+    def __init__(self, request: EvictionRequest) -> None:
+        self._request = request
+        self._units = list(request.units)
+        self._free = [unit for unit in self._units if not request.stays(unit)]
+        # Units that stay are places to cut at, too: the tail cannot tell, and both must find the same cut.
+        head = request.history.head
+        self._firsts = sorted({u.first for u in self._units if u.first >= head or not request.stays(u)})
+        self._by_first = {unit.first: unit for unit in self._units}
+        self._users = [unit for unit in self._units if unit.kind == "user"]
+        self._stay_tokens: int | None = None
+        self._sums = [0]
+        self._end = len(request.history)
+
+    @property
+    def end(self) -> int:
+        """The cut that keeps only what stays anyway."""
+        return self._end
+
+    def tokens(self, cut: int, also: tuple[int, ...] = (), /) -> int:
+        """Return the size of the request cut there, units beginning at `also` kept too."""
+        request = self._request
+        if not request.additive:
+            firsts = set(also)
+            kept = [u for u in self._units if u.first >= cut or u.first in firsts or request.stays(u)]
+            return request.total(kept)
+        if self._stay_tokens is None:
+            self._stay_tokens = request.total(u for u in self._units if request.stays(u))
+        newer = len(self._free) - bisect_left(self._free, cut, key=_first_of)
+        while len(self._sums) <= newer:
+            self._sums.append(self._sums[-1] + request.size(self._free[-len(self._sums)]))
+        return self._stay_tokens + self._sums[newer] + sum(request.size(self._by_first[f]) for f in also)
+
+    def oldest(self, fits: Callable[[int], bool], /) -> int | None:
+        """Return the oldest cut that fits: walking from the newest, or by halves for a black box."""
+        if not fits(self._end):
+            return None
+        if not self._request.additive:
+            at = bisect_left(self._firsts, True, key=fits)
+            return self._firsts[at] if at < len(self._firsts) else self._end
+        found = self._end
+        for cut in reversed(self._firsts):
+            if not fits(cut):
+                break
+            found = cut
+        return found
+
+    def before(self, cut: int, /) -> int | None:
+        """Return the next older cut; None before the oldest."""
+        at = bisect_left(self._firsts, cut)
+        return self._firsts[at - 1] if at else None
+
+    def opener(self, cut: int, /) -> tuple[int, ...]:
+        """Return the unit of the user message that opened the turn cut into, if it is free."""
+        if cut >= self._end:
+            return ()
+        at = bisect_right(self._users, cut, key=_first_of)
+        unit = self._users[at - 1] if at else None
+        return () if unit is None or unit.first == cut or self._request.stays(unit) else (unit.first,)
+
+    def unit(self, first: int, /) -> Unit:
+        """Return the unit that begins at a message."""
+        return self._by_first[first]
+
+    def newest_first(self) -> Iterator[Unit]:
+        """Walk the units from the newest to the oldest."""
+        return reversed(self._units)
+
+
+def _first_of(unit: Unit) -> int:
+    return unit.indices[0]
+
+
+_SMALL_SHARE = 16
+"""A user message below this part of the room is not reserved first: at most so much is counted in vain."""
+
+
+def count_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
+    """Count from the newest message back until the limit is passed.
+
+    What stays is counted first: leading system messages and the latest user message. Each
+    message is counted once; what is far too old is not looked at.
+
+    Returns:
+        The lowest position counted beside those.
+    """
+    count, head = history.count, history.head
+    room = limit_tokens - sizes.fixed_tokens
+    for index in range(head):
+        room -= sizes.of(index)
+    user = history.latest_user
+    if user is None or user < head:
+        return sizes.back(head, count, room)
+    user_tokens = sizes.of(user)
+    if user_tokens * _SMALL_SHARE < room:
+        return sizes.back(head, count, room)
+    low = sizes.back(user + 1, count, room - user_tokens)
+    if low == user + 1 and sizes.total(low, count) <= room - user_tokens:
+        low = sizes.back(head, count, room)
+    return low

@@ -1,0 +1,183 @@
+"""Strategies as plain data: made from a kind or a mapping, and written back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.strategies._base import Strategy
+from trimtab.strategies.cascade import Cascade
+from trimtab.strategies.clear_tool_results import ClearToolResults
+from trimtab.strategies.priority import PriorityBased
+from trimtab.strategies.simple import Drop, DropNewest, Strict
+from trimtab.strategies.sliding_window import SlidingWindow
+from trimtab.strategies.truncate_text import TruncateText
+
+__all__ = ["StrategyKind", "create_strategy", "strategy_data"]
+
+
+class StrategyKind(StrEnum):
+    """The words for strategies in data: class names in snake_case."""
+
+    SLIDING_WINDOW = "sliding_window"
+    PRIORITY_BASED = "priority_based"
+    STRICT = "strict"
+    DROP = "drop"
+    DROP_NEWEST = "drop_newest"
+    TRUNCATE_TEXT = "truncate_text"
+    CLEAR_TOOL_RESULTS = "clear_tool_results"
+    CASCADE = "cascade"
+
+
+ALIASES: Mapping[str, StrategyKind] = {
+    "truncate_oldest": StrategyKind.SLIDING_WINDOW,
+    "drop_head": StrategyKind.SLIDING_WINDOW,
+    "drop_tail": StrategyKind.DROP_NEWEST,
+}
+"""Words of other libraries for the same thing."""
+
+_KEYS: Mapping[StrategyKind, tuple[str, ...]] = {
+    StrategyKind.SLIDING_WINDOW: (
+        "protect_roles",
+        "keep_turns",
+        "keep_first_user",
+        "min_messages",
+        "target_ratio",
+    ),
+    StrategyKind.PRIORITY_BASED: ("score",),
+    StrategyKind.STRICT: (),
+    StrategyKind.DROP: (),
+    StrategyKind.DROP_NEWEST: (),
+    StrategyKind.TRUNCATE_TEXT: ("keep",),
+    StrategyKind.CLEAR_TOOL_RESULTS: (
+        "keep_results",
+        "clear_at_least_tokens",
+        "exclude_tools",
+        "placeholder",
+    ),
+    StrategyKind.CASCADE: ("steps",),
+}
+
+_CLASSES: Mapping[StrategyKind, Callable[..., Strategy]] = {
+    StrategyKind.SLIDING_WINDOW: SlidingWindow,
+    StrategyKind.STRICT: Strict,
+    StrategyKind.DROP: Drop,
+    StrategyKind.DROP_NEWEST: DropNewest,
+    StrategyKind.TRUNCATE_TEXT: TruncateText,
+    StrategyKind.CLEAR_TOOL_RESULTS: ClearToolResults,
+}
+
+
+def create_strategy(
+    data: StrategyKind | str | Mapping[str, Any],
+    *,
+    names: Mapping[str, Any] | None = None,
+) -> Strategy:
+    """Make a strategy from data: a kind, or a mapping with `kind` and its options.
+
+    Args:
+        data: `"sliding_window"`, or `{"kind": "sliding_window", "target_ratio": 0.7}`; a Cascade has
+            `steps`, a list of the same.
+        names: Functions by the names used in the data, as in `{"score": "mine"}`.
+
+    Raises:
+        UnknownNameError: A kind or a registered name nobody knows; says the near ones.
+        ConfigurationError: An option the kind does not have, or a value out of range.
+
+    Example:
+        >>> create_strategy({"kind": "sliding_window", "keep_turns": True}).to_dict()["keep_turns"]
+        True
+    """
+    names = names or {}
+    if isinstance(data, str):
+        data = {"kind": data}
+    if not isinstance(data, Mapping):
+        raise ConfigurationError(f"a strategy is a kind or a mapping with 'kind', not {data!r}")
+    options = dict(data)
+    word = options.pop("kind", None)
+    if not isinstance(word, str):
+        raise ConfigurationError(f"a strategy needs 'kind', one of {', '.join(StrategyKind)}")
+    if word in names:
+        return _named(word, names[word], options)
+    kind = _kind_of(word)
+    unknown = [key for key in options if key not in _KEYS[kind]]
+    if unknown:
+        allowed = ", ".join(_KEYS[kind]) or "no options"
+        raise ConfigurationError(f"{kind} has no option {unknown[0]!r}; it has: {allowed}")
+    if kind is StrategyKind.CASCADE:
+        return _cascade(options.get("steps"), names)
+    if kind is StrategyKind.PRIORITY_BASED:
+        return _priority(options.get("score"), names)
+    return _CLASSES[kind](**options)
+
+
+def _kind_of(word: str) -> StrategyKind:
+    if word in ALIASES:
+        return ALIASES[word]
+    if word == "sliding_window_with_summary":
+        raise ConfigurationError(
+            "sliding_window_with_summary summarizes what leaves and needs a summarizer, which comes with "
+            "the Summarize strategy of a later version; use sliding_window until then"
+        )
+    try:
+        return StrategyKind(word)
+    except ValueError:
+        known = [*StrategyKind, *ALIASES]
+        from difflib import get_close_matches
+
+        near = tuple(get_close_matches(word, known, n=3, cutoff=0.4))
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise UnknownNameError(
+            f"no strategy is called {word!r}; there are: {', '.join(StrategyKind)}{hint}",
+            name=word,
+            near=near,
+        ) from None
+
+
+def _named(word: str, value: Any, options: Mapping[str, Any]) -> Strategy:
+    if options:
+        raise ConfigurationError(f"{word!r} is a strategy from names=; it takes no options here")
+    if not callable(getattr(value, "evict", None)):
+        raise ConfigurationError(f"names[{word!r}] is used as a strategy but has no evict method: {value!r}")
+    strategy: Strategy = value
+    return strategy
+
+
+def _cascade(steps: Any, names: Mapping[str, Any]) -> Strategy:
+    if isinstance(steps, (str, bytes)) or not isinstance(steps, Sequence):
+        raise ConfigurationError(f"cascade: steps must be a list of strategies, not {steps!r}")
+    return Cascade(*(create_strategy(step, names=names) for step in steps))
+
+
+def _priority(score: Any, names: Mapping[str, Any]) -> Strategy:
+    if score is None:
+        return PriorityBased()
+    if not isinstance(score, str):
+        raise ConfigurationError(f"score must be a name given in names=, not {score!r}")
+    if score not in names:
+        from difflib import get_close_matches
+
+        near = tuple(get_close_matches(score, names, n=3, cutoff=0.4))
+        raise UnknownNameError(
+            f"no score is called {score!r}; names= has: {', '.join(names) or 'nothing'}",
+            name=score,
+            near=near,
+        )
+    return PriorityBased(score=names[score], score_name=score)
+
+
+def strategy_data(strategy: Strategy, /) -> dict[str, Any]:
+    """Write a strategy as data that `create_strategy` reads.
+
+    Raises:
+        ConfigurationError: It is of a class without `to_dict`, or uses a function without a name.
+    """
+    write = getattr(strategy, "to_dict", None)
+    if write is None:
+        raise ConfigurationError(
+            f"{strategy!r} cannot be written as data: it has no to_dict; give it a name in names= instead"
+        )
+    data: dict[str, Any] = write()
+    return data

@@ -1,0 +1,233 @@
+"""The runner: asks a strategy, holds it to its contract, and says what stays.
+
+A strategy is trusted with the decision and with nothing else. What it answers is looked over and
+summed up again here; a breach is a `StrategyContractError`, never a wrong request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from trimtab.counting._sizes import Shares
+from trimtab.errors import StrategyContractError
+from trimtab.formats import Path
+from trimtab.strategies._base import (
+    EvictionRequest,
+    EvictionResult,
+    Strategy,
+    assemble_one,
+    assembled,
+    owns_text,
+)
+from trimtab.strategies._cuts import TailCuts
+from trimtab.units import Unit
+
+if TYPE_CHECKING:
+    from trimtab.report import Reason
+
+__all__ = ["Settled", "run"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Settled:
+    """What stays of a conversation: some messages before a cut, and all from the cut on."""
+
+    before: Sequence[int] = ()
+    """Messages older than the cut that stay, ascending."""
+    cut: int = 0
+    """Every message from here on stays."""
+    partial: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """For messages of which only some parts stay: which."""
+    edits: Mapping[int, Mapping[Path, str]] = field(default_factory=dict)
+    """New texts by message."""
+    edited_tokens: Mapping[int, int] = field(default_factory=dict)
+    """Tokens of messages that changed, as they are now."""
+    tokens: int = 0
+    """Tokens of the whole request."""
+    fits: bool = True
+    actions: tuple[str, ...] = ()
+    reason: Reason = "over_limit"
+    needed_tokens: int | None = None
+
+    @property
+    def changed(self) -> set[int]:
+        """Messages that stay, but not as they were."""
+        return {*self.partial, *self.edits}
+
+    def changes(self, index: int) -> bool:
+        """Tell whether a message stays, but not as it was."""
+        return index in self.partial or index in self.edits
+
+    def assemble(self, request: EvictionRequest) -> list[Any]:
+        """Put the output together: the caller's own objects, in order, edited where they must be."""
+        history = request.history
+        messages = history.originals[self.cut :]
+        if self.before:
+            originals = history.originals
+            messages = [originals[index] for index in self.before] + messages
+        if not self.edits and not self.partial:
+            return messages
+        before = len(self.before)
+        places = {index: at for at, index in enumerate(self.before)}
+        for index in self.changed:
+            at = places[index] if index < self.cut else before + index - self.cut
+            parts = self.partial.get(index)
+            messages[at] = assemble_one(
+                history, index, None if parts is None else set(parts), self.edits.get(index)
+            )
+        return messages
+
+
+def run(strategy: Strategy, request: EvictionRequest) -> Settled:
+    """Ask a strategy and check what it answers.
+
+    Raises:
+        StrategyContractError: It claims to fit and does not, loses what must stay, splits, invents or
+            reorders units, or edits what is pinned or not there.
+        BudgetExceededError: Only if the strategy raises it itself.
+    """
+    result = strategy.evict(request)
+    name = str(getattr(strategy, "name", type(strategy).__name__))
+    if not isinstance(result, EvictionResult):
+        _breach(name, f"returned {type(result).__name__}, not EvictionResult")
+    cut = result.cut
+    if cut is not None and type(cut) is not int:
+        _breach(name, f"cuts at {cut!r}, which is no position of a message")
+    cuts = request.cuts if cut is not None else None
+    if isinstance(cuts, TailCuts) and not result.edits and cuts.covers(cut or 0, result.kept):
+        settled = _settle_tail(request, cuts, result, name)
+    else:
+        settled = _settle_units(request, result, name)
+    settled.actions = result.actions if result.actions is not None else (name,)
+    settled.reason = result.reason
+    settled.needed_tokens = result.needed_tokens
+    settled.fits = result.fits
+    if result.fits and settled.tokens > request.limit_tokens:
+        _breach(name, f"says it fits, but {settled.tokens:,} tokens are over {request.limit_tokens:,}")
+    return settled
+
+
+def _breach(name: str, what: str) -> NoReturn:
+    raise StrategyContractError(f"strategy {name} {what}", strategy=name)
+
+
+def _settle_tail(request: EvictionRequest, cuts: TailCuts, result: EvictionResult, name: str) -> Settled:
+    history, sizes, cut = request.history, request.sizes, result.cut
+    end = history.count
+    if cut is None or not history.head <= cut <= end or not (cut == end or history.is_border(cut)):
+        _breach(name, f"cuts at message {cut}, where no unit begins")
+    kept = set(cuts.staying_before(cut))
+    for unit in result.kept:
+        if unit.first < cut and unit.first not in kept:
+            if unit.indices != tuple(range(unit.first, history.end_of(unit.first))):
+                _breach(name, f"keeps {unit}, which is not a unit of the conversation")
+            kept.update(unit.indices)
+    before = sorted(kept)
+    cuts.tokens(cut)  # counts what the strategy kept without having asked for its size
+    tokens = sizes.fixed_tokens + sum(map(sizes.of, before)) + sizes.total(cut, end)
+    return Settled(before=before, cut=cut, tokens=tokens)
+
+
+def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -> Settled:
+    kept = _checked_units(request, result, name)
+    edits = _checked_edits(request, kept, result, name)
+    before, partial = _messages_of(request, kept)
+    cut = len(request.history)
+    while before and before[-1] == cut - 1 and before[-1] not in partial and before[-1] not in edits:
+        cut -= 1
+        before.pop()
+    settled = Settled(before=before, cut=cut, partial=partial, edits=edits)
+    if isinstance(request.sizes, Shares):
+        settled.tokens = request.sizes.request_tokens(assembled(request.history, kept, edits))
+    else:
+        settled.tokens = request.total(kept, edits=edits)
+    settled.edited_tokens = {
+        index: request.sizes.message(
+            assemble_one(request.history, index, _parts(partial, index), edits.get(index)), index
+        )
+        for index in settled.changed
+    }
+    return settled
+
+
+def _parts(partial: Mapping[int, frozenset[int]], index: int) -> set[int] | None:
+    parts = partial.get(index)
+    return None if parts is None else set(parts)
+
+
+def _key(unit: Unit) -> tuple[object, ...]:
+    return (unit.indices, tuple(sorted(unit.parts.items())))
+
+
+def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) -> list[Unit]:
+    """Look the kept units over: ours, whole, once each, in order, none missing that must stay."""
+    ours = {_key(unit): place for place, unit in enumerate(request.units)}
+    kept = list(result.kept)
+    places = []
+    for unit in kept:
+        place = ours.get(_key(unit)) if isinstance(unit, Unit) else None
+        if place is None:
+            _breach(name, f"keeps {unit!r}, which is not a unit of the request")
+        places.append(place)
+    if result.cut is not None:
+        cut, also = result.cut, set(places)
+        places = [
+            at
+            for at, unit in enumerate(request.units)
+            if unit.first >= cut or at in also or request.stays(unit)
+        ]
+        kept = [request.units[place] for place in places]
+    elif any(a >= b for a, b in pairwise(places)):
+        _breach(name, "changed the order of units, or kept one twice")
+    chosen = set(places)
+    for place, unit in enumerate(request.units):
+        if place not in chosen and unit.state != "free":
+            _breach(name, f"evicts {unit}, which is {unit.state}")
+    return kept
+
+
+def _checked_edits(
+    request: EvictionRequest, kept: Iterable[Unit], result: EvictionResult, name: str
+) -> dict[int, Mapping[Path, str]]:
+    """Look the edits over: in messages that stay and are not pinned, at places that hold text."""
+    if not result.edits and not request.edits:
+        return {}
+    owners: dict[int, list[Unit]] = {}
+    for unit in kept:
+        for index in unit.indices:
+            owners.setdefault(index, []).append(unit)
+    edits: dict[int, Mapping[Path, str]] = {}
+    for edit in result.edits:
+        units = owners.get(edit.index, [])
+        if not units:
+            _breach(name, f"edits message {edit.index}, which left")
+        if any(u.state == "pinned" and owns_text(u, edit.index, path) for u in units for path in edit.texts):
+            _breach(name, f"edits message {edit.index}, which is pinned")
+        known = {slot.path for slot in request.texts(edit.index)}
+        if not known.issuperset(edit.texts):
+            _breach(name, f"edits message {edit.index} at {set(edit.texts) - known}, where no text is")
+        edits[edit.index] = {**edits.get(edit.index, {}), **edit.texts}
+    return edits
+
+
+def _messages_of(
+    request: EvictionRequest, kept: Iterable[Unit]
+) -> tuple[list[int], dict[int, frozenset[int]]]:
+    """List the messages of units, and of those that are shared, which parts stay."""
+    structure = request.history.structure
+    found: set[int] = set()
+    parts: dict[int, set[int]] = {}
+    for unit in kept:
+        found.update(unit.indices)
+        for index, own in unit.parts.items():
+            parts.setdefault(index, set()).update(own)
+    partial = {}
+    for index, kept_parts in parts.items():
+        every = {part for _, part in structure.answers.get(index, ()) if part is not None}
+        every.update(structure.loose.get(index, ()))
+        if kept_parts != every:
+            partial[index] = frozenset(kept_parts)
+    return sorted(found), partial

@@ -1,0 +1,142 @@
+"""`ClearToolResults`: old tool output is blanked, its message stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Path
+from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult
+from trimtab.strategies._check import check_count, check_roles
+from trimtab.units import Unit
+
+__all__ = ["ClearToolResults"]
+
+DEFAULT_PLACEHOLDER = "[trimtab: tool result cleared]"
+"""What stands for a cleared result; marked as ours, so that a model does not take it for output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearToolResults:
+    """Blank old tool results, oldest first, only until the rest fits.
+
+    The newest `keep_results` stay as they are.
+
+    Raises:
+        ConfigurationError: A number is negative, or the placeholder is not text.
+    """
+
+    keep_results: int = 3
+    """The newest results that are left alone."""
+    clear_at_least_tokens: int = 0
+    """Once it clears, go on until so many tokens are gone, if there is that much."""
+    exclude_tools: tuple[str, ...] = ()
+    """Names of tools whose results are left alone."""
+    placeholder: str = DEFAULT_PLACEHOLDER
+    """Text that stands for a cleared result; used only where it is smaller."""
+
+    def __init__(
+        self,
+        *,
+        keep_results: int = 3,
+        clear_at_least_tokens: int = 0,
+        exclude_tools: Iterable[str] = (),
+        placeholder: str = DEFAULT_PLACEHOLDER,
+    ) -> None:
+        if not isinstance(placeholder, str):
+            raise ConfigurationError(f"placeholder must be text, not {placeholder!r}")
+        put = object.__setattr__
+        put(self, "keep_results", check_count("keep_results", keep_results))
+        put(self, "clear_at_least_tokens", check_count("clear_at_least_tokens", clear_at_least_tokens))
+        put(self, "exclude_tools", check_roles(exclude_tools, name="exclude_tools"))
+        put(self, "placeholder", placeholder)
+
+    @property
+    def name(self) -> str:
+        """The word for it in reports and data."""
+        return "clear_tool_results"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as data for `create_strategy`."""
+        return {
+            "kind": self.name,
+            "keep_results": self.keep_results,
+            "clear_at_least_tokens": self.clear_at_least_tokens,
+            "exclude_tools": list(self.exclude_tools),
+            "placeholder": self.placeholder,
+        }
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Blank results from the oldest on until it fits."""
+        units = list(request.units)
+        cuts = self._clearable(request, units)
+        before = request.total(units)
+        count = self._needed(request, units, cuts, before)
+        edits = dict(cuts[:count])
+        return EvictionResult(
+            kept=units,
+            edits=[Edit(index=index, texts=texts) for index, texts in edits.items()],
+            fits=request.fits(units, edits=edits),
+            actions=("cleared",) if edits else (),
+        )
+
+    def _clearable(self, request: EvictionRequest, units: list[Unit]) -> list[tuple[int, Mapping[Path, str]]]:
+        """List the results that may be blanked, oldest first, with the blank."""
+        names = self._tool_names(request, units)
+        results = [index for unit in units for index in unit.indices if _has_result(request, index)]
+        kept = set(sorted(results)[-self.keep_results :]) if self.keep_results else set()
+        pinned = {index for unit in units if unit.state == "pinned" for index in unit.indices}
+        found = []
+        for index in sorted(results):
+            if index in kept or index in pinned or names.get(index) in self.exclude_tools:
+                continue
+            if (texts := self._blank(request, index)) is not None:
+                found.append((index, texts))
+        return found
+
+    def _tool_names(self, request: EvictionRequest, units: list[Unit]) -> dict[int, str]:
+        """Map results to the names of the tools that gave them."""
+        if not self.exclude_tools:
+            return {}
+        names: dict[int, str] = {}
+        for unit in units:
+            called: dict[str, str] = {}
+            for index in unit.indices:
+                called.update(request.history.format.tool_names(request.message(index)))
+                for call_id, _ in request.history.structure.answers.get(index, ()):
+                    if call_id in called:
+                        names[index] = called[call_id]
+        return names
+
+    def _blank(self, request: EvictionRequest, index: int) -> Mapping[Path, str] | None:
+        """Return the texts that blank a result, if that makes it smaller."""
+        message = request.message(index)
+        slots = [slot for slot in request.history.format.texts(message) if slot.is_result]
+        texts = {slot.path: self.placeholder if at == 0 else "" for at, slot in enumerate(slots)}
+        blanked = request.history.format.with_texts(message, texts)
+        smaller = request.sizes.message(blanked, index) < request.sizes.message(message, index)
+        return texts if slots and smaller else None
+
+    def _needed(
+        self,
+        request: EvictionRequest,
+        units: list[Unit],
+        cuts: list[tuple[int, Mapping[Path, str]]],
+        before: int,
+    ) -> int:
+        """Return how many results to blank: until it fits, then on to `clear_at_least_tokens`."""
+        goal = min(request.limit_tokens, before - self.clear_at_least_tokens)
+        low, high = 0, len(cuts)
+        while low < high:
+            middle = (low + high) // 2
+            if request.total(units, edits=dict(cuts[:middle])) <= goal:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+
+def _has_result(request: EvictionRequest, index: int) -> bool:
+    return index in request.history.structure.answers

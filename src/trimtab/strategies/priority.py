@@ -1,0 +1,168 @@
+"""`PriorityBased`: the units with the best scores stay, wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab.errors import ConfigurationError
+from trimtab.formats import mapping_of
+from trimtab.strategies._base import EvictionRequest, EvictionResult
+from trimtab.units import Unit
+
+__all__ = ["Place", "PriorityBased", "Score", "default_score"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a message stands among those of its block."""
+
+    index: int
+    """Position, from 0."""
+    count: int
+    """Messages in the block."""
+    kind: str
+    """Whom it is from: system, user, assistant, tool or other."""
+    has_calls: bool
+    """Whether it calls tools."""
+
+    @property
+    def recency(self) -> float:
+        """How new it is, above 0; 1.0 is the newest."""
+        return (self.index + 1) / self.count
+
+
+Score = Callable[[Mapping[str, Any], Place], float]
+"""Says how much a message is worth keeping; higher stays longer."""
+
+
+def default_score(message: Mapping[str, Any], place: Place, /) -> float:
+    """Score by role and recency r in (0, 1]: the bands of seeds/002.
+
+    system: infinite; user 100 + 50 r; assistant with calls 80 + 40 r; assistant 60 + 30 r;
+    tool result 50 + 40 r; anything else 10 + 5 r.
+    """
+    recency = place.recency
+    if place.kind == "system":
+        return float("inf")
+    if place.kind == "user":
+        return 100 + 50 * recency
+    if place.kind == "assistant":
+        return 80 + 40 * recency if place.has_calls else 60 + 30 * recency
+    if place.kind == "tool":
+        return 50 + 40 * recency
+    return 10 + 5 * recency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorityBased:
+    """Keep what scores best.
+
+    Pinned and held units come first, then units by their best message. Ties go to the newer unit;
+    what does not fit is skipped; the order of the conversation is kept. Reads and counts the whole
+    history.
+
+    Raises:
+        ConfigurationError: `score` is not a function.
+    """
+
+    score: Score = default_score
+    """Function of a message (as a dict) and its `Place`."""
+    score_name: str | None = None
+    """Name it was registered under, for `to_dict`; None for the default and for unnamed functions."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot score."""
+        if not callable(self.score):
+            raise ConfigurationError(
+                f"score must be a function of a message and its place, or a name given to create_strategy "
+                f"with names={{{self.score!r}: function}}"
+            )
+
+    @property
+    def name(self) -> str:
+        """The word for it in reports and data."""
+        return "priority_based"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as data for `create_strategy`.
+
+        Raises:
+            ConfigurationError: The score is a function that has no name.
+        """
+        if self.score is default_score:
+            return {"kind": self.name}
+        if self.score_name is None:
+            raise ConfigurationError(
+                "score is a function without a name: make the strategy by create_strategy(..., names={...})"
+            )
+        return {"kind": self.name, "score": self.score_name}
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Take units greedily by score."""
+        units = list(request.units)
+        stays = [unit for unit in units if request.stays(unit)]
+        if not request.fits(stays):
+            return EvictionResult(kept=stays, fits=False, actions=("evicted",))
+        ranked = self._ranked(request, [unit for unit in units if not request.stays(unit)])
+        chosen = _greedy(request, stays, ranked) if request.additive else _by_halves(request, stays, ranked)
+        kept = {id(unit) for unit in (*stays, *chosen)}
+        return EvictionResult(kept=[unit for unit in units if id(unit) in kept], actions=("evicted",))
+
+    def _ranked(self, request: EvictionRequest, free: list[Unit]) -> list[Unit]:
+        count = sum(len(unit.indices) for unit in request.units)
+        places = {index: at for at, index in enumerate(sorted(i for u in request.units for i in u.indices))}
+        scored = []
+        for unit in free:
+            best = max(self._score(request, index, places[index], count) for index in unit.indices)
+            scored.append((best, unit.first, unit))
+        scored.sort(key=lambda entry: entry[:2], reverse=True)
+        return [unit for _, _, unit in scored]
+
+    def _score(self, request: EvictionRequest, index: int, at: int, count: int) -> float:
+        place = Place(
+            index=at,
+            count=count,
+            kind=request.history.kind(index),
+            has_calls=index in request.history.structure.calls,
+        )
+        value = self.score(mapping_of(request.message(index)), place)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+            raise ConfigurationError(f"score answered {value!r} for message {index}; it must be a number")
+        return float(value)
+
+
+def _greedy(request: EvictionRequest, stays: list[Unit], ranked: list[Unit]) -> list[Unit]:
+    room = request.limit_tokens - request.total(stays)
+    chosen = []
+    for unit in ranked:
+        size = request.size(unit)
+        if size <= room:
+            chosen.append(unit)
+            room -= size
+    return chosen
+
+
+_BLACK_BOX_SKIPS = 4
+"""Units a black box is asked to skip before the rest is left out: each costs O(log n) calls."""
+
+
+def _by_halves(request: EvictionRequest, stays: list[Unit], ranked: list[Unit]) -> list[Unit]:
+    """Take the longest run of best units that fits, skip one that does not, and go on."""
+    chosen: list[Unit] = []
+    rest = ranked
+    for _ in range(_BLACK_BOX_SKIPS):
+        low, high = 0, len(rest)
+        while low < high:
+            middle = (low + high + 1) // 2
+            taken = sorted([*stays, *chosen, *rest[:middle]], key=lambda unit: unit.indices)
+            if request.fits(taken):
+                low = middle
+            else:
+                high = middle - 1
+        chosen += rest[:low]
+        rest = rest[low + 1 :]
+        if not rest:
+            break
+    return chosen

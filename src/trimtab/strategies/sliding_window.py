@@ -1,0 +1,167 @@
+"""`SlidingWindow`: the oldest units leave until the rest fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab.errors import ConfigurationError
+from trimtab.strategies._base import EvictionRequest, EvictionResult
+from trimtab.strategies._check import check_count, check_flag, check_fraction, check_roles
+from trimtab.strategies._cuts import Cuts
+from trimtab.strategies._strides import stride_cut
+from trimtab.units import Unit
+
+__all__ = ["SlidingWindow"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlidingWindow:
+    """Drop the oldest free units until the rest fits.
+
+    If the cut falls inside a turn, the user message that opened it stays with the kept part.
+
+    Raises:
+        ConfigurationError: `target_ratio` is not above 0 and at most 1, `min_messages` is negative,
+            `protect_roles` is not a sequence of role names, or a flag is neither True nor False.
+
+    Example:
+        >>> from trimtab import FixedCounter, fit
+        >>> messages = [{"role": "user", "content": str(n)} for n in range(9)]
+        >>> fitted = fit(messages, budget=40, counter=FixedCounter(per_message=10), strategy=SlidingWindow())
+        >>> [message["content"] for message in fitted.messages]
+        ['5', '6', '7', '8']
+    """
+
+    protect_roles: tuple[str, ...] = ()
+    """Units with a message of these roles never leave. Makes the whole history be read."""
+    keep_turns: bool = False
+    """A user message and what answers it leave together; a turn that alone passes the limit is cut."""
+    keep_first_user: bool = False
+    """The first user message stays (the task an agent was given)."""
+    min_messages: int = 0
+    """Fewer messages than this left, those that stay included: all free units leave."""
+    target_ratio: float = 1.0
+    """Below 1 the cut moves in strides of (1 - target_ratio) of the limit, so that a prompt cache keeps
+    its prefix from call to call; 0 < target_ratio <= 1."""
+
+    def __init__(
+        self,
+        *,
+        protect_roles: Iterable[str] = (),
+        keep_turns: bool = False,
+        keep_first_user: bool = False,
+        min_messages: int = 0,
+        target_ratio: float = 1.0,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "protect_roles", check_roles(protect_roles))
+        put(self, "keep_turns", check_flag("keep_turns", keep_turns))
+        put(self, "keep_first_user", check_flag("keep_first_user", keep_first_user))
+        put(self, "min_messages", check_count("min_messages", min_messages))
+        put(self, "target_ratio", check_fraction("target_ratio", target_ratio))
+
+    @property
+    def name(self) -> str:
+        """The word for it in reports and data."""
+        return "sliding_window"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as data for `create_strategy`."""
+        return {
+            "kind": self.name,
+            "protect_roles": list(self.protect_roles),
+            "keep_turns": self.keep_turns,
+            "keep_first_user": self.keep_first_user,
+            "min_messages": self.min_messages,
+            "target_ratio": self.target_ratio,
+        }
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Cut at the oldest place where what stays fits."""
+        if self.protect_roles:
+            request = request.protecting(self.protect_roles)
+        cuts = request.cuts
+        also = self._kept_beside(request, cuts)
+        limit = request.limit_tokens
+
+        def fits(cut: int) -> bool:
+            return cuts.tokens(cut, also(cut)) <= limit
+
+        cut = cuts.oldest(fits)
+        if cut is None:
+            least = _merged(request, cuts, also(cuts.end))
+            return EvictionResult(cut=cuts.end, kept=least, fits=False, actions=("evicted",))
+        moved = cut
+        if self.target_ratio < 1.0:
+            moved = stride_cut(request, cut, ratio=self.target_ratio, also=also)
+        if self.keep_turns:
+            moved = _turn_border(request, moved, also)
+        # Under a black box fewer messages may count more, so a newer cut has to be asked about too.
+        if moved != cut and (request.additive or fits(moved)):
+            cut = moved
+        kept = _merged(request, cuts, also(cut))
+        if self.min_messages and _remaining(request, cut, kept) < self.min_messages:
+            least = _merged(request, cuts, also(cuts.end))
+            return EvictionResult(cut=cuts.end, kept=least, actions=("evicted",), reason="min_messages")
+        return EvictionResult(cut=cut, kept=kept, actions=("evicted",))
+
+    def _kept_beside(self, request: EvictionRequest, cuts: Cuts) -> Callable[[int], tuple[int, ...]]:
+        """Return what stays beside a cut: the message that opened its turn, and the first user's."""
+        if not self.keep_first_user:
+            return cuts.opener
+        history = request.history
+        first = history.user_at_or_after(history.head)
+        if first is None:
+            return cuts.opener
+
+        def also(cut: int) -> tuple[int, ...]:
+            if cut <= first or request.stays(cuts.unit(first)):
+                return cuts.opener(cut)
+            return (first, *(user for user in cuts.opener(cut) if user != first))
+
+        return also
+
+
+def _merged(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> list[Unit]:
+    """List what stays beside a cut, in order; pinned and held units do so anyway."""
+    kept = {first: cuts.unit(first) for first in firsts}
+    if not request.protected and len(kept) < 2:
+        return list(kept.values())
+    if request.protected:
+        kept.update((unit.first, unit) for unit in request.units if unit.first in request.protected)
+    return [kept[first] for first in sorted(kept)]
+
+
+def _remaining(request: EvictionRequest, cut: int, kept: Iterable[Unit]) -> int:
+    """Count the messages that would remain."""
+    beside = {unit.first for unit in kept}
+    staying = (u for u in request.units if u.first >= cut or u.first in beside or request.stays(u))
+    return len({index for unit in staying for index in unit.indices})
+
+
+def _turn_border(request: EvictionRequest, cut: int, also: Callable[[int], tuple[int, ...]]) -> int:
+    """Move a cut inside a turn up to the next turn, unless that turn alone passes the limit."""
+    cuts, history = request.cuts, request.history
+    if cut >= cuts.end or history.kind(cut) == "user":
+        return cut
+    user = history.user_at_or_before(cut)
+    following = history.user_at_or_after(cut)
+    if user is None or following is None:
+        return cut if following is None else following
+    turn_tokens = cuts.tokens(user) - cuts.tokens(following) + cuts.tokens(cuts.end)
+    return cut if turn_tokens > request.limit_tokens else following
+
+
+def require_strategy(value: object, /) -> Any:
+    """Check that a value can act as a strategy.
+
+    Raises:
+        ConfigurationError: It has no `evict` and `name`.
+    """
+    if isinstance(value, type) or not callable(getattr(value, "evict", None)):
+        raise ConfigurationError(
+            f"a strategy has evict(request) and name; {value!r} has not (did you mean to call the class?)"
+        )
+    return value

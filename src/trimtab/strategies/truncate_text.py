@@ -1,0 +1,240 @@
+"""`TruncateText`: texts are shortened, whole messages stay as long as something of them does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trimtab.counting._shorten import CUT_MARKER, Keep, cut_text
+from trimtab.counting._sizes import Shares
+from trimtab.formats import Path, TextSlot
+from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, owns_text
+from trimtab.strategies._check import check_choice
+from trimtab.units import Unit
+
+__all__ = ["TruncateText"]
+
+_CHARS_PER_TOKEN = 4
+"""First guess for a cut; only the number of counts depends on it, not the result."""
+
+
+class _Slot:
+    """One text that may be cut, where it is, and from which end."""
+
+    __slots__ = ("index", "keep", "path", "shortest", "text")
+
+    def __init__(self, index: int, slot: TextSlot, keep: Keep) -> None:
+        self.index = index
+        self.path = slot.path
+        self.text = slot.text
+        self.keep: Keep = keep
+        self.shortest = slot.text
+
+    def at(self, level: int) -> str:
+        """Return the text cut to a number of characters; at 0 its shortest form."""
+        if len(self.text) <= level:
+            return self.text
+        if level <= 0:
+            return self.shortest
+        return cut_text(self.text, level, keep=self.keep)
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateText:
+    """Shorten texts, never call arguments, roles or structure.
+
+    Each cut leaves a marker, which is counted. Free units give way first, the oldest first; one of
+    which nothing would remain leaves. Of held units tool results are cut first, the longest down to
+    the length of the next, then other text; a result is cut down to its marker, never removed.
+
+    Raises:
+        ConfigurationError: `keep` is none of its words.
+    """
+
+    keep: Literal["auto", "end", "start", "both"] = "auto"
+    """Which part of a text stays. auto: both ends of tool results, else the end."""
+
+    def __post_init__(self) -> None:
+        """Check the word."""
+        check_choice("keep", self.keep, ("auto", "end", "start", "both"))
+
+    @property
+    def name(self) -> str:
+        """The word for it in reports and data."""
+        return "truncate_text"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as data for `create_strategy`."""
+        return {"kind": self.name, "keep": self.keep}
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Shorten free units, then held ones, as little as fits."""
+        units = list(request.units)
+        free = [unit for unit in units if not request.stays(unit)]
+        stays = [unit for unit in units if request.stays(unit)]
+        if request.fits(stays):
+            return self._shorten_free(request, units, free)
+        held = [unit for unit in stays if unit.state == "held"]
+        return self._shorten_held(request, stays, held, evicted=bool(free))
+
+    def _shorten_free(self, request: EvictionRequest, units: list[Unit], free: list[Unit]) -> EvictionResult:
+        """Drop the oldest free units that must go, and bring the last of them back shortened."""
+        count = _fewest_dropped(request, units, free)
+        last = free[count - 1]
+        gone = {id(unit) for unit in free[: count - 1]}
+        with_last = [unit for unit in units if id(unit) not in gone]
+        search = _Search(request, with_last, last)
+        for slots in self._stages([last], request):
+            if (edits := search.deepest(slots, floor=1)) is not None:
+                actions = ("evicted", "shortened") if gone else ("shortened",)
+                return EvictionResult(kept=with_last, edits=edits, actions=actions)
+        kept = [unit for unit in with_last if unit is not last]
+        return EvictionResult(kept=kept, actions=("evicted",))
+
+    def _shorten_held(
+        self, request: EvictionRequest, stays: list[Unit], held: list[Unit], *, evicted: bool
+    ) -> EvictionResult:
+        search = _Search(request, stays, None)
+        actions = ("evicted", "shortened") if evicted else ("shortened",)
+        for slots in self._stages(held, request):
+            if (edits := search.deepest(slots, floor=0)) is not None:
+                return EvictionResult(kept=stays, edits=edits, actions=actions)
+        least = search.tokens({})
+        return EvictionResult(
+            kept=stays, edits=search.edits({}), fits=False, actions=actions, needed_tokens=least
+        )
+
+    def _stages(self, units: Sequence[Unit], request: EvictionRequest) -> list[list[_Slot]]:
+        """List what may be cut: tool results first, then other text."""
+        results: list[_Slot] = []
+        texts: list[_Slot] = []
+        for unit in units:
+            for index in unit.indices:
+                for slot in request.texts(index):
+                    if owns_text(unit, index, slot.path):
+                        (results if slot.is_result else texts).append(_Slot(index, slot, self._keep_of(slot)))
+        return [results, texts]
+
+    def _keep_of(self, slot: TextSlot) -> Keep:
+        if self.keep == "auto":
+            return "both" if slot.is_result else "end"
+        return self.keep
+
+
+_BLACK_BOX_ASKS = 16
+"""Texts a black box is asked about, if the marker is smaller; its shares must do for any others."""
+
+
+class _Search:
+    """Looks for the longest texts that fit, one level of characters for all slots of a stage."""
+
+    def __init__(self, request: EvictionRequest, units: list[Unit], only: Unit | None) -> None:
+        self._request = request
+        self._units = units
+        self._cut: dict[int, dict[Path, str]] = {}
+        self._part = [only] if only is not None and request.additive else units
+        rest = [unit for unit in units if unit is not only] if self._part is not units else []
+        self._rest_tokens = request.total(rest) - request.fixed_tokens if rest else 0
+        self._asks = _BLACK_BOX_ASKS
+
+    def tokens(self, edits: Mapping[int, Mapping[Path, str]]) -> int:
+        """Return the size of the request with these cuts and those of earlier stages."""
+        return self._rest_tokens + self._request.total(self._part, edits=self._merged(edits))
+
+    def _merged(self, edits: Mapping[int, Mapping[Path, str]]) -> dict[int, Mapping[Path, str]]:
+        merged: dict[int, Mapping[Path, str]] = dict(self._cut)
+        for index, texts in edits.items():
+            merged[index] = {**merged.get(index, {}), **texts}
+        return merged
+
+    def edits(self, cut: Mapping[int, Mapping[Path, str]]) -> list[Edit]:
+        """Write cuts, and those of earlier stages, as edits."""
+        return [Edit(index=index, texts=texts) for index, texts in sorted(self._merged(cut).items())]
+
+    def deepest(self, slots: list[_Slot], *, floor: int) -> list[Edit] | None:
+        """Cut the slots to the highest level that fits; None, and all of them cut down, if none does.
+
+        Args:
+            slots: Texts of one stage.
+            floor: Characters that must remain for the stage to be worth it.
+        """
+        if not slots:
+            return None
+        for slot in slots:
+            slot.shortest = self._shortest(slot)
+        limit = self._request.limit_tokens
+
+        def fits(level: int) -> bool:
+            return self.tokens(_at(slots, level)) <= limit
+
+        if not fits(floor):
+            self._cut = {i: dict(t) for i, t in self._merged(_at(slots, 0)).items()}
+            return None
+        level = _highest(fits, floor, max(len(slot.text) for slot in slots), limit * _CHARS_PER_TOKEN)
+        return self.edits(_at(slots, level))
+
+    def _shortest(self, slot: _Slot) -> str:
+        """Choose between a text and its marker alone: the one that costs less."""
+        request = self._request
+        message = request.message(slot.index)
+        marked = request.history.format.with_texts(message, {slot.path: CUT_MARKER})
+        sizes = request.sizes
+        if isinstance(sizes, Shares) and self._asks:  # a share is an estimate, and each question costs a call
+            self._asks -= 1
+            smaller = sizes.request_tokens([marked]) < sizes.request_tokens([message])
+        else:
+            smaller = sizes.message(marked, slot.index) < sizes.message(message, slot.index)
+        return CUT_MARKER if smaller else slot.text
+
+
+def _at(slots: list[_Slot], level: int) -> dict[int, dict[Path, str]]:
+    """Cut every slot to a level; those that are shorter stay out of it."""
+    cut: dict[int, dict[Path, str]] = {}
+    for slot in slots:
+        text = slot.at(level)
+        if text is not slot.text:
+            cut.setdefault(slot.index, {})[slot.path] = text
+    return cut
+
+
+def _highest(fits: Callable[[int], bool], low: int, high: int, guess: int) -> int:
+    """Return the highest level that fits; `low` does, `high` does not.
+
+    Doubles from a guess, so that what is counted stays in proportion to what fits.
+    """
+    step = max(1, min(guess, high - low) // 2)
+    while low + step < high:
+        if fits(low + step):
+            low += step
+            step *= 2
+        else:
+            high = low + step
+            break
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _fewest_dropped(request: EvictionRequest, units: list[Unit], free: list[Unit]) -> int:
+    """Return how many of the oldest free units must go for the rest to fit; at least 1."""
+    if request.additive:
+        over = request.total(units) - request.limit_tokens
+        count = 0
+        while over > 0 and count < len(free):
+            over -= request.size(free[count])
+            count += 1
+        return max(1, count)
+    low, high = 0, len(free)
+    while high - low > 1:
+        middle = (low + high) // 2
+        gone = {id(unit) for unit in free[:middle]}
+        if request.fits([unit for unit in units if id(unit) not in gone]):
+            high = middle
+        else:
+            low = middle
+    return high

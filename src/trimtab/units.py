@@ -1,0 +1,391 @@
+"""Units: the messages that stay or leave together. The only code that knows pairing is here.
+
+A unit is an assistant message with calls plus every message that answers them, wherever they
+are; a message bound to the next one plus that one; or a message alone. Its members are whole
+messages or, where one message answers several calls, parts of messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from trimtab._grouping import NO_PARTS, Group, State, Unit, members, results_behind
+from trimtab._pairing import Pairing, pair
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Format, Kind, Structure, detect, get_format
+
+__all__ = ["History", "State", "Unit", "group"]
+
+_FIRST_CHUNK = 32
+"""Messages read at once from the end, where the latest user message nearly always is."""
+
+
+class History:
+    """One conversation, read in place and only as far back as it is asked about.
+
+    Two ways lead to the same units. `tidy(start)` tells that every result from `start` on stands
+    directly behind its call, so that each message that is no result begins a unit and nothing
+    older has to be read. Where that does not hold, `units` reads and pairs everything.
+    """
+
+    def __init__(
+        self,
+        messages: list[Any],
+        *,
+        format: Format,
+        pins: Collection[int] = (),
+        pending_calls: Collection[str] = (),
+        protect: bool = True,
+    ) -> None:
+        self.originals: list[Any] = messages
+        """The caller's objects, in a list that is not the caller's and is not changed."""
+        self.messages: list[Any] = self.originals.copy()
+        """The same as dicts; an entry that is none is replaced when it is first read."""
+        self.count = len(messages)
+        """Number of messages."""
+        self.format = format
+        self.structure = Structure(self.count)
+        self.pins = frozenset(pins)
+        self.pending_calls = frozenset(pending_calls)
+        self._protect = protect
+        self._read_from = self.count
+        self._latest_user: int | None = -1
+        self._last_turn_at: int | None = None
+        self._turn = (-1, -1)
+        self._newest: int | None = None
+        self._alone: dict[int, bool] = {}
+        self._units: tuple[Unit, ...] | None = None
+        self._pairing: Pairing | None = None
+        self.head = self._leading()
+        """Number of leading system messages."""
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def asks_for_all(self) -> bool:
+        """True if pins or pending ids make it necessary to group everything."""
+        return bool(self.pins or self.pending_calls)
+
+    @property
+    def read_from(self) -> int:
+        """Oldest message read so far.
+
+        What is older was not looked at, but for leading system messages.
+        """
+        return self._read_from
+
+    def read(self, start: int, /) -> None:
+        """Read the structure of every message from `start` on, each once."""
+        if start < self._read_from:
+            self.format.scan(self.messages, start, self._read_from, self.structure)
+            self._read_from = start
+
+    def kind(self, index: int, /) -> Kind:
+        """Tell whom a message is from; looks at that message only."""
+        known = self.structure.kinds[index]
+        if known is None:
+            if type(self.messages[index]) is not dict:
+                self._make_dict(index)
+            known = self.structure.kinds[index] = self.format.kind(self.messages[index])
+        return known
+
+    def _make_dict(self, index: int) -> None:
+        alone = self.messages[index : index + 1]
+        self.format.scan(alone, 0, 1, Structure(1))
+        self.messages[index] = alone[0]
+
+    def _leading(self) -> int:
+        head = 0
+        while head < self.count and self.kind(head) == "system":
+            head += 1
+        return head
+
+    @property
+    def latest_user(self) -> int | None:
+        """Position of the latest message the user wrote; None if there is none."""
+        if self._latest_user == -1:
+            self.read(max(0, len(self.messages) - _FIRST_CHUNK))
+            self._latest_user = self.user_at_or_before(self.count - 1)
+        return self._latest_user
+
+    def user_at_or_before(self, index: int, /) -> int | None:
+        """Find the user message that opens the turn of the message at `index`.
+
+        The turn found last is remembered, so that stepping through one costs a look a message.
+        """
+        user, last = self._turn
+        if not user <= index <= last:
+            if (found := self._user_between(last if index > last else -1, index)) >= 0 or index < user:
+                user = found
+            self._turn = (user, index)
+        return user if user >= 0 else None
+
+    def _user_between(self, after: int, index: int) -> int:
+        """Find the newest user message in `(after, index]`; -1 if there is none."""
+        kinds = self.structure.kinds
+        while index > after:
+            if (kinds[index] or self.kind(index)) == "user":
+                return index
+            index -= 1
+        return -1
+
+    def user_at_or_after(self, index: int, /) -> int | None:
+        """Find the first user message at or after `index`."""
+        for i in range(index, len(self)):
+            if self.kind(i) == "user":
+                return i
+        return None
+
+    def tidy(self, start: int, /) -> bool:
+        """Tell whether every result from `start` on stands directly behind its call.
+
+        `start` is a message that answers nothing. When true, every message from `start` on that
+        answers nothing begins a unit, and its results follow it.
+        """
+        self.read(start)
+        structure = self.structure
+        if structure.bound or structure.loose or self.asks_for_all:
+            return False
+        answers, read_from = structure.answers, self._read_from
+        found = 0
+        for index, ids in structure.calls.items():
+            if index < start:
+                continue
+            if len(ids) == 1 and answers.get(index + 1) == ((ids[0], None),):
+                found += 1
+                continue
+            found += results_behind(answers, index, ids)
+        older = sum(1 for index in answers if index < start) if read_from < start else 0
+        return found == len(answers) - older
+
+    def newest_border(self) -> int:
+        """Return the oldest message that says what is newest and what is open.
+
+        It and those behind it tell what the newest unit is and which calls are open.
+        """
+        newest, last = self._newest_unit(), self._last_turn()
+        return last if 0 <= last < newest and self.kind(last) == "assistant" else newest
+
+    def _newest_unit(self) -> int:
+        """Return the newest message that answers nothing; 0 if every one does."""
+        if self._newest is None:
+            self._newest = self.border_at_or_before(max(self.count - 1, 0))
+        return self._newest
+
+    def border_at_or_before(self, index: int, /) -> int:
+        """Return the nearest message at or before `index` that answers nothing.
+
+        It is 0 if every one does.
+        """
+        answers = self.structure.answers
+        self.read(index)
+        while index > 0 and index in answers:
+            index -= 1
+            self.read(index)
+        return index
+
+    def stands_alone(self, index: int, /) -> bool:
+        """Tell whether a message neither calls, answers nor is bound.
+
+        Looks at it and the one before.
+        """
+        known = self._alone.get(index)
+        if known is None:
+            known = self._alone[index] = self._is_alone(index)
+        return known
+
+    def _is_alone(self, index: int) -> bool:
+        columns = self.structure
+        if index <= self._read_from:
+            beside = self.messages[max(0, index - 1) : index + 1]
+            index = len(beside) - 1
+            columns = Structure(len(beside))
+            self.format.scan(beside, 0, len(beside), columns)
+        tied = index in columns.calls or index in columns.answers or index in columns.loose
+        return not tied and columns.bound.isdisjoint((index - 1, index))
+
+    def is_border(self, index: int, /) -> bool:
+        """Tell whether a unit begins here, in a tidy part."""
+        return index not in self.structure.answers
+
+    def unit_at(self, index: int, /) -> Unit:
+        """Make the unit that begins at a border of a tidy part."""
+        stop = self.end_of(index)
+        return Unit(
+            tuple(range(index, stop)),
+            kind=self.kind(index),
+            state=self._state(range(index, stop)),
+            open=self.is_open(index),
+        )
+
+    def is_open(self, index: int, /) -> bool:
+        """Tell whether the message makes a call whose result can still come (SPEC A4b)."""
+        ids = self.structure.calls.get(index)
+        if ids is None:
+            return False
+        unanswered = self._unanswered(index, ids)
+        if any(call_id in self.pending_calls for call_id in unanswered):
+            return True
+        return bool(unanswered) and index == self._last_turn()
+
+    def _unanswered(self, index: int, ids: tuple[str, ...]) -> list[str]:
+        if self._pairing is not None:
+            return [call_id for call_id in ids if (index, call_id) in self._pairing.unanswered_set]
+        answers, missing, i = self.structure.answers, dict.fromkeys(ids), index + 1
+        while (found := answers.get(i)) is not None:
+            for call_id, _ in found:
+                missing.pop(call_id, None)
+            i += 1
+        return list(missing)
+
+    def _last_turn(self) -> int:
+        """Position of the last message from the user or the model; only its calls can be open."""
+        if self._last_turn_at is None:
+            last = self.count - 1
+            while last >= 0 and self.kind(last) not in ("user", "assistant"):
+                last -= 1
+            self._last_turn_at = last
+        return self._last_turn_at
+
+    def staying(self) -> list[int]:
+        """List, in a tidy history, the messages after the leading ones that do not leave.
+
+        They are the latest user message, the unit of the newest message and open calls.
+        """
+        if not self._protect:
+            return self._staying_of(self._open_units())
+        firsts = self._open_units()
+        if (user := self.latest_user) is not None:
+            firsts.add(user)
+        firsts.add(self._newest_unit())
+        return self._staying_of(firsts)
+
+    def _open_units(self) -> set[int]:
+        last = self._last_turn()
+        return {last} if last >= 0 and self.is_open(last) else set()
+
+    def _staying_of(self, firsts: set[int]) -> list[int]:
+        head = self.head
+        found: list[int] = []
+        for first in sorted(firsts):
+            if first < head:
+                continue
+            found.extend(range(first, self.end_of(first)))
+        return found
+
+    def end_of(self, first: int, /) -> int:
+        """Return where the unit that begins at a border ends.
+
+        Only a call has results behind it.
+        """
+        stop = first + 1
+        if first in self.structure.calls:
+            answers = self.structure.answers
+            while stop in answers:
+                stop += 1
+        return stop
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """All units in order of their first message.
+
+        Reads and pairs the whole conversation.
+        """
+        if self._units is None:
+            self.read(0)
+            self._pairing = pair(self.structure, range(len(self)))
+            self._units = self._build(members(self.structure, self._pairing))
+        return self._units
+
+    def _build(self, groups: list[Group]) -> tuple[Unit, ...]:
+        units = []
+        for group_ in groups:
+            indices = tuple(sorted(group_.indices))
+            units.append(
+                Unit(
+                    indices,
+                    kind=group_.kind or self.structure.kinds[indices[0]] or "other",
+                    state="free",
+                    open=any(self.is_open(i) for i in indices if i in self.structure.calls),
+                    parts=group_.parts or NO_PARTS,
+                )
+            )
+        units.sort(key=lambda unit: unit.indices[0])
+        for unit in units:
+            unit.state = self._state(unit.indices, unit)
+        return tuple(units)
+
+    def _state(self, indices: Sequence[int], unit: Unit | None = None) -> State:
+        if not self.pins.isdisjoint(indices):
+            return "pinned"
+        open_call = unit.open if unit is not None else self.is_open(indices[0])
+        if not self._protect:
+            return "held" if open_call else "free"
+        if indices[0] < self.head or self._is_latest_user(indices, unit):
+            return "pinned"
+        return "held" if open_call or self.count - 1 in indices else "free"
+
+    def _is_latest_user(self, indices: Sequence[int], unit: Unit | None) -> bool:
+        user = self.latest_user
+        if user is None or user not in indices:
+            return False
+        if unit is None or user not in unit.parts:
+            return True
+        return unit.parts[user] == self.structure.loose.get(user)
+
+
+def resolve_pins(pin: object, messages: Sequence[Any]) -> frozenset[int]:
+    """Turn `pin=` into positions: indices (negative ones from the end) or a predicate's matches.
+
+    Raises:
+        ConfigurationError: An index is out of range, or `pin` is neither.
+    """
+    if callable(pin):
+        return frozenset(i for i, message in enumerate(messages) if pin(message, i))
+    if isinstance(pin, (str, bytes)) or not isinstance(pin, Iterable):
+        raise ConfigurationError(f"pin is indices or a function (message, index) -> bool, not {pin!r}")
+    count = len(messages)
+    found = set()
+    for index in pin:
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise ConfigurationError(f"pin: {index!r} is not an index")
+        if not -count <= index < count:
+            raise ConfigurationError(f"pin: index {index} is out of range for {count} messages")
+        found.add(index % count)
+    return frozenset(found)
+
+
+def group(
+    messages: Iterable[Any],
+    *,
+    format: str | Format = "auto",
+    pin: Any = (),
+    pending_calls: Collection[str] = (),
+) -> tuple[Unit, ...]:
+    """Group a conversation into units, in order of their first message.
+
+    Args:
+        messages: A list of messages; read in place, never changed.
+        format: Name of the wire form, or a `Format`; "auto" goes by the shapes that occur.
+        pin: Indices, or a predicate `(message, index)`, of messages that must not leave.
+        pending_calls: Ids of calls whose results are still to come (SPEC A4b).
+
+    Returns:
+        Every message, or part of one, in exactly one unit. Results without a call are alone.
+
+    Complexity: O(n) in messages and calls.
+    """
+    items = list(messages)
+    chosen = detect(items) if format == "auto" else get_format(format)
+    pins = resolve_pins(pin, items)
+    return History(items, format=chosen, pins=pins, pending_calls=pending_calls).units
+
+
+def first_border(history: History, index: int, /) -> int:
+    """Return the first border at or after `index`, in a tidy part; the length if there is none."""
+    count, answers = history.count, history.structure.answers
+    while index < count and index in answers:
+        index += 1
+    return index

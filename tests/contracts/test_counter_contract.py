@@ -1,0 +1,45 @@
+"""`check_counter` over every counter there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trimtab import CharCounter, EstimateCounter, FixedCounter, counter_for, counter_from_text
+from trimtab.models import model_names
+from trimtab.testing import WordCounter, check_counter
+
+COUNTERS = {
+    "words": WordCounter(),
+    "chars": CharCounter(),
+    "chars by 3.5": CharCounter(3.5, part_tokens=0),
+    "chars with calls": CharCounter(tool_call_tokens=lambda name, arguments: 1 + len(name + arguments) // 9),
+    "estimate": EstimateCounter(),
+    "from text": counter_from_text(lambda text: -(-len(text) // 3)),
+    "from text, framed": counter_from_text(lambda text: len(text.split()), message_overhead=0),
+    "o200k": counter_for("gpt-4o"),
+    "cl100k": counter_for("gpt-4"),
+    "black box": WordCounter().count,
+}
+
+
+@pytest.mark.parametrize("counter", COUNTERS.values(), ids=COUNTERS.keys())
+def test_every_counter_keeps_the_contract(counter: Any) -> None:
+    """Integers >= 0, deterministic, additive, at ease with odd text, objects and threads."""
+    check_counter(counter)
+
+
+def test_the_counter_that_looks_at_no_text_keeps_the_rest() -> None:
+    """FixedCounter counts messages, parts and calls."""
+    check_counter(FixedCounter(per_message=3, per_part=2, per_tool_call=5), reads_text=False)
+
+
+EVERY_MODEL = tuple(model_names())
+
+
+def test_the_counter_of_every_model_answers() -> None:
+    """No row of the model table leads to a counter that cannot count."""
+    assert len(EVERY_MODEL) >= 5
+    for name in EVERY_MODEL:
+        assert counter_for(name).count([{"role": "user", "content": "hi"}]) > 0

@@ -1,0 +1,38 @@
+"""`check_strategy` over every strategy there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.properties.cases import DEFAULT, MINIMUMS, OTHERS, STRIDES, WINDOWS
+from trimtab import Drop, SlidingWindow, strategies
+from trimtab.strategies import Cascade, Strategy
+from trimtab.testing import WordCounter, check_strategy, conversations
+
+WASTEFUL = (*STRIDES, *MINIMUMS, Drop())
+"""Those that take more at once on purpose; turns leave whole."""
+
+
+def _is_thrifty(strategy: Strategy) -> bool:
+    if isinstance(strategy, Cascade):
+        return all(map(_is_thrifty, strategy.steps))
+    return strategy not in WASTEFUL and not (isinstance(strategy, SlidingWindow) and strategy.keep_turns)
+
+
+@pytest.mark.parametrize("strategy", [*WINDOWS, *STRIDES[::3], *MINIMUMS, *OTHERS], ids=repr)
+def test_every_strategy_keeps_the_contract(strategy: Strategy) -> None:
+    """Within the limit, whole units, in order, nothing pinned, input unchanged, deterministic."""
+    check_strategy(strategy, samples=conversations(16, seed=3), thrifty=_is_thrifty(strategy))
+
+
+@pytest.mark.parametrize("strategy", [SlidingWindow(), DEFAULT], ids=repr)
+def test_the_contract_holds_for_valid_conversations_too(strategy: Strategy) -> None:
+    """With valid samples the way that reads only the end is taken."""
+    check_strategy(strategy, samples=conversations(20, seed=4, valid=True), counters=[WordCounter()])
+
+
+def test_no_strategy_is_forgotten() -> None:
+    """Every class of `trimtab.strategies` that evicts is run here."""
+    there = {name for name in strategies.__all__ if hasattr(getattr(strategies, name), "evict")}
+    tried = {type(strategy).__name__ for strategy in (*WINDOWS, *STRIDES, *MINIMUMS, *OTHERS)}
+    assert there - {"Strategy"} == tried

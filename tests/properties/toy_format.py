@@ -1,0 +1,126 @@
+"""A made-up wire form with what real ones have and Chat Completions has not.
+
+System text stands outside. A message is a role and a list of parts; one user message may hold the
+results of several calls and the user's own words. A "thought" stands and falls with the message
+after it. Only a user message with words may come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trimtab.formats import Fault, Kind, Path, Pieces, Request, Rules, Structure, TextSlot, mapping_of
+
+Message = dict[str, Any]
+
+
+def words(text: str) -> dict[str, Any]:
+    """Make a part of text."""
+    return {"type": "words", "text": text}
+
+
+def asks(call_id: str) -> dict[str, Any]:
+    """Make a part that calls a tool."""
+    return {"type": "asks", "id": call_id, "tool": "look", "input": "x"}
+
+
+def answers(call_id: str, text: str) -> dict[str, Any]:
+    """Make a part that answers a call."""
+    return {"type": "answers", "id": call_id, "text": text}
+
+
+def said(role: str, *parts: dict[str, Any]) -> Message:
+    """Make a message."""
+    return {"role": role, "parts": list(parts)}
+
+
+class ToyFormat:
+    """The wire form of this file; see `Format` for what each method does."""
+
+    name = "toy"
+    rules = Rules(results_follow_call=False, system_in_messages=False, first_kinds=frozenset({"user"}))
+
+    def kind(self, message: Message, /) -> Kind:
+        """Tell whom it is from: a user message without words is a tool's."""
+        if message["role"] == "user":
+            return "user" if _at(message, "words") or not message["parts"] else "tool"
+        return "assistant" if message["role"] == "assistant" else "other"
+
+    def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
+        """Read calls, results by part, words beside results, and thoughts."""
+        for index in range(start, stop):
+            message = messages[index] = mapping_of(messages[index])
+            structure.kinds[index] = self.kind(message)
+            if message["role"] == "thought":
+                structure.bound.add(index)
+            if calls := _at(message, "asks"):
+                structure.calls[index] = tuple(message["parts"][at]["id"] for at in calls)
+            if results := _at(message, "answers"):
+                structure.answers[index] = tuple((message["parts"][at]["id"], at) for at in results)
+                if rest := tuple(at for at in range(len(message["parts"])) if at not in results):
+                    structure.loose[index] = rest
+
+    def may_lead(self, message: Message, /) -> bool:
+        """Tell whether it has words of the user."""
+        return self.kind(message) == "user"
+
+    def texts(self, message: Message, /) -> list[TextSlot]:
+        """List words and results."""
+        return [
+            TextSlot(("parts", at, "text"), part["text"], part["type"] == "answers")
+            for at, part in enumerate(message["parts"])
+            if "text" in part
+        ]
+
+    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
+        """Copy with texts replaced."""
+        new = {path[1]: text for path, text in texts.items()}
+        parts = [{**p, "text": new[at]} if at in new else p for at, p in enumerate(message["parts"])]
+        return {**message, "parts": parts}
+
+    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
+        """Copy without those parts."""
+        return {**message, "parts": [p for at, p in enumerate(message["parts"]) if at not in parts]}
+
+    def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
+        """Copy without those calls."""
+        parts = [p for p in message["parts"] if p["type"] != "asks" or p["id"] not in call_ids]
+        return {**message, "parts": parts} if parts else None
+
+    def tool_names(self, message: Message, /) -> dict[str, str]:
+        """Name the tools called."""
+        return {part["id"]: part["tool"] for part in message["parts"] if part["type"] == "asks"}
+
+    def pieces(self, message: Message, /) -> Pieces:
+        """List words, results and calls."""
+        return Pieces(
+            role=message["role"],
+            texts=tuple(part["text"] for part in message["parts"] if "text" in part),
+            calls=tuple((part["tool"], part["input"]) for part in message["parts"] if "tool" in part),
+            parts=len(message["parts"]),
+        )
+
+    def faults(self, messages: list[Any], /) -> list[Fault]:
+        """Find no fault with the shape of anything."""
+        return []
+
+    def read_request(self, body: Mapping[str, Any], /) -> Request:
+        """Take a body apart."""
+        return Request(messages=body["turns"], system=body.get("system"), body=body, key="turns")
+
+    def write_request(self, request: Request, messages: list[Any], /) -> Any:
+        """Put messages back."""
+        return messages if request.body is None else {**request.body, "turns": messages}
+
+    def matches(self, message: Message, /) -> bool:
+        """Tell by the key of the parts."""
+        return "parts" in message
+
+    def message(self, role: str, parts: Sequence[Any], /) -> Message:
+        """Make a message of texts and parts."""
+        return said(role, *(words(part) if isinstance(part, str) else part for part in parts))
+
+
+def _at(message: Message, kind: str) -> list[int]:
+    return [at for at, part in enumerate(message["parts"]) if part["type"] == kind]
