@@ -1,0 +1,104 @@
+"""phronomy (SEMANTICS P): estimate, budget, and the on_trim callback."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from tests.conformance.adapters._measure import counted, places
+from tests.conformance.counters import text_function
+from tests.conformance.judging import Answer, Trial, attempt
+from tests.conformance.predicates import budget_rules
+from tests.conformance.vectors import Case
+from trimtab import Budget, CharCounter, TrimContext, counter_from_text, fit
+from trimtab.models import ModelFacts, facts_for
+
+REGISTRY = {
+    "claude-3-5-sonnet": ModelFacts(name="claude-3-5-sonnet", window_tokens=128_000, output_tokens=16_000)
+}
+"""What the reference's driver put in the place of its registry; the model itself has other limits."""
+
+
+def _estimate(case: Case) -> Trial:
+    given = case.input["input"]
+    tokenizer = case.input.get("tokenizer")
+    counter: Any = (
+        CharCounter(4)
+        if tokenizer is None
+        else counter_from_text(text_function(tokenizer), message_overhead=0)
+    )
+    messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    messages = [messages] if isinstance(messages, Mapping) else messages
+    return Trial(expected=case.expected, ours={"tokens": counted(messages, counter)})
+
+
+def _budget(spec: Mapping[str, Any]) -> Budget:
+    window, output = spec.get("context_window"), spec.get("max_output_tokens")
+    if window is None:
+        facts = REGISTRY.get(spec["model"]) or facts_for(spec["model"])
+        output = facts.output_tokens if output is None else output
+        window = facts.window_tokens or 0
+    return Budget(window, output_reserve=output or 0, overhead_tokens=spec.get("overhead", 0))
+
+
+def _token_budget(case: Case) -> Trial:
+    spec = case.input["budget"]
+
+    def ours() -> Answer:
+        budget = _budget(spec)
+        return {
+            "context_window": budget.window,
+            "max_output_tokens": budget.output_reserve,
+            "overhead": budget.overhead_tokens,
+            "effective_input_limit": budget.input_tokens,
+            "available": [budget.available(used) for used in case.input["used"]],
+        }
+
+    expected = {"error": "UnknownNameError"} if "error" in case.expected else case.expected
+    rules = {}
+    if "context_window" in spec:
+        numbers = spec.get("max_output_tokens", 0), spec.get("overhead", 0)
+        rules = budget_rules(*numbers, window=spec["context_window"])
+    return Trial(expected=expected, ours=attempt(ours), rules=rules)
+
+
+def _trim(case: Case) -> Trial:
+    """Remove in a callback. A vector's seqs may have gaps: ours are the places they stand at."""
+    messages = case.input["messages"]
+    seqs = case.input.get("seqs") or list(range(len(messages)))
+    before = copy.deepcopy(messages)
+    seen: dict[str, Any] = {"initial_total_tokens": 0, "steps": []}
+
+    def on_trim(context: TrimContext) -> None:
+        seen["initial_total_tokens"] = context.total_tokens
+        for step in case.input["steps"]:
+            assert context.remove(_placed(step["remove"], seqs)) is context
+            seen["steps"].append(
+                {
+                    "seqs": [seqs[element.seq] for element in context.message_elements],
+                    "total_tokens": context.total_tokens,
+                }
+            )
+        seen["available"] = context.budget.available() if context.budget else None
+
+    spec = case.input["budget"]
+    fitted = fit(messages, _budget(spec), counter=CharCounter(4), format="openai_chat", on_trim=on_trim)
+    kept = places(fitted.messages, messages)
+    ours = {
+        **seen,
+        "messages": [{**messages[index], "src": index} for index in kept],
+        "input_unchanged": messages == before,
+    }
+    return Trial(expected=case.expected, ours=ours)
+
+
+def _placed(removed: Any, seqs: list[int]) -> Any:
+    if removed is None:
+        return None
+    if isinstance(removed, int):
+        return seqs.index(removed)
+    return [seqs.index(seq) if seq in seqs else seq for seq in removed]
+
+
+OPS = {"estimate": _estimate, "token_budget": _token_budget, "trim": _trim}

@@ -1,0 +1,174 @@
+"""The counters of the references, as small as they can be; see SEMANTICS R1, L14, S2 and X11.
+
+Those that our own counters cover are ours with the references' numbers; what is left is here.
+`fixed_size` and `r1_size` count again without any code of trimtab, for the predicates.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from trimtab import CharCounter, FixedCounter
+from trimtab.counting import Additive
+
+Message = Mapping[str, Any]
+
+R1_REQUEST_TOKENS = 3
+R1_MESSAGE_TOKENS = 4
+R1_TOOLS_TOKENS = 10
+
+
+def r1_text(text: str) -> int:
+    """Count as R1: ASCII bytes by four, others by three, at least 1 unless empty."""
+    if not text:
+        return 0
+    ascii_bytes = sum(character.isascii() for character in text)
+    other_bytes = len(text.encode()) - ascii_bytes
+    return max(1, math.ceil(ascii_bytes / 4 + other_bytes / 3))
+
+
+def r1_message(message: Message) -> int:
+    """Count a message as R1: role, content if it is a string, calls by name and arguments."""
+    content = message.get("content")
+    tokens = R1_MESSAGE_TOKENS + r1_text(message.get("role", ""))
+    tokens += r1_text(content) if isinstance(content, str) else 0
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        tokens += 3 + r1_text(function["name"]) + r1_text(function["arguments"])
+    return tokens
+
+
+def r1_size(messages: Sequence[Message]) -> int:
+    """Count a list as R1: 3 and its messages."""
+    return R1_REQUEST_TOKENS + sum(map(r1_message, messages))
+
+
+def r1_system(text: str | None) -> int:
+    """Count what R2 reserves for a system prompt."""
+    return 0 if text is None else R1_MESSAGE_TOKENS + r1_text("system") + r1_text(text)
+
+
+def r1_tools(tools: Sequence[Any] | None) -> int:
+    """Count tools as R1: 10, and each as compact JSON with sorted keys."""
+    return R1_TOOLS_TOKENS + sum(map(r1_text, map(_sorted_json, tools))) if tools else 0
+
+
+class R1Counter(Additive):
+    """The built-in estimate of `llm_context_core`."""
+
+    name = "r1"
+    exact = False
+
+    def count_message(self, message: Any, /) -> int:
+        """Count one message."""
+        return r1_message(message)
+
+    def count_text(self, text: str, /) -> int:
+        """Count a bare text."""
+        return r1_text(text)
+
+    def fixed_tokens(
+        self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
+    ) -> int:
+        """Count the request's own 3 tokens, system text and tools."""
+        return R1_REQUEST_TOKENS + r1_system(system) + r1_tools(tools)
+
+
+def _sorted_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+_HAN = re.compile("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff]")
+
+
+def looma_text(text: str) -> int:
+    """Count as L14: Han 1.6, others 0.75, rounded up, and again with a margin of a tenth."""
+    han = len(_HAN.findall(text))
+    return math.ceil(math.ceil(han * 1.6 + (len(text) - han) * 0.75) * 1.1)
+
+
+def utf16_length(text: str) -> int:
+    """Count UTF-16 code units."""
+    return len(text.encode("utf-16-le")) // 2
+
+
+def approximate(text: str) -> int:
+    """Count as S2: four UTF-16 code units a token."""
+    return math.ceil(utf16_length(text) / 4)
+
+
+def words(text: str) -> int:
+    """Count words."""
+    return len(text.split())
+
+
+def code_points(text: str) -> int:
+    """Count code points."""
+    return len(text)
+
+
+def text_function(spec: Mapping[str, Any]) -> Callable[[str], int]:
+    """Make the text function a vector of sliding-context or phronomy names."""
+    if spec["kind"] == "const":
+        return lambda text: int(spec["n"])
+    return {"approx": approximate, "utf16_length": utf16_length, "words": words, "length": code_points}[
+        spec["kind"]
+    ]
+
+
+class Failing:
+    """A counter that fails from its n-th call on."""
+
+    name = "failing"
+
+    def __init__(self, inner: Any, *, from_call: int) -> None:
+        self._inner = inner
+        self._left = from_call - 1
+
+    def count(self, messages: Sequence[Any], /) -> int:
+        """Count, or fail."""
+        if self._left <= 0:
+            raise OSError("count failed")
+        self._left -= 1
+        return int(self._inner.count(messages))
+
+
+def contexty_counter(spec: Mapping[str, Any], *, call_tokens: int = 0) -> Any:
+    """Make a counter of contexty: ours, with its numbers.
+
+    Args:
+        spec: The counter as a vector names it.
+        call_tokens: What a call costs beside the estimate (X23: 20 from version 0.5 on).
+    """
+    kind = spec["kind"]
+    if kind == "fixed":
+        return FixedCounter(spec["per_message"], spec["per_part"], per_tool_call=spec["per_tool_call"])
+    if kind == "error":
+        return Failing(None, from_call=1)
+    if kind == "fail_from_call":
+        return Failing(contexty_counter(spec["inner"]), from_call=spec["n"])
+    estimate = spec.get("tool_call_tokens")
+    part_tokens = spec.get("tokens_per_non_text_part") or 85
+    if estimate is None:
+        return CharCounter(spec["chars_per_token"], part_tokens=part_tokens)
+    return CharCounter(
+        spec["chars_per_token"],
+        part_tokens=part_tokens,
+        tool_call_tokens=lambda name, arguments: int(estimate) + call_tokens,
+    )
+
+
+def fixed_size(spec: Mapping[str, Any], messages: Sequence[Message]) -> int:
+    """Count again what `contexty_counter` counts for a `fixed` one."""
+    spec = spec.get("inner", spec)
+    tokens = 0
+    for message in messages:
+        content = message.get("content")
+        parts = 1 if isinstance(content, str) else len(content or ())
+        tokens += spec["per_message"] + spec["per_part"] * parts
+        tokens += spec["per_tool_call"] * len(message.get("tool_calls") or ())
+    return tokens

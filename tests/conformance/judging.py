@@ -1,0 +1,117 @@
+"""Judging a case: passed, a difference that a rule explains, out of scope, or failed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tests.conformance.vectors import LANGUAGE_SPECIFIC, Case
+from trimtab.errors import ContextError
+
+Answer = Mapping[str, Any]
+"""What a call came to, in plain words; `{"error": name}` if it raised."""
+
+Rule = Callable[[Answer], bool]
+"""Tells whether an answer keeps a rule of SPEC. It never sees the other answer."""
+
+
+class OutOfScope(Exception):
+    """The case is about something trimtab does not have, or not yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A case run through the public API: both answers in one shape, and the rules they are held to."""
+
+    expected: Answer
+    ours: Answer
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+    """Rules that may explain a difference, the weightiest first: it is put down to the first one broken."""
+    guards: Mapping[str, Rule] = field(default_factory=dict)
+    """Rules that ours must keep, too, and that explain nothing."""
+
+
+Op = Callable[[Case], Trial]
+"""Runs a case. Raises `OutOfScope`."""
+
+System = Mapping[str, Op]
+"""What an adapter is: its ops by name; all others are out of scope."""
+
+Fate = Literal["passed", "by rule", "out of scope", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of one case."""
+
+    case: Case
+    fate: Fate
+    by: str = ""
+    """The rule, or the op that is out of scope."""
+    trial: Trial | None = None
+
+    @property
+    def explanation(self) -> str:
+        """Say what a failed case is about."""
+        if self.trial is None:
+            return ""
+        return f"{self.case.id} ({self.by}): expected {self.trial.expected}, ours {self.trial.ours}"
+
+
+def attempt(call: Callable[[], Answer]) -> Answer:
+    """Run a call; an error of trimtab is an answer."""
+    try:
+        return call()
+    except ContextError as error:
+        return {"error": type(error).__name__}
+
+
+def weigh(trial: Trial) -> tuple[Fate, str]:
+    """Compare the two answers of a trial.
+
+    What is expected must come out, unless it breaks a rule. Ours must keep every rule, whether it
+    is what was expected or not, so that no rule hides a breach of another.
+    """
+    for name, keeps in (*trial.rules.items(), *trial.guards.items()):
+        if not keeps(trial.ours):
+            return "failed", f"ours breaks {name}"
+    if trial.ours == trial.expected:
+        return "passed", ""
+    for name, keeps in trial.rules.items():
+        if not keeps(trial.expected):
+            return "by rule", name
+    return "failed", "no rule explains it"
+
+
+def judge(case: Case, system: System) -> Verdict:
+    """Run one case through its adapter and judge it."""
+    op = system.get(case.op)
+    if op is None:
+        return Verdict(case=case, fate="out of scope", by=case.op)
+    if LANGUAGE_SPECIFIC in case.tags:
+        return Verdict(case=case, fate="out of scope", by=f"{case.op} {LANGUAGE_SPECIFIC}")
+    try:
+        trial = op(case)
+    except OutOfScope as reason:
+        return Verdict(case=case, fate="out of scope", by=f"{case.op} {reason}")
+    fate, by = weigh(trial)
+    return Verdict(case=case, fate=fate, by=by, trial=trial)
+
+
+def summary(system: str, verdicts: Iterable[Verdict]) -> str:
+    """Write one line on the cases of a system."""
+    listed = list(verdicts)
+    fates = Counter(verdict.fate for verdict in listed)
+    ruled, outside = _tally(listed, "by rule"), _tally(listed, "out of scope")
+    return (
+        f"{system} passed {fates['passed']}, by rule {fates['by rule']}{ruled},"
+        f" out of scope {fates['out of scope']}{outside}, failed {fates['failed']} of {len(listed)}"
+    )
+
+
+def _tally(verdicts: Iterable[Verdict], fate: Fate) -> str:
+    counts = Counter(verdict.by for verdict in verdicts if verdict.fate == fate)
+    listed = ", ".join(f"{by}: {count}" for by, count in sorted(counts.items()))
+    return f" ({listed})" if listed else ""
