@@ -1,0 +1,24 @@
+"""The `trimtab` command: fit, count and validate conversations from a file or standard input.
+
+Needs extra `cli`. This module loads without it, so that the script can say what to install.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+INSTALL = "trimtab: the command line needs click: pip install 'trimtab[cli]'"
+
+
+def main() -> None:
+    """Run the command line; without extra `cli` print the line that installs it and exit 2."""
+    try:
+        from trimtab.cli._commands import trimtab
+    except ModuleNotFoundError as error:
+        if error.name != "click":
+            raise
+        print(INSTALL, file=sys.stderr)
+        sys.exit(2)
+    trimtab(prog_name="trimtab")

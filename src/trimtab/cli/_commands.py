@@ -1,0 +1,30 @@
+"""The group of commands: what `trimtab --help` lists."""
+
+from __future__ import annotations
+
+import click
+
+from trimtab.cli.count import count
+from trimtab.cli.fit import fit
+from trimtab.cli.validate import validate
+
+HELP = """Fit conversations with language models into token budgets.
+
+Reads FILE or standard input: a JSON list of messages, a request body, or JSONL, one of these a line.
+Writes JSON on standard output; messages for people go to standard error.
+
+\b
+Exit codes: 0  all is well
+            1  a conversation does not fit, is invalid or cannot be read
+            2  wrong usage
+"""
+
+
+@click.group(help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="trimtab", prog_name="trimtab")
+def trimtab() -> None:
+    """Take the options that stand before a command; there are none yet."""
+
+
+for command in (fit, count, validate):
+    trimtab.add_command(command)

@@ -1,0 +1,143 @@
+"""`trimtab count`: how many tokens a conversation has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import click
+
+from trimtab.cli._input import InputKind
+from trimtab.cli._options import (
+    counter_of,
+    input_options,
+    request_of,
+    request_options,
+    system_of,
+    tools_of,
+)
+from trimtab.cli._output import answer_all, usage
+from trimtab.counting import AdditiveCounter
+from trimtab.errors import ConfigurationError, FormatError
+from trimtab.formats import mapping_of
+from trimtab.report._lines import counted, plain
+
+__all__ = ["count"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Count:
+    """What was counted; a row is (role, tokens)."""
+
+    tokens: int
+    system_tokens: int
+    """Of the system text given beside the messages."""
+    tools_tokens: int
+    rows: list[tuple[str, int]]
+    each: bool
+    facts: dict[str, Any]
+    ok: bool = True
+
+    @property
+    def messages_tokens(self) -> int:
+        return sum(tokens for _, tokens in self.rows)
+
+    def data(self) -> dict[str, Any]:
+        """Give the total, what it is made of, and the messages if each is asked for."""
+        data: dict[str, Any] = {
+            "tokens": self.tokens,
+            **self.facts,
+            "total_messages": len(self.rows),
+            "messages_tokens": self.messages_tokens,
+            "system_tokens": self.system_tokens,
+            "tools_tokens": self.tools_tokens,
+            "fixed_tokens": self.tokens - self.messages_tokens,
+        }
+        if self.each:
+            data["messages"] = [
+                {"index": index, "role": role, "tokens": tokens}
+                for index, (role, tokens) in enumerate(self.rows)
+            ]
+        return data
+
+    def text(self, *, width: int, colour: bool) -> str:
+        """Give a small table, its numbers below each other."""
+        parts = {"system": self.system_tokens, "tools": self.tools_tokens}
+        parts["framing"] = self.tokens - self.messages_tokens - sum(parts.values())
+        table = [(f"{index:>5}  {plain(role)}", tokens) for index, (role, tokens) in enumerate(self.rows)]
+        table = table if self.each else [(counted(len(self.rows), "message"), self.messages_tokens)]
+        table += [(name, tokens) for name, tokens in parts.items() if tokens]
+        table += [("total, " + self._how(), self.tokens)]
+        digits = len(f"{self.tokens:,}")
+        return "\n".join(f"{tokens:>{digits},}  {name}" for name, tokens in table)
+
+    def row(self) -> str:
+        """Give the total."""
+        of = counted(len(self.rows), "message")
+        return f"{counted(self.tokens, 'token')} in {of}, {self._how()}"
+
+    def _how(self) -> str:
+        name = plain(str(self.facts["counter"]))
+        if self.facts["exact"]:
+            return f"exactly, by {name}"
+        return "by estimate" if name == "estimate" else f"by estimate ({name})"
+
+
+def _count(
+    value: Any,
+    counter: AdditiveCounter,
+    *,
+    model: str | None,
+    format: str,
+    system: Any,
+    tools: Any,
+    each: bool,
+) -> _Count:
+    """Count one conversation as `fit` would."""
+    form, request = request_of(value, format)
+    if tools is not None and request.tools is not None:
+        raise ConfigurationError("tools are given twice: by --tools and in the request body")
+    tools, extra = request.tools if tools is None else tools, request.extra or None
+    messages = [_readable(message, index) for index, message in enumerate(request.messages)]
+    lead = [] if system is None else [form.message("system", [system])]
+    sent = [*lead, *messages]
+    has_system = bool(sent) and form.kind(sent[0]) == "system"
+    fixed_tokens = counter.fixed_tokens(request.system, tools, has_system=has_system, extra=extra)
+    without_tools = counter.fixed_tokens(request.system, None, has_system=has_system, extra=extra)
+    return _Count(
+        tokens=counter.count_request(sent, request.system, tools, extra),
+        system_tokens=sum(map(counter.count_message, lead)),
+        tools_tokens=fixed_tokens - without_tools,
+        rows=[(str(one.get("role") or form.kind(one)), counter.count_message(one)) for one in messages],
+        each=each,
+        facts={"exact": counter.exact, "counter": counter.name, "model": model, "format": form.name},
+    )
+
+
+def _readable(message: Any, index: int) -> dict[str, Any]:
+    try:
+        return mapping_of(message)
+    except FormatError as error:
+        raise FormatError(f"messages[{index}]: {error}", path=f"messages[{index}]") from error
+
+
+@click.command()
+@input_options
+@request_options
+@click.option("--each", is_flag=True, help="Also the tokens of each message.")
+@usage
+def count(file: BinaryIO | None, kind: InputKind, output: str, each: bool, **given: Any) -> None:
+    """Count the tokens of conversations.
+
+    Messages, tools and framing of the request, as the provider would charge them; says whether
+    the number is exact.
+    """
+    counter = counter_of(given["counter"], given["model"])
+    system, tools = system_of(given["system"]), tools_of(given["tools"])
+
+    def answer(value: Any) -> _Count:
+        model, format = given["model"], given["format"]
+        return _count(value, counter, model=model, format=format, system=system, tools=tools, each=each)
+
+    failing = "cannot be counted"
+    answer_all(answer, file=file, kind=kind, output=output, failing=failing, full=each)

@@ -1,0 +1,120 @@
+"""`trimtab fit`: conversations within a budget, and what left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import click
+
+from trimtab.cli._input import InputKind
+from trimtab.cli._options import (
+    PIN,
+    TOKENS,
+    budget_of,
+    counter_of,
+    input_options,
+    pending_option,
+    pins_in,
+    request_of,
+    request_options,
+    strategy_of,
+    system_of,
+    tools_of,
+)
+from trimtab.cli._output import answer_all, usage
+from trimtab.context import Fitted
+from trimtab.context import fit as fit_one
+from trimtab.report import Report
+
+__all__ = ["fit"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fit:
+    """A conversation that fits."""
+
+    fitted: Fitted[Any]
+    only_report: bool
+    ok: bool = True
+
+    def data(self) -> dict[str, Any]:
+        """Give messages or request body, as it came in, and the report."""
+        report = {"report": self.fitted.report.to_dict()}
+        if self.only_report:
+            return report
+        request = self.fitted.request
+        return {"request" if isinstance(request, Mapping) else "messages": request, **report}
+
+    def text(self, *, width: int, colour: bool) -> str:
+        """Give the text form of the report."""
+        return self.fitted.report.to_text(width=width, colour=colour)
+
+    def row(self) -> str:
+        """Give the totals."""
+        return _totals(self.fitted.report)
+
+
+def _totals(report: Report) -> str:
+    estimated = "" if report.exact else ", by estimate"
+    fates = [
+        f"{count:,} {fate}"
+        for count, fate in (
+            (report.kept_messages, "kept"),
+            (report.changed_messages, "changed"),
+            (report.evicted_messages, "evicted"),
+        )
+        if count
+    ]
+    tokens = f"{report.tokens_after:,} of {report.input_tokens:,} tokens"
+    return f"fits{estimated}: {tokens}; {', '.join(fates) or 'no messages'}"
+
+
+@click.command()
+@input_options
+@click.option(
+    "--budget", type=click.IntRange(min=1), metavar="N", help="Room in tokens. Default: by --model."
+)
+@click.option("--output-reserve", type=TOKENS, metavar="N", help="Tokens of it kept free for the answer.")
+@click.option("--margin", type=TOKENS, metavar="N", default=0, help="Tokens kept free for counts too low.")
+@request_options
+@click.option("--strategy", metavar="KIND|FILE", help="What leaves first: a kind, or a JSON or TOML file.")
+@click.option(
+    "--pin", type=PIN, multiple=True, help="Message that must stay: 3, -1; or a range: 0:4, -2:. Repeatable."
+)
+@pending_option
+@click.option("--repair", is_flag=True, help="Mend orphaned results and unanswered calls first.")
+@click.option(
+    "--report", "only_report", is_flag=True, help="The report alone; in text, in full for each line."
+)
+@usage
+def fit(
+    file: BinaryIO | None, kind: InputKind, output: str, format: str, only_report: bool, **given: Any
+) -> None:
+    """Fit conversations into a budget.
+
+    Writes the messages that stay (or the request body with them) and the report of what left and
+    why. Leading system messages and the latest user message always stay.
+    """
+    pins, model = given["pin"], given["model"]
+    budget = budget_of(
+        given["budget"], output_reserve=given["output_reserve"], margin=given["margin"], model=model
+    )
+    settings: dict[str, Any] = {
+        "model": model,
+        "format": format,
+        "counter": counter_of(given["counter"], model),
+        "system": system_of(given["system"]),
+        "tools": tools_of(given["tools"]),
+        "strategy": strategy_of(given["strategy"]),
+        "pending_calls": given["pending_calls"],
+        "repair": given["repair"],
+    }
+
+    def answer(value: Any) -> _Fit:
+        pinned = pins_in(pins, len(request_of(value, format)[1].messages)) if pins else ()
+        return _Fit(fitted=fit_one(value, budget, pin=pinned, **settings), only_report=only_report)
+
+    failing = "do not fit or cannot be read"
+    answer_all(answer, file=file, kind=kind, output=output, failing=failing, full=only_report)

@@ -1,0 +1,68 @@
+"""`trimtab validate`: would a provider accept this conversation?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, BinaryIO
+
+import click
+
+from trimtab.cli._input import InputKind
+from trimtab.cli._options import input_options, pending_option
+from trimtab.cli._output import answer_all, usage
+from trimtab.report._lines import plain
+from trimtab.validity import Violation
+from trimtab.validity import validate as validate_one
+
+__all__ = ["validate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Validity:
+    """What a provider would refuse."""
+
+    violations: list[Violation]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no fault; an open call is none."""
+        return not any(violation.fault for violation in self.violations)
+
+    def data(self) -> dict[str, Any]:
+        """Give the verdict and each violation."""
+        return {"valid": self.ok, "violations": [asdict(violation) for violation in self.violations]}
+
+    def text(self, *, width: int, colour: bool) -> str:
+        """Give a violation a line: where, which rule, and what the provider would say."""
+        lines = [_line(violation) for violation in self.violations]
+        return "\n".join(["valid", *lines] if self.ok else lines)
+
+    def row(self) -> str:
+        """Give the verdict, and the violations below it."""
+        verdict = "valid" if self.ok else "invalid"
+        return "\n".join([verdict, *(f"  {_line(violation)}" for violation in self.violations)])
+
+
+def _line(violation: Violation) -> str:
+    said = violation.message.removeprefix(f"messages[{violation.index}]: ")
+    return plain(f"{violation.index} {violation.rule}: {said}") + ("" if violation.fault else " (no fault)")
+
+
+@click.command()
+@input_options
+@pending_option
+@usage
+def validate(
+    file: BinaryIO | None, kind: InputKind, output: str, format: str, pending_calls: tuple[str, ...]
+) -> None:
+    """List what a provider would refuse in conversations.
+
+    Results without their call, calls without a result, messages of a wrong shape. A call whose
+    result can still come is listed too, but is no fault.
+    """
+
+    def answer(value: Any) -> _Validity:
+        return _Validity(violations=validate_one(value, format=format, pending_calls=pending_calls))
+
+    failing = "are invalid or cannot be read"
+    answer_all(answer, file=file, kind=kind, output=output, failing=failing)

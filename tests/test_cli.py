@@ -1,0 +1,723 @@
+"""The command line: what it reads, what it writes where, how it exits."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.chat_shapes import calling, function_call, result
+from trimtab.cli._commands import trimtab
+from trimtab.cli._progress import Progress
+
+SCRIPT = Path(sys.executable).with_name("trimtab")
+COMMANDS = ("fit", "count", "validate")
+SYSTEM = {"role": "system", "content": "Be brief."}
+QUESTION = {"role": "user", "content": "What is 2 + 2?"}
+CALL, RESULT = calling(function_call("a")), result("a")
+CHAT = [SYSTEM, {"role": "assistant", "content": "Hello"}, CALL, RESULT, QUESTION]
+ORPHAN = [QUESTION, result("lost")]
+# chars:1 charges a token a character: of CHAT 9 + 5 + (3 + 2) + 1 + 14
+CHARS = ("--counter", "chars:1")
+
+
+def run(*arguments: str, data: bytes | str | object = b"") -> Result:
+    """Run a command in this process; what is no text goes in as JSON."""
+    given = data if isinstance(data, bytes | str) else json.dumps(data)
+    found = CliRunner().invoke(trimtab, list(arguments), input=given)
+    assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
+    return found
+
+
+def lines(*values: Any) -> bytes:
+    """Write JSONL; bytes and text are lines as they are."""
+    written = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in values]
+    return b"\n".join(written) + b"\n"
+
+
+def o200k_tokens(text: str) -> int:
+    """Count a text with a library that is not ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # bpe_openai opens its files the old way
+        from bpe_openai import get_encoding
+    return len(get_encoding("o200k_base").encode(text))
+
+
+def answers(found: Result) -> list[Any]:
+    """Read what was written on standard output, JSON a line."""
+    return [json.loads(line) for line in found.stdout.splitlines()]
+
+
+# --- what comes in
+
+
+@pytest.mark.parametrize(
+    ("data", "extra"),
+    [
+        pytest.param(json.dumps(CHAT), (), id="list"),
+        pytest.param(json.dumps(CHAT, indent=2), (), id="list over many lines"),
+        pytest.param(b"\xef\xbb\xbf" + json.dumps(CHAT).encode(), (), id="byte order mark"),
+        pytest.param(b"\n\n" + json.dumps(CHAT, indent=2).encode(), (), id="blank lines first"),
+        pytest.param(json.dumps(CHAT), ("--input", "json"), id="said to be JSON"),
+        pytest.param(lines(*CHAT), ("--input", "messages-jsonl"), id="a message a line"),
+        pytest.param(
+            b"\xef\xbb\xbf" + lines(*CHAT), ("--input", "messages-jsonl"), id="a message a line, with a mark"
+        ),
+    ],
+)
+def test_one_conversation_is_answered_with_one_object(data: bytes | str, extra: tuple[str, ...]) -> None:
+    """However it is written, it comes out as the list that went in, without a line number."""
+    found = run("fit", "--budget", "1000", *extra, data=data)
+    assert found.exit_code == 0
+    assert answers(found)[0]["messages"] == CHAT
+    assert "line" not in answers(found)[0]
+
+
+def test_a_request_body_comes_out_as_a_request_body() -> None:
+    """What else stands in it stays, and its tools are counted."""
+    body = {"model": "m", "temperature": 0.1, "n": 10**30, "messages": CHAT, "tools": [{"type": "function"}]}
+    found = answers(run("fit", "--budget", "1000", data=body))[0]
+    assert found["request"] == body
+    assert found["report"]["fixed_tokens"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "extra", "numbers"),
+    [
+        ("a.txt", lines(CHAT, {"messages": CHAT}), (), [1, 2]),
+        ("a.txt", lines(b"[oops]", CHAT), (), [1, 2]),
+        ("a.txt", lines(b"", CHAT, b"  ", CHAT), (), [2, 4]),
+        ("a.txt", b"\xef\xbb\xbf" + lines(CHAT, CHAT), (), [1, 2]),
+        ("a.jsonl", lines(CHAT), (), [1]),
+        ("a.NDJSON", lines(b"", CHAT), (), [2]),
+        ("a.jsonl", b"", (), []),
+        ("a.txt", lines(CHAT), ("--input", "jsonl"), [1]),
+        ("a.json", b"\xef\xbb\xbf" + lines(CHAT, b"", CHAT), ("--input", "jsonl"), [1, 3]),
+        ("a.txt", lines(CHAT, CHAT).rstrip(), (), [1, 2]),
+    ],
+)
+def test_lines_are_conversations_and_keep_their_numbers(
+    tmp_path: Path, name: str, data: bytes, extra: tuple[str, ...], numbers: list[int]
+) -> None:
+    """By suffix, by option, or because the first two lines are each complete."""
+    (tmp_path / name).write_bytes(data)
+    found = run("count", str(tmp_path / name), *extra)
+    assert [one["line"] for one in answers(found)] == numbers
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_bad_line_is_reported_and_the_rest_is_done(command: str) -> None:
+    """In input order: an answer, the error with its number on both streams, an answer."""
+    arguments = [command, *(["--budget", "1000"] if command == "fit" else [])]
+    found = run(*arguments, data=lines(CHAT, b'[{"role": oops}]', CHAT))
+    first, bad, last = answers(found)
+    assert found.exit_code == 1
+    assert bad["line"] == 2
+    assert bad["error"]["type"] == "FormatError"
+    assert "column 11" in bad["error"]["message"]
+    assert {**first, "line": 3} == last
+    assert "standard input, line 2: not JSON" in found.stderr
+    assert "1 of 3 conversations" in found.stderr
+
+
+BAD = {
+    "nothing": (b"", "nothing in it"),
+    "blank": (b" \n\n", "nothing in it"),
+    "cut off": (b'[{"role": "user",', "line 1, column 18"),
+    "wrong in line 2": (b'[\n{"role" "user"}]', "line 2, column 9"),
+    "trailing words": (b"[] []", "line 1, column 4"),
+    "invalid UTF-8": (b'[{"role":\n"\xff"}]', "not UTF-8: 0xff (line 2, byte 2)"),
+    "surrogate in UTF-8": (b'[{"role": "\xed\xa0\x80"}]', "not UTF-8: 0xed"),
+    "UTF-16": ("[]".encode("utf-16"), "UTF-16"),
+    "NaN": (b"[NaN]", "NaN"),
+    "infinite": (b"[1e999]", "1e999"),
+    "5,000 digits": (b"[" + b"1" * 5_000 + b"]", "digits"),
+    "deep": (b"[" * 100_000, "nested too deep"),
+    "deep and closed": (b"[" * 100_000 + b"]" * 100_000, "nested too deep"),
+    "text": (b'"hello"', "not 'hello'"),
+    "number": (b"5", "not 5"),
+    "other mapping": (b'{"id": 1, "request": 2}', "'id', 'request'"),
+    "empty mapping": (b"{}", "no keys"),
+    "list of conversations": (json.dumps([CHAT, CHAT]).encode(), "one a line"),
+    "list of bodies": (json.dumps([{"messages": CHAT}]).encode(), "one a line"),
+    "single message": (json.dumps(QUESTION).encode(), "--input messages-jsonl"),
+    "single message over lines": (json.dumps(QUESTION, indent=1).encode(), "--input messages-jsonl"),
+    "single item": (b'{"type": "custom_tool_call", "input": "x"}', "--input messages-jsonl"),
+    "body without a list": (b'{"messages": 5}', "'messages'"),
+    "no message": (b"[5]", "messages[0]"),
+}
+
+
+@pytest.mark.parametrize(("data", "said"), BAD.values(), ids=BAD)
+def test_what_cannot_be_read_is_a_typed_error(data: bytes, said: str) -> None:
+    """Never a traceback: one line for people, one object for programs, exit 1."""
+    for arguments in (("fit", "--budget", "9"), ("count",)):
+        found = run(*arguments, data=data)
+        assert found.exit_code == 1
+        assert [set(one) for one in answers(found)] == [{"error"}]
+        assert answers(found)[0]["error"]["type"] == "FormatError"
+        assert said in answers(found)[0]["error"]["message"]
+        assert len(found.stderr.splitlines()) == 1
+        assert said in found.stderr
+
+
+def test_a_line_that_is_cut_off_says_at_which_column() -> None:
+    """The end of the line, Windows or not, is no part of it."""
+    for end in (b"\n", b"\r\n"):
+        found = run("count", data=end.join([b"[]", b'[{"role":"user"', b"[]", b""]))
+        assert "line 2: not JSON: Expecting ',' delimiter (column 16)" in found.stderr
+
+
+def test_lines_that_look_like_single_messages_name_the_option() -> None:
+    """Once for the whole input, not a line each."""
+    found = run("fit", "--budget", "9", data=lines(*CHAT * 20))
+    assert found.exit_code == 1
+    assert found.stderr.count("--input messages-jsonl") == 1
+    assert len(answers(found)) == 1
+
+
+def test_one_line_that_looks_like_a_message_is_one_bad_line() -> None:
+    """The conversations around it are answered."""
+    found = run("count", data=lines(CHAT, QUESTION, CHAT))
+    assert ["error" in one for one in answers(found)] == [False, True, False]
+    assert "line 2: a single message" in found.stderr
+
+
+@pytest.mark.parametrize("bad", [b"[]", b'"x"', b'{"messages": []}', b"{oops}"])
+def test_a_bad_line_among_messages_is_named(bad: bytes) -> None:
+    """Lines of one conversation are not skipped: half of it would be another conversation."""
+    found = run("count", "--input", "messages-jsonl", data=lines(QUESTION, bad, QUESTION))
+    assert found.exit_code == 1
+    assert answers(found)[0]["error"]["message"].startswith("line 2: ")
+
+
+def test_unusual_text_goes_through_unharmed() -> None:
+    """Lone surrogates, NUL, other scripts, line separators and big numbers."""
+    chat = [{"role": "user", "content": "\ud800 \x00 中文 \u2028 🧑‍🚀", "n": 2**64 + 1}]
+    found = run("fit", "--budget", "1000", data=lines(chat, [{**QUESTION, "content": "中文"}]))
+    assert found.exit_code == 0
+    assert answers(found)[0]["messages"] == chat
+    assert "中文" in found.stdout.splitlines()[1]
+
+
+def test_an_answer_that_cannot_be_written_is_an_error_too() -> None:
+    """What is carried and not looked at can be too deep for writing only; the exit code knows."""
+    seen = set()
+    for depth in range(850, 1_000, 4):
+        deep = b'[{"role": "user", "content": "x", "metadata": ' + b"[" * depth + b"]" * depth + b"}]"
+        for data in (deep, deep + b"\n[]"):
+            found = run("fit", "--budget", "99", data=data)
+            failed = ["error" in one for one in answers(found)]
+            assert found.exit_code == int(any(failed))
+            seen.add(failed[0])
+    assert seen == {True, False}
+
+
+# --- options
+
+
+def fit(*arguments: str, chat: object = CHAT) -> Any:
+    """Fit with a token a character and give the answer."""
+    found = run("fit", *CHARS, *arguments, data=chat)
+    assert found.stdout, found.stderr
+    return json.loads(found.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (("--budget", "34"), [0, 1, 2, 3, 4]),
+        (("--budget", "33"), [0, 2, 3, 4]),
+        (("--budget", "28"), [0, 4]),
+        (("--budget", "40", "--output-reserve", "7"), [0, 2, 3, 4]),
+        (("--budget", "40", "--margin", "7"), [0, 2, 3, 4]),
+        (("--budget", "40", "--margin", "4", "--output-reserve", "3"), [0, 2, 3, 4]),
+        (("--budget", "28", "--pin", "1"), [0, 1, 4]),
+        (("--budget", "28", "--pin", "-4"), [0, 1, 4]),
+        (("--budget", "28", "--pin", "0:2"), [0, 1, 4]),
+        (("--budget", "29", "--pin", "2:4"), [0, 2, 3, 4]),
+        (("--budget", "28", "--pin", "0", "--pin", ":2"), [0, 1, 4]),
+        (("--budget", "33", "--strategy", "drop"), [0, 4]),
+        (("--budget", "33", "--strategy", "drop_head"), [0, 2, 3, 4]),
+        (("--budget", "33", "--strategy", "drop_newest"), [0, 1, 4]),
+    ],
+)
+def test_options_of_fit_say_what_stays(arguments: tuple[str, ...], kept: list[int]) -> None:
+    """Sizes are 9, 5, 5, 1 and 14, added by hand."""
+    assert fit(*arguments)["messages"] == [CHAT[index] for index in kept]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kept"),
+    [
+        ("s.json", '{"kind": "drop"}', [0, 4]),
+        ("s.toml", 'kind = "cascade"\nsteps = [{kind = "drop_newest"}]', [0, 1, 4]),
+        ("plan", '"drop"', [0, 4]),
+    ],
+)
+def test_a_strategy_can_be_a_file(tmp_path: Path, name: str, text: str, kept: list[int]) -> None:
+    """JSON, or TOML by its suffix."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    found = fit("--budget", "33", "--strategy", str(tmp_path / name))
+    assert found["messages"] == [CHAT[index] for index in kept]
+
+
+def test_system_text_and_tools_are_given_beside_the_messages(tmp_path: Path) -> None:
+    """Both are counted; the text, from a file too, leads where the wire form keeps it among messages."""
+    (tmp_path / "tools.json").write_text(json.dumps([{"name": "add"}]), encoding="utf-8")
+    (tmp_path / "system.txt").write_text("Be kind.\n", encoding="utf-8")
+    tools = ("--tools", str(tmp_path / "tools.json"))
+    for system in ("Be kind.", f"@{tmp_path / 'system.txt'}"):
+        found = fit("--budget", "99", *tools, "--system", system, chat=[QUESTION])
+        assert found["messages"] == [{"role": "system", "content": "Be kind."}, QUESTION]
+        assert found["report"]["fixed_tokens"] == len('[{"name":"add"}]')
+        assert found["report"]["tokens_after"] == 8 + 14 + len('[{"name":"add"}]')
+        counted = run("count", *CHARS, *tools, "--system", system, data=[QUESTION])
+        assert answers(counted)[0]["tokens"] == found["report"]["tokens_after"]
+
+
+def test_pending_calls_and_repair_decide_about_a_call_without_result() -> None:
+    """A call followed by a user message is a fault, unless its result is still to come or it is mended."""
+    chat = [QUESTION, CALL, QUESTION]
+    assert run("validate", data=chat).exit_code == 1
+    assert run("validate", "--pending-call", "a", data=chat).exit_code == 0
+    assert fit("--budget", "99", "--repair", chat=chat)["messages"] == [QUESTION, QUESTION]
+    pending = fit("--budget", "99", "--repair", "--pending-call", "b", "--pending-call", "a", chat=chat)
+    assert pending["messages"] == chat
+
+
+def test_the_report_can_come_alone() -> None:
+    """Without the messages, in the form `Report.from_dict` reads."""
+    alone = fit("--budget", "33", "--report")
+    assert alone == {"report": fit("--budget", "33")["report"]}
+    assert (alone["report"]["tokens_after"], alone["report"]["evicted_messages"]) == (29, 1)
+
+
+def test_the_model_gives_counter_and_window() -> None:
+    """The model's own tokenizer counts, and its window less its output is the room."""
+    report = answers(run("fit", "--model", "gpt-4o", data=CHAT))[0]["report"]
+    assert report["exact"] is True
+    assert report["input_tokens"] == 128_000 - 16_384
+    assert report["output_reserve_tokens"] == 16_384
+    found = run("fit", "--model", "gpt-4o", "--output-reserve", "8000", *CHARS, data=CHAT)
+    assert answers(found)[0]["report"]["input_tokens"] == 120_000
+    assert answers(found)[0]["report"]["exact"] is False
+
+
+USAGE = {
+    "no command": ((), "Usage:"),
+    "no budget": (("fit",), "--budget"),
+    "zero budget": (("fit", "--budget", "0"), "--budget"),
+    "budget is no number": (("fit", "--budget", "8k"), "--budget"),
+    "negative margin": (("fit", "--budget", "9", "--margin", "-1"), "--margin"),
+    "unknown model": (("fit", "--model", "gpt-4p"), "did you mean"),
+    "unknown model to count": (("count", "--model", "gpt-4p"), "--counter estimate"),
+    "unknown strategy": (("fit", "--budget", "9", "--strategy", "sliding"), "did you mean"),
+    "cascade without steps": (("fit", "--budget", "9", "--strategy", "cascade"), "steps"),
+    "no strategy file": (("fit", "--budget", "9", "--strategy", "no.toml"), "No such file"),
+    "unknown counter": (("count", "--counter", "words"), "chars:N"),
+    "counter of zero": (("count", "--counter", "chars:0"), "above 0"),
+    "counter of words": (("count", "--counter", "chars:x"), "not a number"),
+    "no tools file": (("count", "--tools", "no.json"), "No such file"),
+    "no system file": (("count", "--system", "@no.txt"), "No such file"),
+    "unknown format": (("validate", "--format", "morse"), "openai_chat"),
+    "unknown input": (("validate", "--input", "xml"), "messages-jsonl"),
+    "unknown output": (("validate", "--output", "xml"), "text"),
+    "no file": (("count", "no.json"), "No such file"),
+    "pin is a word": (("fit", "--budget", "9", "--pin", "x"), "range"),
+    "pin has two colons": (("fit", "--budget", "9", "--pin", "1:2:3"), "range"),
+    "pin is out of range": (("fit", "--budget", "9", "--pin", "7"), "index 7"),
+    "unknown option": (("fit", "--limit", "9"), "--limit"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), USAGE.values(), ids=USAGE)
+def test_wrong_usage_exits_2(arguments: tuple[str, ...], said: str) -> None:
+    """Nothing on standard output, what to change on standard error."""
+    found = run(*arguments, data=CHAT)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert said in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "said"),
+    [
+        ("--tools", "{}", "a list"),
+        ("--tools", "[", "not JSON"),
+        ("--strategy", "[", "not JSON"),
+        ("--strategy", '{"kind": "drop", "hard": true}', "no option"),
+    ],
+)
+def test_a_bad_file_of_an_option_exits_2(tmp_path: Path, option: str, text: str, said: str) -> None:
+    """The file and the option are named."""
+    (tmp_path / "x.json").write_text(text, encoding="utf-8")
+    found = run("fit", "--budget", "9", option, str(tmp_path / "x.json"), data=CHAT)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert said in found.stderr
+    assert f"{option} {tmp_path / 'x.json'}" in found.stderr
+
+
+def test_bytes_that_are_no_text_in_option_files_exit_2(tmp_path: Path) -> None:
+    """A binary file given by mistake is no traceback."""
+    for name in ("x.json", "x.toml", "x.txt"):
+        (tmp_path / name).write_bytes(b"\xff\x00")
+    for option, value in (("--tools", "x.json"), ("--strategy", "x.toml"), ("--system", "@x.txt")):
+        place = value.replace("x.", f"{tmp_path}/x.")
+        assert run("fit", "--budget", "9", option, place, data=CHAT).exit_code == 2
+
+
+def test_what_contradicts_one_line_is_an_error_of_that_line(tmp_path: Path) -> None:
+    """An index that only one of many lacks, or tools that only one brings, stop nobody else."""
+    (tmp_path / "tools.json").write_text("[]", encoding="utf-8")
+    found = run("fit", "--budget", "99", *CHARS, "--pin", "3", data=lines(CHAT, [QUESTION], CHAT))
+    assert [one.get("error", {}).get("type") for one in answers(found)] == [None, "ConfigurationError", None]
+    tools = ("--tools", str(tmp_path / "tools.json"))
+    for command in (("fit", "--budget", "99"), ("count",)):
+        found = run(*command, *tools, data=lines({"messages": CHAT, "tools": []}, CHAT))
+        assert ["error" in one for one in answers(found)] == [True, False]
+        assert found.exit_code == 1
+
+
+# --- what comes out
+
+
+def test_what_does_not_fit_exits_1_with_the_numbers() -> None:
+    """System text and question alone are 23; the report of the nearest attempt is there."""
+    found = run("fit", *CHARS, "--budget", "20", data=lines(CHAT, [QUESTION]))
+    over, fine = answers(found)
+    assert found.exit_code == 1
+    error = {key: over["error"][key] for key in ("type", "needed_tokens", "limit_tokens", "block")}
+    assert error == {
+        "type": "BudgetExceededError",
+        "needed_tokens": 23,
+        "limit_tokens": 20,
+        "block": "history",
+    }
+    assert over["report"]["fits"] is False
+    assert fine["messages"] == [QUESTION]
+    assert "line 1: block 'history' does not fit" in found.stderr
+
+
+def test_count_adds_up() -> None:
+    """Messages and what stands beside them are the total; each is there if asked for."""
+    plain = answers(run("count", "--model", "gpt-4o", data=CHAT))[0]
+    each = answers(run("count", "--model", "gpt-4o", "--each", data=CHAT))[0]
+    rows = each.pop("messages")
+    assert each == plain
+    assert [(row["index"], row["role"]) for row in rows] == [
+        (index, message["role"]) for index, message in enumerate(CHAT)
+    ]
+    assert sum(row["tokens"] for row in rows) == plain["messages_tokens"]
+    assert plain["messages_tokens"] + plain["fixed_tokens"] == plain["tokens"]
+    assert (plain["exact"], plain["model"], plain["total_messages"]) == (True, "gpt-4o", 5)
+    # three tokens of framing each, its role, its text; three for the answer (OpenAI cookbook)
+    assert rows[0]["tokens"] == 3 + 1 + o200k_tokens(str(SYSTEM["content"]))
+
+
+def test_count_as_text_is_a_small_table() -> None:
+    """The numbers stand below each other and the total comes last."""
+    table = run("count", *CHARS, "--each", "--output", "text", data=CHAT).stdout.splitlines()
+    assert [line.split()[0] for line in table] == ["9", "5", "5", "1", "14", "34"]
+    assert table[-1].endswith("total, by estimate (chars/1)")
+    assert run("count", *CHARS, "--output", "text", data=CHAT).stdout == (
+        "34  5 messages\n34  total, by estimate (chars/1)\n"
+    )
+    rows = run("count", *CHARS, "--output", "text", data=lines(CHAT, [QUESTION])).stdout.splitlines()
+    assert rows[1] == "line 2: 14 tokens in 1 message, by estimate (chars/1)"
+
+
+def test_violations_are_a_list_and_in_text_a_line_each() -> None:
+    """An open call is listed and is no fault."""
+    found = run("validate", data=ORPHAN)
+    violation = answers(found)[0]["violations"][0]
+    assert found.exit_code == 1
+    assert answers(found)[0]["valid"] is False
+    assert (violation["index"], violation["rule"], violation["call_id"], violation["fault"]) == (
+        1,
+        "orphan_result",
+        "lost",
+        True,
+    )
+    assert run("validate", "--output", "text", data=ORPHAN).stdout.startswith("1 orphan_result: ")
+    opened = run("validate", "--output", "text", data=[QUESTION, CALL])
+    assert opened.exit_code == 0
+    assert opened.stdout.splitlines()[0] == "valid"
+    assert opened.stdout.splitlines()[1].startswith("1 open_call: ")
+    many = run("validate", "--output", "text", data=lines(CHAT, ORPHAN))
+    assert many.exit_code == 1
+    assert many.stdout.splitlines()[:2] == ["line 1: valid", "line 2: invalid"]
+    assert many.stdout.splitlines()[2].startswith("  1 orphan_result: ")
+
+
+def test_text_of_a_fit_is_the_report_and_of_many_a_row_each() -> None:
+    """With --report the whole report of each line."""
+    one = run("fit", *CHARS, "--budget", "33", "--output", "text", data=CHAT)
+    assert one.stdout.startswith("fits, by estimate: 29 of 33 tokens")
+    assert "\x1b" not in one.stdout
+    many = run("fit", *CHARS, "--budget", "33", "--output", "text", data=lines(CHAT, b"oops", [QUESTION]))
+    assert many.stdout.splitlines() == [
+        "line 1: fits, by estimate: 29 of 33 tokens; 4 kept, 1 evicted",
+        "line 3: fits, by estimate: 14 of 33 tokens; 1 kept",
+    ]
+    full = run("fit", *CHARS, "--budget", "33", "--output", "text", "--report", data=lines(CHAT, CHAT))
+    assert full.stdout == "".join(f"line {number}\n{one.stdout}\n" for number in (1, 2))
+    over = run("fit", *CHARS, "--budget", "20", "--output", "text", data=CHAT)
+    assert over.exit_code == 1
+    assert over.stdout.startswith("DOES NOT FIT")
+    assert "does not fit" in over.stderr
+
+
+def test_text_of_others_cannot_steer_the_terminal() -> None:
+    """Escape sequences in roles, keys and ids are shown, not sent."""
+    evil = "\x1b[2J"
+    for data in ([{"role": evil, "content": "x"}], {evil: 1}, [{**RESULT, "tool_call_id": evil}]):
+        for command in (("count", "--each"), ("validate",), ("fit", "--budget", "1")):
+            found = run(*command, "--output", "text", data=data)
+            assert "\x1b" not in found.stdout + found.stderr
+
+
+def test_the_width_of_the_terminal_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of the report are at most as wide as COLUMNS says."""
+    chat = [{"role": "user", "content": str(index)} for index in range(50)]
+    monkeypatch.setenv("COLUMNS", "64")
+    narrow = run("fit", *CHARS, "--budget", "30", "--output", "text", data=chat).stdout.splitlines()
+    monkeypatch.setenv("COLUMNS", "120")
+    wide = run("fit", *CHARS, "--budget", "30", "--output", "text", data=chat).stdout.splitlines()
+    assert max(map(len, narrow)) <= 64
+    assert max(map(len, wide)) > 64
+
+
+def test_every_option_has_help() -> None:
+    """Nobody has to guess; and the help of every command is in docs/cli.md."""
+    documented = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert set(trimtab.commands) == set(COMMANDS)
+    for name, command in trimtab.commands.items():
+        assert f"$ trimtab {name} --help\nUsage: trimtab {name}" in documented
+        for option in command.params:
+            assert option.name == "file" or getattr(option, "help", None), f"{name} {option.name}"
+            shown = [one for one in option.opts if one.startswith("--")]
+            assert all(one in documented for one in shown)
+
+
+# --- the doors, really opened
+
+
+def shell(*arguments: str, data: bytes = b"", **settings: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a command in a process of its own."""
+    environment = {**os.environ, **settings}
+    return subprocess.run(arguments, input=data, capture_output=True, env=environment, check=False)
+
+
+@pytest.mark.parametrize("door", [(str(SCRIPT),), (sys.executable, "-m", "trimtab.cli")])
+def test_the_script_and_the_module_are_one_command(door: tuple[str, ...]) -> None:
+    """Exit codes, streams and bytes as a shell sees them, even where the locale is ASCII."""
+    chat = json.dumps([{"role": "user", "content": "中文 \ud800"}], ensure_ascii=True).encode()
+    found = shell(
+        *door, "fit", "--budget", "99", data=chat, LC_ALL="C", PYTHONUTF8="0", PYTHONIOENCODING="ascii"
+    )
+    assert (found.returncode, found.stderr) == (0, b"")
+    assert json.loads(found.stdout)["messages"] == json.loads(chat)
+    assert shell(*door, "fit", data=chat).returncode == 2
+    assert shell(*door, "count", data=b"oops").returncode == 1
+
+
+@pytest.mark.parametrize("door", ["trimtab.cli", "trimtab.cli.__main__"])
+def test_without_click_the_install_line_is_printed(door: str) -> None:
+    """On standard error, with exit 2; other missing modules stay what they are."""
+    call = "main()" if door == "trimtab.cli" else "runpy.run_module('trimtab.cli', run_name='__main__')"
+    code = f"import runpy, sys; sys.modules['click'] = None; from trimtab.cli import main; {call}"
+    found = shell(sys.executable, "-c", code)
+    assert (found.returncode, found.stdout) == (2, b"")
+    assert found.stderr.decode().splitlines() == [
+        "trimtab: the command line needs click: pip install 'trimtab[cli]'"
+    ]
+    broken = shell(sys.executable, "-c", code.replace("'click'", "'trimtab.context'"))
+    assert b"ModuleNotFoundError" in broken.stderr
+
+
+def test_without_a_tokenizer_the_install_line_is_printed() -> None:
+    """A model is asked for that nothing here can count: exit 2, and another way to count is named."""
+    block = "sys.modules.update(dict.fromkeys(('toktok', 'tiktoken', 'bpe_openai')))"
+    code = f"import sys; {block}; sys.argv = ['trimtab', 'count', '--model', 'gpt-4o']"
+    found = shell(sys.executable, "-c", f"{code}; from trimtab.cli import main; main()", data=b"[]")
+    assert (found.returncode, found.stdout) == (2, b"")
+    assert b"pip install 'trimtab[exact]', or give --counter estimate" in found.stderr
+
+
+def test_a_reader_that_stops_early_is_no_error_message(tmp_path: Path) -> None:
+    """`trimtab … | head -1` is quiet."""
+    (tmp_path / "many.jsonl").write_bytes(lines(*[CHAT] * 2_000))
+    command = f"'{SCRIPT}' fit --budget 99 '{tmp_path / 'many.jsonl'}' | head -1"
+    found = shell("bash", "-c", command)
+    assert found.stderr == b""
+    assert json.loads(found.stdout)["line"] == 1
+
+
+def test_lines_are_answered_as_they_come() -> None:
+    """With --input jsonl a program can ask, read the answer, and ask again."""
+    command = [str(SCRIPT), "count", "--input", "jsonl"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number in (1, 2, 3):
+            process.stdin.write(lines(CHAT))
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["line"] == number
+        process.stdin.close()
+    assert process.returncode == 0
+
+
+def test_many_lines_need_the_memory_of_one(tmp_path: Path) -> None:
+    """40 MB of lines take less than 10 MB more than one line does."""
+    one = lines([{"role": "user", "content": "x" * 100_000}])
+    (tmp_path / "one.jsonl").write_bytes(one)
+    (tmp_path / "many.jsonl").write_bytes(one * 400)
+    peaks = []
+    for name in ("one.jsonl", "many.jsonl"):
+        command = [str(SCRIPT), "validate", str(tmp_path / name)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        peaks.append(used.ru_maxrss * (1 if sys.platform == "darwin" else 1024))  # bytes; Linux says kB
+    assert peaks[1] - peaks[0] < 10_000_000
+
+
+def on_terminal(
+    *arguments: str,
+    program: str | Path = SCRIPT,
+    stdout: Any = None,
+    stdin: Any = subprocess.DEVNULL,
+    **settings: str,
+) -> tuple[int, str]:
+    """Run a program with standard error, and output if not given, on a terminal; give what it showed."""
+    ours, theirs = pty.openpty()
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": "80", **settings}
+    process = subprocess.Popen(
+        [str(program), *arguments],
+        stdin=theirs if stdin is None else stdin,
+        stdout=theirs if stdout is None else stdout,
+        stderr=theirs,
+        env=environment,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 65_536)
+        except OSError:  # Linux says EIO when the last writer is gone
+            break
+    os.close(ours)
+    return process.wait(), shown.decode()
+
+
+def test_colour_and_lines_are_for_terminals(tmp_path: Path) -> None:
+    """Colour on a terminal unless NO_COLOR says no; JSON there is indented for reading."""
+    file = tmp_path / "chat.json"
+    file.write_text(json.dumps(CHAT), encoding="utf-8")
+    arguments = ("fit", "--budget", "99", str(file), "--output", "text")
+    assert "\x1b[32mfits" in on_terminal(*arguments)[1]
+    assert "\x1b[" not in on_terminal(*arguments, NO_COLOR="1")[1]
+    assert "\x1b[" not in on_terminal(*arguments, TERM="dumb")[1]
+    assert '\r\n  "tokens": ' in on_terminal("count", str(file))[1]
+
+
+def test_nobody_waits_for_a_terminal_to_give_input() -> None:
+    """Without FILE and without a pipe the command says what is missing."""
+    code, shown = on_terminal("count", stdin=None)
+    assert code == 2
+    assert "give a FILE" in shown
+
+
+def test_progress_is_shown_on_a_terminal_and_taken_away(tmp_path: Path) -> None:
+    """Where results go elsewhere and the input takes longer than a second."""
+    slowly = f"(echo '[]'; sleep 1.8; echo '[]') | '{SCRIPT}' count --input jsonl"
+    with (tmp_path / "out").open("wb") as out:
+        code, shown = on_terminal("-c", slowly, program="bash", stdout=out)
+    assert code == 0
+    assert shown == "\r\x1b[K2 conversations …\r\x1b[K"
+    assert (tmp_path / "out").read_bytes().count(b"\n") == 2
+    assert "…" not in on_terminal("-c", slowly, program="bash")[1]
+
+
+class Terminal(io.StringIO):
+    """A terminal that remembers what it was sent."""
+
+    def isatty(self) -> bool:
+        """Say yes."""
+        return True
+
+
+def test_progress_says_how_much_of_a_file_is_read(tmp_path: Path) -> None:
+    """Nothing in the first second, then at most five times a second; it makes way for messages."""
+    (tmp_path / "file").write_bytes(b"x" * 1_000)
+    seconds = iter([0.0, 0.9, 1.1, 1.2, 1.4])
+    errors = Terminal()
+    with (tmp_path / "file").open("rb") as file:
+        progress = Progress(file, errors=errors, results=io.StringIO(), clock=lambda: next(seconds))
+        for done in (1, 2, 3):
+            file.read(250)
+            progress.step(done * 1_000)
+        progress.clear()
+        progress.clear()
+        progress.step(4_000)
+    clear = "\r\x1b[K"
+    assert errors.getvalue() == (f"{clear}2,000 conversations, 50% …{clear}{clear}4,000 conversations, 75% …")
+
+
+# --- real conversations
+
+
+CONVERSATIONS = (
+    "glaive_toolcall_en",
+    "glaive_toolcall_zh",
+    "pi_coding_sessions",
+    "pydantic_ai_chats",
+    "swe_agent_trajectories",
+    "tau_airline_gpt4o",
+)
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_real_conversations_fit_into_8000_tokens(data_dir: Path, name: str) -> None:
+    """One that does not is one whose system text and latest user message alone pass them."""
+    path = data_dir / f"{name}.jsonl"
+    found = run("fit", str(path), "--budget", "8000", "--model", "gpt-4o")
+    given = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    got = answers(found)
+    assert [one["line"] for one in got] == list(range(1, len(given) + 1))
+    for body, answer in zip(given, got, strict=True):
+        if "error" in answer:
+            assert answer["error"]["type"] == "BudgetExceededError"
+            assert least_tokens(body["messages"]) > 8_000
+        else:
+            assert answer["report"]["tokens_after"] <= 8_000
+            assert {**answer["request"], "messages": None} == {**body, "messages": None}
+            assert run("validate", data=answer["request"]).exit_code == 0
+    assert found.exit_code == int(any("error" in one for one in got))
+
+
+def least_tokens(messages: list[dict[str, Any]]) -> int:
+    """Count the texts that may not leave, by another library and without framing."""
+    leading = 0
+    while leading < len(messages) and messages[leading]["role"] in ("system", "developer"):
+        leading += 1
+    latest = [message for message in messages if message["role"] == "user"][-1:]
+    return sum(o200k_tokens(message["content"]) for message in [*messages[:leading], *latest])
+
+
+def test_requests_that_are_no_conversations_are_named(data_dir: Path) -> None:
+    """Records that hold a request below a key are errors of their lines, each with its number."""
+    found = run("validate", str(data_dir / "golden_usage.jsonl"))
+    assert found.exit_code == 1
+    assert [one["line"] for one in answers(found)] == list(range(1, 749))
+    assert all("'request'" not in one or "error" in one for one in answers(found))
