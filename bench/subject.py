@@ -1,0 +1,71 @@
+"""The only file of the bench that knows trimtab's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from conversations import Messages
+
+import trimtab
+from trimtab.counting import clear_counts
+
+MODEL = "gpt-4o"
+"""Its exact counter has the encoding and the formula of formula.py; cases.py checks the totals."""
+
+
+def fresh_counter() -> Any:
+    """Return a counter that remembers no text; the tokenizer behind it stays loaded.
+
+    `counter_for` gives everyone the same counter, so what it remembers has to be cleared. Checked each
+    time: a bench whose cache is not empty measures look-ups, and looks splendid.
+    """
+    clear_counts()
+    counter = trimtab.counter_for(MODEL)
+    remembered = len(counter._cache)
+    if remembered:
+        raise RuntimeError(f"the counter still remembers {remembered} texts: this would time a warm cache")
+    return counter
+
+
+def trim(messages: Messages, limit_tokens: int, counter: Any) -> Messages:
+    """Fit and take the messages: what a user does before a call."""
+    kept: Messages = trimtab.fit(messages, budget=limit_tokens, counter=counter).messages
+    return kept
+
+
+def trim_and_report(messages: Messages, limit_tokens: int, counter: Any) -> Messages:
+    """Fit, take the messages and build every row of the report."""
+    fitted = trimtab.fit(messages, budget=limit_tokens, counter=counter)
+    fitted.report.to_dict()
+    kept: Messages = fitted.messages
+    return kept
+
+
+def reported_tokens(messages: Messages, limit_tokens: int, counter: Any) -> int:
+    """Return the size after fitting as trimtab's own report gives it."""
+    return int(trimtab.fit(messages, budget=limit_tokens, counter=counter).report.tokens_after)
+
+
+def warm(counter: Any) -> None:
+    """Load the tokenizer with one short text, as the plain loop's process does too."""
+    counter.count([{"role": "user", "content": "hi"}])
+
+
+def sliding(limit_tokens: int, *, target_ratio: float) -> Callable[[Messages], Messages | None]:
+    """Return a stateless trim with `SlidingWindow(target_ratio=…)`; only counts are remembered.
+
+    It answers None where trimtab refuses: what must stay does not fit.
+    """
+    counter = fresh_counter()
+    strategy = trimtab.SlidingWindow(target_ratio=target_ratio)
+
+    def trim_or_none(messages: Messages) -> Messages | None:
+        try:
+            fitted = trimtab.fit(messages, budget=limit_tokens, counter=counter, strategy=strategy)
+        except trimtab.BudgetExceededError:
+            return None
+        kept: Messages = fitted.messages
+        return kept
+
+    return trim_or_none

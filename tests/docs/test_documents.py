@@ -1,0 +1,116 @@
+"""The documents are true: examples run and print what is shown, links lead somewhere, commands are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.documents import (
+    ROOT,
+    anchors,
+    blocks,
+    documents,
+    links,
+    pages,
+    rewrite,
+    run_console,
+    run_python,
+    shell,
+)
+
+every_document = pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+every_page = pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def test_the_documents_are_found() -> None:
+    """The checks of this file cannot pass by finding nothing."""
+    kinds = [block.kind for path in documents() for block in blocks(path.read_text(encoding="utf-8"))]
+    assert "python" in kinds
+    assert "console" in kinds
+    assert any(links(path.read_text(encoding="utf-8")) for path in pages())
+
+
+@every_document
+def test_python_examples_run_and_print_what_is_shown(path: Path) -> None:
+    """Stale output is rewritten by `python -m tests.docs.documents --write`."""
+    assert run_python(path) == []
+
+
+@every_document
+def test_commands_print_what_is_shown(path: Path) -> None:
+    """CLI help in the documents is the help the command gives."""
+    assert run_console(path) == []
+
+
+@every_page
+def test_links_lead_somewhere(path: Path) -> None:
+    """Files exist and headings too; addresses on the web are not asked."""
+    dead: list[str] = []
+    for link in links(path.read_text(encoding="utf-8")):
+        name, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", name):
+            continue
+        target = (path.parent / name).resolve() if name else path
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            dead.append(link)
+    assert dead == []
+
+
+def test_every_command_is_documented() -> None:
+    """Each command that `trimtab --help` lists has its help in docs/cli.md."""
+    listed = shell("trimtab --help").partition("Commands:\n")[2]
+    commands = re.findall(r"^  (\w[\w-]*)", listed, re.M)
+    assert {"fit", "count", "validate"} <= set(commands)
+    shown = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert [name for name in commands if f"$ trimtab {name} --help" not in shown] == []
+
+
+STALE = """# A page
+
+```python
+print("two  ")
+```
+
+```text
+one
+```
+
+```python
+print("not compared")
+```
+
+Words between.
+
+```text
+shown only
+```
+
+```console
+$ echo "kept"; exit 3
+wrong
+```
+"""
+
+FRESH = STALE.replace("one\n", "two\n").replace("wrong\n", "kept\n")
+
+
+def test_stale_output_is_found_and_rewritten(tmp_path: Path) -> None:
+    """The check bites, and what it writes passes it."""
+    path = tmp_path / "page.md"
+    path.write_text(STALE, encoding="utf-8")
+    assert [(one.line, one.printed) for one in run_python(path)] == [(8, "two\n")]
+    assert [one.line for one in run_console(path)] == [22]
+    assert rewrite(path) == 2
+    assert path.read_text(encoding="utf-8") == FRESH
+    assert run_python(path) + run_console(path) == []
+
+
+def test_links_and_headings_are_read_as_a_forge_reads_them() -> None:
+    """Links in code are none; headings lose their marks."""
+    text = (
+        "# The `fit` call, *again*\n[a](b.md#c), `[no](link)`\n\n```md\n[no](x.md)\n# no\n```\n![p](p.png)\n"
+    )
+    assert links(text) == ["b.md#c", "p.png"]
+    assert anchors(text) == {"the-fit-call-again"}

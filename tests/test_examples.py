@@ -1,0 +1,214 @@
+"""Tests of the recorded session, of the script that records it, and of the demo."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+@pytest.fixture(scope="module")
+def session() -> dict[str, Any]:
+    """Give the committed session."""
+    return _session_of(EXAMPLES / "agent_session.json")
+
+
+@pytest.fixture(scope="module")
+def small_session(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Record all scenes over a project of three files nobody could have scripted outputs for."""
+    return _recorded_in(tmp_path_factory.mktemp("project"))
+
+
+SMALL_PROJECT = {
+    "README.md": "A zebra called Quagga-7741.\n",
+    "src/trimtab/errors.py": "def only_here():\n    raise KeyError('a token')\n",
+    "tests/test_numbers.py": "def test_sum():\n    assert 17 + 25 == 43\n",
+}
+
+
+def _recorded_in(root: Path) -> dict[str, Any]:
+    for path, text in SMALL_PROJECT.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+    output = root / "session.json"
+    _run("record_session.py", "--root", str(root), "--output", str(output))
+    return _session_of(output)
+
+
+def _session_of(path: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return loaded
+
+
+def _run(script: str, *arguments: str, python: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """Run an example; `python=("-S",)` is an interpreter that sees no installed package."""
+    done = subprocess.run(
+        [sys.executable, *python, str(EXAMPLES / script), *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONPATH": str(EXAMPLES.parent / "src")},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def _faults(messages: list[dict[str, Any]]) -> list[str]:
+    """Pair calls and results by hand: every call is answered directly after its message, in any order."""
+    faults: list[str] = []
+    waiting: set[str] = set()
+    for index, message in enumerate(messages):
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in waiting:
+                faults.append(f"{index}: answers no call")
+            waiting.discard(message["tool_call_id"])
+            continue
+        faults += [f"{index}: {call_id} not answered" for call_id in sorted(waiting)]
+        waiting = {call["id"] for call in message.get("tool_calls", ())}
+    return faults + [f"end: {call_id} not answered" for call_id in sorted(waiting)]
+
+
+def _calls(session: dict[str, Any], *, tool: str) -> dict[str, dict[str, Any]]:
+    """Give the arguments of every call of a tool by the result's text."""
+    results = {m["tool_call_id"]: m["content"] for m in session["messages"] if m["role"] == "tool"}
+    return {
+        results[call["id"]]: json.loads(call["function"]["arguments"])
+        for message in session["messages"]
+        for call in message.get("tool_calls", ())
+        if call["function"]["name"] == tool
+    }
+
+
+def test_the_pairing_used_here_sees_broken_conversations() -> None:
+    """The check below could fail: it finds a missing, a late and an extra result."""
+    ask = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}, {"id": "b"}]}
+    a, b = ({"role": "tool", "tool_call_id": name, "content": ""} for name in "ab")
+    user = {"role": "user", "content": "?"}
+    assert _faults([ask, b, a, user]) == []
+    assert _faults([ask, a]) == ["end: b not answered"]
+    assert _faults([ask, a, user, b]) == ["2: b not answered", "3: answers no call"]
+    assert _faults([ask, a, a, b]) == ["2: answers no call"]
+
+
+def test_the_committed_session_is_valid(session: dict[str, Any]) -> None:
+    """Every call is answered once, directly after it, and ids are unique."""
+    messages = session["messages"]
+    ids = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+    assert _faults(messages) == []
+    assert len(ids) == len(set(ids))
+    assert messages[0]["role"] == "system"
+    assert messages[1]["role"] == "user"
+
+
+def test_the_committed_session_says_what_is_scripted_and_what_is_real(session: dict[str, Any]) -> None:
+    """Nobody who opens the file takes it for a model's work."""
+    assert session["about"].startswith("A scripted session")
+    assert "no model was asked" in session["about"]
+    assert "tool outputs are real" in session["about"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", session["recorded"]["date"])
+
+
+def test_the_committed_session_is_long_and_waits_for_the_model(session: dict[str, Any]) -> None:
+    """Hundreds of messages, many user turns, and a tool result at the end."""
+    roles = [message["role"] for message in session["messages"]]
+    assert 300 <= len(roles) <= 450
+    assert 8 <= roles.count("user") <= 15
+    assert roles[-1] == "tool"
+
+
+def test_the_committed_session_has_every_promised_ingredient(session: dict[str, Any]) -> None:
+    """Parallel calls, an error, a failed snippet, one huge output, null contents, other scripts."""
+    messages = session["messages"]
+    calls_each = {len(message.get("tool_calls", ())) for message in messages}
+    outputs = [message["content"] for message in messages if message["role"] == "tool"]
+    assert {1, 2, 3} <= calls_each
+    assert any(output.startswith("error: no such file") for output in outputs)
+    assert any(output.startswith("exit code 1") and "AssertionError" in output for output in outputs)
+    assert any(output.startswith("exit code 0") and " passed" in output for output in outputs)
+    assert max(len(output.encode()) for output in outputs) > 20_000
+    assert {type(m["content"]) for m in messages if m.get("tool_calls")} == {str, type(None)}
+    assert "预算" in "".join(m["content"] for m in messages if m["role"] == "assistant" and m["content"])
+
+
+def test_the_committed_session_uses_only_declared_tools(session: dict[str, Any]) -> None:
+    """Names and arguments of all calls are as the schemas say, and every tool is used."""
+    schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in session["tools"]}
+    used = set()
+    for message in session["messages"]:
+        for call in message.get("tool_calls", ()):
+            schema = schemas[call["function"]["name"]]
+            arguments = set(json.loads(call["function"]["arguments"]))
+            assert set(schema["required"]) <= arguments <= set(schema["properties"])
+            used.add(call["function"]["name"])
+    assert used == set(schemas)
+
+
+def test_the_committed_session_names_no_machine_and_stays_small() -> None:
+    """No absolute folder of the recording machine, and less than 700 kB."""
+    text = (EXAMPLES / "agent_session.json").read_text(encoding="utf-8")
+    assert re.findall(r"(?<![\w.~-])/(?:work|root|tmp|home|opt|Users)(?![\w-])", text) == []
+    assert len(text.encode()) < 700_000
+
+
+def test_recording_really_reads_the_tree(small_session: dict[str, Any]) -> None:
+    """Text that only stands in the project's files comes back from read, search and count."""
+    assert "   1  A zebra called Quagga-7741." in _calls(small_session, tool="read_file")
+    found = "src/trimtab/errors.py:2: raise KeyError('a token')"
+    assert found in _calls(small_session, tool="search")
+    assert "1 lines, 4 words, 28 bytes" in _calls(small_session, tool="word_count")
+    assert "   1  def only_here (2 lines)" in _calls(small_session, tool="outline")
+    assert f"{47:>7} src/trimtab/errors.py" in _calls(small_session, tool="list_files")
+
+
+def test_recording_really_runs_tests_and_snippets(small_session: dict[str, Any]) -> None:
+    """The wrong sum fails under pytest, and the wrong claim about an emoji fails in Python."""
+    (tested,) = _calls(small_session, tool="run_tests")
+    assert tested.startswith("exit code 1")
+    assert "assert (17 + 25) == 43" in tested
+    assert "AssertionError: 5 code points" in "".join(_calls(small_session, tool="run_python"))
+
+
+def test_the_same_tree_gives_the_same_messages(small_session: dict[str, Any], tmp_path: Path) -> None:
+    """Durations, folders and addresses are not in the messages, also when another folder is used."""
+    assert _recorded_in(tmp_path)["messages"] == small_session["messages"]
+
+
+def test_recording_stops_after_the_scenes_asked_for(tmp_path: Path) -> None:
+    """`--turns 1` gives the first scene: one user message, its calls answered."""
+    output = tmp_path / "short.json"
+    _run("record_session.py", "--turns", "1", "--output", str(output))
+    messages = _session_of(output)["messages"]
+    assert [message["role"] for message in messages].count("user") == 1
+    assert _faults(messages) == []
+
+
+def test_the_demo_fits_the_session_and_checks_itself() -> None:
+    """`python examples/demo.py` exits 0; both results are valid, and the second has a shortened message."""
+    first, second = _run("demo.py").stdout.split("=== fit(")[1:]
+    assert "of 8,000 tokens when counted again; violations: none" in first
+    assert "of 2,000 tokens when counted again; violations: none" in second
+    assert "evicted" in first
+    assert "shortened" not in first
+    assert "evicted, then shortened" in second
+    assert "The newest message: " in second
+
+
+def test_the_demo_takes_a_budget() -> None:
+    """`--budget` replaces the first budget."""
+    assert "of 12,345 tokens when counted again" in _run("demo.py", "--budget", "12345").stdout
+
+
+def test_the_demo_runs_with_nothing_but_the_standard_library() -> None:
+    """Without the tokenizer it estimates, gives the install line, and both results still fit."""
+    shown = _run("demo.py", python=("-S",)).stdout
+    assert "pip install 'trimtab[exact]'" in shown
+    assert shown.count("violations: none") == 2
