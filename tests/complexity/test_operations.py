@@ -1,0 +1,298 @@
+"""Operations grow with the input and not with its square, whatever arrives.
+
+Operations are lines run inside trimtab plus bytes given to the tokenizer, counted on sizes that double.
+The full size of each promise is then fitted once, uncounted, for its answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import trimtab
+from tests.complexity.counting_machine import assert_linear, exact_counter, operations_of
+from tests.complexity.shapes import SHAPES, TEXTS, Message, calls, result, said, user, valid
+from trimtab import (
+    Cascade,
+    ClearToolResults,
+    Drop,
+    DropNewest,
+    PriorityBased,
+    SlidingWindow,
+    Strict,
+    TruncateText,
+    fit,
+    validate,
+)
+from trimtab.counting import EstimateCounter, TextCounter
+from trimtab.testing import WordCounter
+from trimtab.validity import repair
+
+STRATEGIES: dict[str, Any] = {
+    "default": None,
+    "strides": SlidingWindow(target_ratio=0.5),
+    "turns": SlidingWindow(keep_turns=True),
+    "first_user": SlidingWindow(keep_first_user=True),
+    "protected": SlidingWindow(protect_roles=("user", "system")),
+    "min_messages": SlidingWindow(min_messages=10),
+    "priority": PriorityBased(),
+    "cleared": ClearToolResults(),
+    "shortened": TruncateText(),
+    "newest": DropNewest(),
+    "dropped": Drop(),
+    "strict": Strict(),
+    "cascade": Cascade(ClearToolResults(clear_at_least_tokens=100), SlidingWindow(), TruncateText()),
+}
+
+Call = Callable[[TextCounter], Any]
+
+
+def _fit_or_error(messages: Any, budget: int, counter: Any, **options: Any) -> list[Any]:
+    """Return what is kept; nothing if it cannot fit, which is an answer too."""
+    try:
+        return list(fit(messages, budget, counter=counter, **options).messages)
+    except trimtab.BudgetExceededError:
+        return []
+
+
+# -- long histories
+
+
+@pytest.mark.parametrize("tokens_each", [1, 5])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+def test_a_history_of_any_shape_is_fitted_in_linear_time(
+    shape: Callable[[int], list[Message]], tokens_each: int
+) -> None:
+    """Also where the budget grows with the history, so that most of it is kept."""
+
+    def case(count: int) -> Call:
+        messages = shape(count)
+        return lambda counter: fit(messages, tokens_each * count, counter=counter)
+
+    assert_linear(case, (400, 800, 1_600))
+
+
+@pytest.mark.parametrize(
+    "shape", ["late_results", "interleaved", "heavy_opener", "unanswered", "long_results"]
+)
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
+def test_every_strategy_takes_linear_time(strategy: Any, shape: str) -> None:
+    """On histories that have to be grouped, and on one whose turn is long."""
+
+    def case(count: int) -> Call:
+        messages = SHAPES[shape](count)
+        return lambda counter: fit(messages, 5 * count, counter=counter, strategy=strategy)
+
+    assert_linear(case, (250, 500, 1_000))
+
+
+@pytest.mark.parametrize(
+    "shape", ["valid", "late_results", "orphans", "interleaved", "reused_ids", "one_unit", "unanswered"]
+)
+def test_100_000_messages_give_an_answer(shape: str) -> None:
+    """Within the budget, and not empty."""
+    messages = SHAPES[shape](100_000)
+    counter = exact_counter()
+    kept = fit(messages, 20_000, counter=counter).messages
+    assert kept
+    assert counter.count(kept) <= 20_000
+
+
+@pytest.mark.parametrize("shape", ["parallel", "parallel_reversed", "parallel_open", "old_parallel"])
+@pytest.mark.parametrize("budget", [20_000, 1_000_000])
+def test_10_000_parallel_calls_give_an_answer(shape: str, budget: int) -> None:
+    """Kept whole, levelled or left out as one; never in part."""
+    messages = SHAPES[shape](10_000)
+    kept = _fit_or_error(messages, budget, exact_counter())
+    results = sum(message["role"] == "tool" for message in kept)
+    assert results in (0, sum(message["role"] == "tool" for message in messages))
+    assert (len(kept) == len(messages)) == (budget == 1_000_000)
+
+
+def test_the_results_of_10_000_parallel_calls_are_levelled() -> None:
+    """All of them stay, the longest shortened to one length."""
+    messages = SHAPES["long_results"](10_000)
+    room = exact_counter().count(messages) * 9 // 10
+    fitted = fit(messages, room, counter=exact_counter())
+    assert len(fitted.messages) == len(messages)
+    assert fitted.report.changed_messages > 1_000
+
+
+def test_10_000_calls_answered_twice_stay_one_unit() -> None:
+    """Both results of a call leave with it."""
+    messages = [*SHAPES["answered_twice"](10_000), said("done"), user("thanks")]
+    assert fit(messages, 20_000, counter=exact_counter()).messages[-1] == user("thanks")
+    assert len(fit(messages, 20_000, counter=exact_counter()).messages) < 4
+
+
+# -- long texts
+
+
+def _as_question(text: str) -> list[Message]:
+    return [user("hi"), said("ho"), user(text)]
+
+
+def _as_result(text: str) -> list[Message]:
+    return [user("hi"), calls("a"), result("a", text)]
+
+
+def _as_answer(text: str) -> list[Message]:
+    return [user("hi"), said(text)]
+
+
+def _as_old(text: str) -> list[Message]:
+    return [user("hi"), said(text), user("and now?")]
+
+
+PLACES = {"question": _as_question, "result": _as_result, "answer": _as_answer, "old": _as_old}
+
+
+@pytest.mark.parametrize("bytes_a_token", [0, 1_000])
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+def test_a_long_text_is_fitted_in_linear_time(
+    text: Callable[[int], str], place: Callable[[str], list[Message]], bytes_a_token: int
+) -> None:
+    """Into a small budget, and into one that grows with the text."""
+
+    def case(size: int) -> Call:
+        messages = place(text(size))
+        budget = 300 + size // bytes_a_token if bytes_a_token else 300
+        return lambda counter: fit(messages, budget, counter=counter)
+
+    assert_linear(case, (62_500, 125_000, 250_000))
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
+@pytest.mark.parametrize("text", ["spaces", "one_letter", "random_unicode"])
+def test_a_megabyte_of_text_gives_an_answer(text: str, place: Callable[[str], list[Message]]) -> None:
+    """The question cannot fit and says so; everything else is cut or leaves."""
+    messages = place(TEXTS[text](1_000_000))
+    if place is _as_question:
+        with pytest.raises(trimtab.BudgetExceededError):
+            fit(messages, 1_000, counter=exact_counter())
+    else:
+        kept = fit(messages, 1_000, counter=exact_counter()).messages
+        assert kept[0] == (user("and now?") if place is _as_old else user("hi"))
+        assert exact_counter().count(kept) <= 1_000
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+def test_the_estimate_takes_linear_time(text: Callable[[int], str]) -> None:
+    """For one message with text of any script."""
+
+    def case(size: int) -> Call:
+        message = user(text(size))
+        return lambda _: EstimateCounter().count_message(message)
+
+    assert_linear(case, (62_500, 125_000, 250_000))
+
+
+def _deep(depth: int) -> Any:
+    value: Any = "bottom"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        calls("a", arguments="[" * 10_000 + "]" * 10_000),
+        {**said("hi"), "reasoning_details": _deep(10_000)},
+        {"role": "user", "content": [{"type": "novel", "novel": _deep(10_000)}]},
+        {"role": "user", "content": _deep(10_000)},
+        {**calls("a"), "tool_calls": _deep(10_000)},
+    ],
+    ids=["arguments", "unknown_key", "unknown_part", "content", "calls"],
+)
+@pytest.mark.parametrize("budget", [60, 100_000])
+def test_deep_json_gives_an_answer_or_a_typed_error(message: Message, budget: int) -> None:
+    """Nesting beyond what Python recurses into never ends in a RecursionError."""
+    with contextlib.suppress(trimtab.ContextError):
+        assert fit([user("hi"), message, user("go on")], budget, counter=exact_counter()).messages
+    validate([user("hi"), message])
+
+
+# -- what surrounds a fit
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+def test_validate_and_repair_take_linear_time(shape: Callable[[int], list[Message]]) -> None:
+    """On conversations with every kind of fault."""
+
+    def case(count: int) -> Call:
+        messages = shape(count)
+        return lambda _: (validate(messages), repair(messages))
+
+    assert_linear(case, (400, 800, 1_600))
+
+
+@pytest.mark.parametrize("shape", ["valid", "late_results", "old_parallel", "long_results", "unanswered"])
+def test_the_report_takes_linear_time(shape: str) -> None:
+    """Its rows, its data and its text."""
+
+    def case(count: int) -> Call:
+        messages = SHAPES[shape](count)
+        attempt: Any = fit(messages, 10**9, counter=exact_counter())
+        try:
+            attempt = fit(messages, 5 * count, counter=exact_counter())
+        except trimtab.BudgetExceededError as error:
+            attempt = error.attempt
+        return lambda _: (list(attempt.report.messages), attempt.report.to_dict(), str(attempt.report))
+
+    assert_linear(case, (250, 500, 1_000))
+
+
+@pytest.mark.parametrize("shape", ["valid", "old_parallel", "late_results"])
+def test_a_callback_that_removes_one_message_at_a_time_takes_linear_time(shape: str) -> None:
+    """Also where all of them are of one unit."""
+
+    def remove_results(context: Any) -> None:
+        for element in context.message_elements:
+            if element.role == "tool":
+                context.remove(element.seq)
+
+    def case(count: int) -> Call:
+        messages = SHAPES[shape](count)
+        return lambda counter: fit(messages, 5 * count, counter=counter, on_trim=remove_results)
+
+    assert_linear(case, (250, 500, 1_000))
+
+
+# -- black boxes
+
+
+@pytest.mark.parametrize("shape", ["valid", "long_results"])
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
+def test_a_black_box_is_called_a_logarithmic_number_of_times(strategy: Any, shape: str) -> None:
+    """Twice the messages cost a few calls more, not twice as many (SPEC A9)."""
+
+    def calls_for(count: int) -> int:
+        made: list[int] = []
+
+        def words(messages: Any) -> int:
+            made.append(len(messages))
+            return WordCounter().count(messages)
+
+        _fit_or_error(SHAPES[shape](count), count, words, strategy=strategy)
+        return len(made)
+
+    once, twice, four_times = calls_for(100), calls_for(200), calls_for(400)
+    assert twice - once <= 8
+    assert four_times - twice <= 8
+    assert four_times <= 80
+
+
+def test_the_machine_sees_what_is_quadratic() -> None:
+    """Fitting again for every message counts as much as it is."""
+    messages = valid(400)
+
+    def again(count: int) -> Call:
+        return lambda counter: [repair(messages[:stop]) for stop in range(count)]
+
+    less, more = (operations_of(again(count)).total for count in (100, 200))
+    assert more > 3 * less

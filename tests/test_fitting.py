@@ -1,0 +1,121 @@
+"""What `fit` makes of its arguments before anything is decided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import call, places, result, talk, user
+from trimtab import Budget, BudgetExceededError, ConfigurationError, fit
+from trimtab.models import facts_for
+from trimtab.testing import WordCounter
+
+WORDS = WordCounter()
+TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+
+
+@pytest.mark.parametrize(("budget", "kept"), [(7, [0, 1, 2]), (6, [2]), (2, [2])])
+def test_everything_fits_at_the_limit_itself(budget: int, kept: list[int]) -> None:
+    """7 tokens into 7 are kept as they are; into 6 they are cut."""
+    messages = talk("u2 a3 u2")
+    fitted = fit(messages, budget, counter=WORDS)
+    assert places(fitted.messages, messages) == kept
+    assert fitted.report.blocks[0].actions == (("kept",) if budget == 7 else ("evicted",))
+
+
+@pytest.mark.parametrize(("budget", "kept"), [(5, [0, 1, 2, 3]), (4, [0, 1, 3])])
+def test_leading_system_messages_are_part_of_the_whole(budget: int, kept: list[int]) -> None:
+    """Two of them, one token each."""
+    messages = talk("s1 d1 a2 u1")
+    assert places(fit(messages, budget, counter=WORDS).messages, messages) == kept
+
+
+def test_system_text_is_pinned_in_front_and_pins_are_the_callers() -> None:
+    """Positions given as `pin` are those of the list that was given."""
+    messages = talk("a2 a3 a4 u1")
+    fitted = fit(messages, 1 + 1 + 3, counter=WORDS, system="be", pin=[1])
+    assert fitted.messages == [{"role": "system", "content": "be"}, messages[1], messages[3]]
+    assert fitted.report.tokens_after == 5
+    assert fitted.report.inserted[0].tokens == 1
+    assert fitted.system == "be"
+
+
+def test_a_body_brings_its_system_text_tools_and_schema() -> None:
+    """Each is counted, and handed back."""
+    body = {"model": "m", "messages": talk("u2 a3 u2"), "tools": TOOLS}
+    fitted = fit(body, 99, counter=WORDS)
+    assert fitted.tools is TOOLS
+    assert fitted.report.fixed_tokens == 1
+    assert fitted.request == body
+    schema = {**body, "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}}}
+    assert fit(schema, 99, counter=WORDS).report.fixed_tokens == 2
+
+
+def test_what_a_body_lacks_may_be_given_beside_it_but_not_twice() -> None:
+    """Tools here; both at once are an error."""
+    body = {"messages": talk("u2")}
+    assert fit(body, 99, counter=WORDS, tools=TOOLS).tools is TOOLS
+    assert fit(body, 99, counter=WORDS, system="be").messages[0] == {"role": "system", "content": "be"}
+    with pytest.raises(ConfigurationError, match="tools is given twice"):
+        fit({**body, "tools": TOOLS}, 99, counter=WORDS, tools=TOOLS)
+
+
+@pytest.mark.parametrize("messages", ["hello", b"hello", 3, None, {1, 2}, iter([])])
+def test_what_is_no_list_of_messages_is_refused(messages: Any) -> None:
+    """Text and iterators too: a list that is read twice is needed."""
+    with pytest.raises(ConfigurationError, match="messages must be a list"):
+        fit(messages, 9, counter=WORDS)
+
+
+def test_a_tuple_of_messages_will_do() -> None:
+    """Any sequence; what comes out is a list of the same objects."""
+    messages = tuple(talk("u2 a3"))
+    assert fit(messages, 9, counter=WORDS).messages == list(messages)
+
+
+def test_without_a_budget_the_model_decides() -> None:
+    """Its window less its output reserve; unknown is an error that says what to pass."""
+    facts = facts_for("gpt-4o")
+    room = fit([user("hi")], model="gpt-4o", counter=WORDS).report.input_tokens
+    assert facts.window_tokens is not None
+    assert 0 < room < facts.window_tokens
+    with pytest.raises(ConfigurationError, match="no model is named: pass budget="):
+        fit([user("hi")], counter=WORDS)
+
+
+def test_a_repair_comes_before_pins_and_is_reported() -> None:
+    """A pin follows its message; one that left pins nothing; a message that lost a call is changed."""
+    messages = [result("Z"), call("A", "B"), result("A", "one two"), user("three"), user("four")]
+    fitted = fit(messages, 5, counter=WORDS, repair=True, pin=[1])
+    assert [message["role"] for message in fitted.messages] == ["assistant", "tool", "user"]
+    rows = fitted.report.messages
+    assert [(row.fate, row.reason) for row in rows] == [
+        ("evicted", "repair"),
+        ("changed", "repair"),
+        ("kept", None),
+        ("evicted", "over_limit"),
+        ("kept", None),
+    ]
+    assert fit(messages, 3, counter=WORDS, repair=True, pin=[0]).messages == [messages[3], messages[4]]
+    with pytest.raises(BudgetExceededError):
+        fit(messages, 4, counter=WORDS, repair=True, pin=[1])
+
+
+def test_a_result_that_was_moved_is_not_changed() -> None:
+    """It comes out as the very object, behind its call."""
+    messages = [user("q"), call("A"), user("wait"), result("A"), user("go")]
+    fitted = fit(messages, 99, counter=WORDS, repair=True)
+    assert places(fitted.messages, messages) == [0, 1, 3, 2, 4]
+    assert fitted.report.changed_messages == 0
+
+
+def test_the_error_says_the_numbers_and_what_to_change() -> None:
+    """Needed, there, and how many are missing."""
+    with pytest.raises(BudgetExceededError) as caught:
+        fit(talk("u1200"), Budget(1_100, margin=50), counter=WORDS, tools=TOOLS)
+    said = str(caught.value)
+    assert "at least 1,201 tokens are needed and 1,050 are there, 151 too few" in said
+    assert "Raise the budget" in said
+    assert caught.value.attempt is not None
+    assert len(caught.value.attempt.messages) == 1

@@ -1,0 +1,182 @@
+"""The sizes of one fit: counted when asked for, once each, and checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import talk, user, words
+from trimtab import ConfigurationError, FixedCounter, fit
+from trimtab.counting._sizes import Fixed, Shares, Sizes, check_counter, sizes_for
+from trimtab.errors import CountingError
+from trimtab.testing import WordCounter
+
+
+class Plain:
+    """A counter of a user's that counts single messages, and notes which."""
+
+    name = "plain"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def count_message(self, message: dict[str, Any]) -> int:
+        """Count words."""
+        self.asked.append(message["content"])
+        return len(message["content"].split())
+
+    def count(self, messages: list[dict[str, Any]]) -> int:
+        """Count words, and 3 for the list."""
+        return 3 + sum(map(self.count_message, messages))
+
+
+def sizes_of(counter: Any, line: str, fixed: Fixed | None = None) -> Sizes:
+    """Make the table of a conversation."""
+    messages = talk(line)
+    return sizes_for(counter, messages, fixed or Fixed(), has_system=False)
+
+
+@pytest.mark.parametrize("counter", [WordCounter(), Plain()], ids=["counts_back", "counts_one"])
+@pytest.mark.parametrize(
+    ("room", "lowest"), [(0, 4), (1, 3), (2, 3), (3, 2), (5, 2), (6, 1), (9, 1), (10, 0), (14, 0), (15, 0), (99, 0)]
+)
+def test_counting_back_stops_where_the_room_is_passed(counter: Any, room: int, lowest: int) -> None:
+    """Room for exactly so much is not passed by it: the next one is counted too."""
+    sizes = sizes_of(counter, "u5 u4 u3 u2 u1")
+    assert sizes.back(0, 5, room) == lowest
+    assert sizes.known == [None] * lowest + [5, 4, 3, 2, 1][lowest:]
+    assert sizes.suffix_sums(lowest)[-1] == sizes.total(lowest, 5) == sum([5, 4, 3, 2, 1][lowest:])
+
+
+def test_counting_back_may_begin_and_end_anywhere() -> None:
+    """Between two positions; nothing at all between equal ones."""
+    for counter in (WordCounter(), Plain()):
+        sizes = sizes_of(counter, "u5 u4 u3 u2 u1")
+        assert sizes.back(2, 4, 99) == 2
+        assert sizes.known == [None, None, 3, 2, None]
+        assert sizes.back(1, 1, 99) == 1
+
+
+def test_each_message_is_counted_once() -> None:
+    """However often it is asked for."""
+    counter = Plain()
+    sizes = sizes_of(counter, "u2 u1")
+    assert [sizes.of(0), sizes.of(0), sizes.of(1)] == [2, 2, 1]
+    assert counter.asked == [words(2), words(1)]
+
+
+def test_a_counter_of_single_messages_adds_up_with_what_a_list_costs() -> None:
+    """Its empty list is the fixed part; system text and tools are one more message."""
+    assert sizes_of(Plain(), "u1").fixed_tokens == 3
+    assert sizes_of(Plain(), "u1", Fixed(system="a b", tools=[{"x": 1}])).fixed_tokens == 3 + 3
+
+
+def test_a_black_box_is_asked_for_whole_requests() -> None:
+    """With system text and tools in front, as one message."""
+    asked: list[Any] = []
+
+    def box(messages: list[Any]) -> int:
+        asked.append(messages)
+        return WordCounter().count(messages)
+
+    sizes = sizes_of(box, "u2 u3", Fixed(system="a b", tools=[{"x": 1}]))
+    assert isinstance(sizes, Shares)
+    assert sizes.request_tokens([user("hi")]) == 4
+    assert asked == [[{"role": "system", "content": 'a b\n[{"x":1}]'}, user("hi")]]
+    assert sizes_of(box, "u2").fixed_tokens == 0
+
+
+def test_a_black_box_that_takes_requests_gets_system_text_and_tools_apart() -> None:
+    """`count_request(messages, system, tools)`."""
+
+    class Whole:
+        def count(self, messages: list[Any]) -> int:
+            raise AssertionError
+
+        def count_request(self, messages: list[Any], system: Any = None, tools: Any = None) -> int:
+            return 100 * len(messages) + len(system) + len(tools)
+
+    sizes = sizes_of(Whole(), "u1", Fixed(system="abc", tools=[1, 2]))
+    assert isinstance(sizes, Shares)
+    assert sizes.request_tokens(talk("u1 u1")) == 205
+
+
+def test_the_shares_of_a_black_box_add_up() -> None:
+    """To its total, in the proportion of estimates; nothing divides by nothing."""
+    sizes = sizes_of(lambda messages: 1_000, "u20 u20 u1")
+    assert isinstance(sizes, Shares)
+    shares = sizes.split(sizes.messages, 1_000)
+    assert sum(shares) == 1_000
+    assert abs(shares[0] - shares[1]) <= 1
+    assert shares[1] > shares[2] > 0
+    assert abs(sum(map(sizes.of, range(3))) - 1_000) <= 2
+    assert sizes.split([], 0) == []
+    nothing = sizes_of(lambda messages: 7, "")
+    assert isinstance(nothing, Shares)
+    assert nothing.message(user("hi")) > 0
+
+
+@pytest.mark.parametrize("answer", [True, -1, 1.0, "1", None])
+@pytest.mark.parametrize("single", [True, False])
+def test_an_answer_that_is_no_count_is_an_error(answer: Any, single: bool) -> None:
+    """With the counter's name and what it answered."""
+
+    class Bad:
+        name = "bad"
+
+        def count(self, messages: list[Any]) -> Any:
+            return answer if messages or not single else 0
+
+    if single:
+        Bad.count_message = lambda self, message: answer  # type: ignore[attr-defined]  # made as asked for
+    with pytest.raises(CountingError, match="bad answered"):
+        fit([user("hi")], 9, counter=Bad())
+
+
+def test_a_count_of_nothing_is_a_count() -> None:
+    """0 is an answer like any other."""
+    assert fit([user("")], 1, counter=lambda messages: 0).report.tokens_after == 0
+    assert fit([user("")], 1, counter=FixedCounter(per_message=0)).messages == [user("")]
+
+
+def test_what_a_counter_raises_is_its_failure() -> None:
+    """Named as such, with its cause; ours go through."""
+
+    def broken(messages: list[Any]) -> int:
+        raise KeyError("k")
+
+    def ours(messages: list[Any]) -> int:
+        raise ConfigurationError("mine")
+
+    with pytest.raises(CountingError, match="broken failed on a request: KeyError") as caught:
+        fit([user("hi")], 9, counter=broken)
+    assert isinstance(caught.value.__cause__, KeyError)
+    with pytest.raises(ConfigurationError, match="mine"):
+        fit([user("hi")], 9, counter=ours)
+
+
+async def _later(messages: list[Any]) -> int:
+    return 1
+
+
+class _Later:
+    async def count(self, messages: list[Any]) -> int:
+        """Count, some day."""
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("counter", "said"),
+    [
+        (len, "counts messages, not tokens"),
+        (_later, "counts asynchronously"),
+        (_Later(), "counts asynchronously"),
+        (3, "must have count"),
+        ("gpt-4o", "pass model='gpt-4o'"),
+    ],
+)
+def test_what_cannot_count_is_refused_at_once(counter: Any, said: str) -> None:
+    """With what to pass instead."""
+    with pytest.raises(ConfigurationError, match=said):
+        check_counter(counter)

@@ -1,0 +1,396 @@
+"""Strategies at their boundaries: with room, at the limit, one over, only what is pinned, nothing.
+
+One token is one word (`WordCounter`), a call is two; `talk("s2 u3 cA rA4")` writes a conversation of
+2 + 3 + 2 + 4. A table gives for each budget which messages stay, by hand; None where nothing fits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import call, places, result, system, talk, user, words
+from trimtab import (
+    BudgetExceededError,
+    Cascade,
+    ClearToolResults,
+    ConfigurationError,
+    Drop,
+    DropNewest,
+    PriorityBased,
+    SlidingWindow,
+    Strict,
+    TruncateText,
+    fit,
+)
+from trimtab.counting._shorten import CUT_MARKER
+from trimtab.strategies import Place, default_score
+from trimtab.testing import WordCounter
+
+WORDS = WordCounter()
+
+WINDOW = SlidingWindow()
+TURNS = SlidingWindow(keep_turns=True)
+FIRST = SlidingWindow(keep_first_user=True)
+MODEL = SlidingWindow(protect_roles=("assistant",))
+TOOLS = SlidingWindow(protect_roles=("tool",))
+
+KEPT: list[tuple[Any, str, dict[int, list[int] | None]]] = [
+    # the oldest units leave; a cut inside a turn keeps the question that opened it
+    (
+        WINDOW,
+        "s2 u3 a4 u5 a6 u1",
+        {
+            22: [0, 1, 2, 3, 4, 5],
+            21: [0, 1, 2, 3, 4, 5],
+            20: [0, 3, 4, 5],
+            14: [0, 3, 4, 5],
+            13: [0, 5],
+            3: [0, 5],
+            2: None,
+        },
+    ),
+    (WINDOW, "u3 a4 a6 u1", {14: [0, 1, 2, 3], 13: [0, 2, 3], 10: [0, 2, 3], 9: [3], 1: [3]}),
+    (WINDOW, "u3 cA rA4 u1", {10: [0, 1, 2, 3], 9: [3], 1: [3]}),
+    (WINDOW, "u1 u2 u3 a4", {10: [0, 1, 2, 3], 9: [1, 2, 3], 8: [2, 3], 7: [2, 3], 6: None}),
+    (WINDOW, "a3 a4 a5", {12: [0, 1, 2], 11: [1, 2], 9: [1, 2], 8: [2], 5: [2], 4: None}),
+    # what stays is not only at the end: the question of a long last turn
+    (WINDOW, "u3 a4 a5 a6", {18: [0, 1, 2, 3], 17: [0, 2, 3], 14: [0, 2, 3], 13: [0, 3], 9: [0, 3], 8: None}),
+    # late results: the unit is as old as its call
+    (WINDOW, "u1 cA a2 rA3 u1", {9: [0, 1, 2, 3, 4], 8: [0, 2, 4], 4: [0, 2, 4], 3: [4]}),
+    (WINDOW, "u1 cA a2 u1 rA3", {9: [0, 1, 2, 3, 4], 8: [1, 3, 4], 6: [1, 3, 4], 5: None}),
+    # an orphan is a unit alone
+    (WINDOW, "u2 rA3 u1", {6: [0, 1, 2], 5: [2]}),
+    (WINDOW, "a2 rA3 u1", {6: [0, 1, 2], 5: [1, 2], 4: [1, 2], 3: [2]}),
+    # turns leave whole, unless one alone passes the limit (with what stays anyway)
+    (TURNS, "u2 a2 a2 u3 a1 u1", {11: [0, 1, 2, 3, 4, 5], 10: [3, 4, 5], 5: [3, 4, 5], 4: [5]}),
+    (TURNS, "u1 a9 a1 u2 a1 u1", {14: [3, 4, 5], 12: [3, 4, 5], 11: [0, 2, 3, 4, 5], 6: [0, 2, 3, 4, 5]}),
+    (TURNS, "u2 a2 a2 u1", {7: [0, 1, 2, 3], 6: [0, 2, 3], 5: [0, 2, 3], 4: [3]}),
+    (TURNS, "a2 a2 u1 a1", {6: [0, 1, 2, 3], 5: [2, 3], 4: [2, 3]}),
+    # the task an agent was given
+    (
+        FIRST,
+        "u1 a3 u2 a3 u1",
+        {10: [0, 1, 2, 3, 4], 9: [0, 2, 3, 4], 7: [0, 2, 3, 4], 6: [0, 4], 2: [0, 4], 1: None},
+    ),
+    (
+        FIRST,
+        "s1 a3 u2 a3 u1",
+        {10: [0, 1, 2, 3, 4], 9: [0, 2, 3, 4], 7: [0, 2, 3, 4], 6: [0, 2, 4], 4: [0, 2, 4], 3: None},
+    ),
+    (FIRST, "u2 a3 a3", {8: [0, 1, 2], 7: [0, 2], 5: [0, 2], 4: None}),
+    (FIRST, "a3 a3", {6: [0, 1], 5: [1], 3: [1]}),
+    # roles that never leave
+    (MODEL, "u3 a2 u4 u1", {10: [0, 1, 2, 3], 9: [1, 2, 3], 7: [1, 2, 3], 6: [1, 3], 3: [1, 3], 2: None}),
+    (TOOLS, "u3 cA rA2 a1 u1", {9: [0, 1, 2, 3, 4], 8: [1, 2, 4], 5: [1, 2, 4], 4: None}),
+    # fewer than min_messages left: nothing free stays
+    (
+        SlidingWindow(min_messages=3),
+        "u5 a5 u5 a5 u1",
+        {21: [0, 1, 2, 3, 4], 20: [2, 3, 4], 11: [2, 3, 4], 10: [4]},
+    ),
+    (SlidingWindow(min_messages=4), "u5 a5 u5 a5 u1", {20: [4], 11: [4], 1: [4]}),
+    (SlidingWindow(min_messages=4), "s1 u5 a5 u5 a5 u1", {21: [0, 3, 4, 5], 12: [0, 3, 4, 5], 11: [0, 5]}),
+    (SlidingWindow(min_messages=3), "u1 a5 a5 u1", {11: [0, 2, 3], 7: [0, 2, 3], 6: [3]}),
+    # all or nothing
+    (Drop(), "u3 a4 u2", {9: [0, 1, 2], 8: [2], 2: [2], 1: None}),
+    (Drop(), "s1 u3 a4 u2 cA", {12: [0, 1, 2, 3, 4], 11: [0, 3, 4], 5: [0, 3, 4], 4: None}),
+    (Strict(), "u3 a4 u2", {10: [0, 1, 2], 9: [0, 1, 2], 8: None}),
+    # ranked documents: the newest leave
+    (
+        DropNewest(),
+        "u3 a4 u5 a1 u1",
+        {
+            14: [0, 1, 2, 3, 4],
+            13: [0, 1, 2, 4],
+            12: [0, 1, 4],
+            8: [0, 1, 4],
+            7: [0, 4],
+            4: [0, 4],
+            3: [4],
+            1: [4],
+        },
+    ),
+    (DropNewest(), "u3 a4 u2", {9: [0, 1, 2], 8: [0, 2], 5: [0, 2], 4: [2], 2: [2], 1: None}),
+    (DropNewest(), "u3 cA rA4 a1 u1", {11: [0, 1, 2, 3, 4], 10: [0, 1, 2, 4], 9: [0, 4]}),
+    # the best stay; what does not fit is skipped
+    (
+        PriorityBased(),
+        "u3 a4 u5 cA rA1 u1",
+        {
+            16: [0, 1, 2, 3, 4, 5],
+            15: [0, 2, 3, 4, 5],
+            12: [0, 2, 3, 4, 5],
+            11: [0, 2, 5],
+            9: [0, 2, 5],
+            8: [2, 5],
+            5: [0, 5],
+            3: [5],
+            1: [5],
+        },
+    ),
+    (PriorityBased(), "u3 u2", {5: [0, 1], 4: [1], 2: [1], 1: None}),
+    (PriorityBased(score=lambda message, place: 1), "u3 a3 u1", {7: [0, 1, 2], 6: [1, 2], 4: [1, 2], 3: [2]}),
+    (PriorityBased(score=lambda message, place: -place.index), "u3 a3 u1", {6: [0, 2], 4: [0, 2], 3: [2]}),
+]
+
+
+@pytest.mark.parametrize("black_box", [False, True], ids=["adds_up", "black_box"])
+@pytest.mark.parametrize(
+    ("strategy", "line", "budget", "expected"),
+    [
+        pytest.param(strategy, line, budget, kept, id=f"{at}-{budget}")
+        for at, (strategy, line, table) in enumerate(KEPT)
+        for budget, kept in table.items()
+    ],
+)
+def test_what_stays_at_each_boundary(
+    strategy: Any, line: str, budget: int, expected: list[int] | None, black_box: bool
+) -> None:
+    """The same under a counter that adds up and under a black box."""
+    messages = talk(line)
+    counter = WORDS.count if black_box else WORDS
+    if expected is None:
+        with pytest.raises(BudgetExceededError):
+            fit(messages, budget, counter=counter, strategy=strategy)
+    else:
+        fitted = fit(messages, budget, counter=counter, strategy=strategy)
+        assert places(fitted.messages, messages) == expected
+        assert fitted.report.tokens_after == WORDS.count(fitted.messages)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        *(WINDOW, TURNS, FIRST, MODEL, SlidingWindow(min_messages=2), SlidingWindow(target_ratio=0.5)),
+        *(Drop(), Strict(), DropNewest(), PriorityBased(), TruncateText(), ClearToolResults(), None),
+    ],
+    ids=str,
+)
+def test_an_empty_conversation_stays_empty(strategy: Any) -> None:
+    """For every strategy, in any budget."""
+    assert fit([], 1, counter=WORDS, strategy=strategy).messages == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "line", "budget", "needed"),
+    [
+        (WINDOW, "s2 u3 a4 u5", 6, 7),
+        (MODEL, "u3 a2 u4 u1", 2, 3),
+        (FIRST, "u1 a3 u2 a3 u1", 1, 2),
+        (Drop(), "u3 a4 u2", 1, 2),
+        (Strict(), "u3 a4 u2", 8, 9),
+        (DropNewest(), "u3 a4 u2", 1, 2),
+        (PriorityBased(), "u3 u2", 1, 2),
+        (TruncateText(), "u3 a9", 6, 7),
+        (TruncateText(), "u3 a3", 5, 6),
+        (ClearToolResults(), "u3 a4", 6, 7),
+        (None, "u3 a9", 6, 7),
+        (None, "a9 u3", 2, 3),
+        (None, "u3 cA rA9", 8, 9),
+        (Cascade(Drop(), WINDOW), "u9 u2", 1, 2),
+    ],
+)
+def test_what_does_not_fit_says_how_much_it_needs(strategy: Any, line: str, budget: int, needed: int) -> None:
+    """The size at its least (SPEC A4); one token more is enough."""
+    messages = talk(line)
+    with pytest.raises(BudgetExceededError) as caught:
+        fit(messages, budget, counter=WORDS, strategy=strategy)
+    assert (caught.value.needed_tokens, caught.value.limit_tokens) == (needed, budget)
+    assert fit(messages, needed, counter=WORDS, strategy=strategy).messages
+
+
+# -- texts
+
+
+def contents(messages: list[Any]) -> list[str]:
+    """List the contents, calls left out."""
+    return [message["content"] for message in messages if message["content"] is not None]
+
+
+@pytest.mark.parametrize(
+    ("line", "budget", "expected"),
+    [
+        # a free message: the end of it stays as long as the marker (4 words, one glued) fits beside it
+        ("u6 a2 u1", 9, [words(6), words(2), words(1)]),
+        ("u6 a2 u1", 8, [CUT_MARKER + words(2), words(2), words(1)]),
+        ("u6 a2 u1", 7, [CUT_MARKER + words(1), words(2), words(1)]),
+        ("u6 a2 u1", 6, [words(2), words(1)]),
+        ("u6 a2 u1", 3, [words(2), words(1)]),
+        ("u6 a2 u1", 2, [words(1)]),
+        ("u6 a2 u1", 1, [words(1)]),
+        ("u2 u9 u9 u1", 17, [CUT_MARKER + words(4), words(9), words(1)]),
+        ("u2 u9 u9 u1", 13, [words(9), words(1)]),
+        # a held message: down to its marker
+        ("u3 a9", 11, [words(3), CUT_MARKER + words(5)]),
+        ("u3 a9", 7, [words(3), CUT_MARKER + words(1)]),
+        # a held result: from the middle
+        ("u1 cA rA9", 11, [words(1), words(3) + CUT_MARKER + words(3)]),
+        ("u1 cA rA9", 7, [words(1), words(1) + CUT_MARKER + words(1)]),
+        ("u1 cA rA5", 7, [words(1), words(1) + CUT_MARKER + words(1)]),
+    ],
+)
+def test_texts_are_shortened_as_little_as_fits(line: str, budget: int, expected: list[str]) -> None:
+    """With the marker counted."""
+    fitted = fit(talk(line), budget, counter=WORDS, strategy=TruncateText())
+    assert contents(fitted.messages) == expected
+
+
+@pytest.mark.parametrize(
+    ("keep", "expected"),
+    [("end", CUT_MARKER + "h i j"), ("start", "a b c" + CUT_MARKER), ("both", "a b" + CUT_MARKER + "j")],
+)
+def test_the_part_asked_for_stays(keep: Any, expected: str) -> None:
+    """Ten words into six, of which the marker takes four and shares its first or last."""
+    messages = [user("q"), {"role": "assistant", "content": "a b c d e f g h i j"}]
+    fitted = fit(messages, 7, counter=WORDS, strategy=TruncateText(keep=keep))
+    kept = fitted.messages[1]["content"]
+    assert WORDS.count_text(kept) <= 6
+    assert CUT_MARKER in kept
+    assert kept.startswith("a") is (keep != "end")
+    assert kept.endswith("j") is (keep != "start")
+    if keep != "both":
+        assert kept == expected
+
+
+def test_the_longest_result_gives_way_first() -> None:
+    """Down to the length of the next; the shorter ones are left alone (SPEC C6)."""
+    messages = talk("u1 cA,B,C rA3 rB40 rC20")
+    fitted = fit(messages, 1 + 6 + 3 + 30 + 20, counter=WORDS)
+    sizes = [WORDS.count_message(message) for message in fitted.messages[2:]]
+    assert sizes[0] == 3
+    assert sizes[2] == 20
+    assert 20 < sizes[1] <= 30
+
+
+def test_results_give_way_before_text() -> None:
+    """The held unit's own words are cut only when its results are down to their markers."""
+    messages = [user("q"), call("A", text=words(20)), result("A", words(20))]
+    some = fit(messages, 1 + 22 + 10, counter=WORDS)
+    assert some.messages[1] is messages[1]
+    less = fit(messages, 1 + 12 + 4, counter=WORDS)
+    assert less.messages[2]["content"] == CUT_MARKER
+    assert CUT_MARKER in less.messages[1]["content"]
+    assert less.messages[1]["tool_calls"] == messages[1]["tool_calls"]
+
+
+def test_what_is_pinned_is_not_shortened() -> None:
+    """The latest question stays as it is; nothing else can give way."""
+    with pytest.raises(BudgetExceededError):
+        fit([user(words(30))], 29, counter=WORDS)
+    with pytest.raises(BudgetExceededError):
+        fit([user("q"), {"role": "assistant", "content": words(30)}], 30, counter=WORDS, pin=[1])
+
+
+# -- cleared results
+
+
+@pytest.mark.parametrize(
+    ("options", "budget", "expected"),
+    [
+        ({"keep_results": 1}, 26, [5, 6, 7]),
+        ({"keep_results": 1}, 25, [1, 6, 7]),
+        ({"keep_results": 1}, 22, [1, 6, 7]),
+        ({"keep_results": 1}, 21, [1, 1, 7]),
+        ({"keep_results": 1}, 17, [1, 1, 7]),
+        ({"keep_results": 1}, 16, None),
+        ({"keep_results": 0}, 16, [1, 1, 1]),
+        ({"keep_results": 0}, 11, [1, 1, 1]),
+        ({"keep_results": 0}, 10, None),
+        ({"keep_results": 2}, 22, [1, 6, 7]),
+        ({"keep_results": 2}, 21, None),
+        ({"keep_results": 3}, 25, None),
+        ({"keep_results": 0, "clear_at_least_tokens": 4}, 25, [1, 6, 7]),
+        ({"keep_results": 0, "clear_at_least_tokens": 5}, 25, [1, 1, 7]),
+        ({"keep_results": 0, "clear_at_least_tokens": 9}, 25, [1, 1, 7]),
+        ({"keep_results": 0, "clear_at_least_tokens": 10}, 25, [1, 1, 1]),
+        ({"keep_results": 1, "clear_at_least_tokens": 100}, 25, [1, 1, 7]),
+        ({"keep_results": 0, "exclude_tools": ("f",)}, 25, None),
+        ({"keep_results": 0, "exclude_tools": ("g",)}, 25, [1, 6, 7]),
+        ({"keep_results": 0, "placeholder": words(5)}, 25, [5, 5, 7]),
+        ({"keep_results": 0, "placeholder": words(4)}, 25, [4, 6, 7]),
+    ],
+)
+def test_results_are_cleared_from_the_oldest_until_it_fits(
+    options: dict[str, Any], budget: int, expected: list[int] | None
+) -> None:
+    """Beyond the newest `keep_results`, and on to `clear_at_least_tokens` (SPEC C7)."""
+    messages = talk("u1 cA rA5 cB rB6 cC rC7 u1")
+    strategy = ClearToolResults(**{"placeholder": "x", **options})
+    if expected is None:
+        with pytest.raises(BudgetExceededError):
+            fit(messages, budget, counter=WORDS, strategy=strategy)
+        return
+    fitted = fit(messages, budget, counter=WORDS, strategy=strategy)
+    assert [WORDS.count_message(fitted.messages[index]) for index in (2, 4, 6)] == expected
+    assert fitted.report.changed_messages == sum(a != b for a, b in zip(expected, (5, 6, 7), strict=True))
+
+
+def test_a_pinned_result_is_not_cleared() -> None:
+    """The next one is."""
+    messages = talk("u1 cA rA5 cB rB6 u1")
+    fitted = fit(
+        messages, 12, counter=WORDS, pin=[2], strategy=ClearToolResults(keep_results=0, placeholder="x")
+    )
+    assert fitted.messages[2] is messages[2]
+    assert fitted.messages[4]["content"] == "x"
+
+
+# -- strides
+
+
+@pytest.mark.parametrize(
+    ("count", "cut"), [(400, 304), (404, 304), (405, 316), (416, 316), (417, 320), (420, 320), (421, 332)]
+)
+def test_the_cut_moves_in_strides(count: int, cut: int) -> None:
+    """One-word messages weigh 30/7; a stride of 50 is 12 of them, counted from multiples of 64."""
+    messages = talk(" ".join(["u1"] * count))
+    fitted = fit(messages, 100, counter=WORDS, strategy=SlidingWindow(target_ratio=0.5))
+    assert places(fitted.messages, messages) == list(range(cut, count))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "count", "cut"),
+    [(0.5, 10, 8), (0.5, 11, 10), (0.1, 11, 10), (0.1, 10, 8), (0.1, 9, 8), (0.9, 9, 7)],
+)
+def test_a_stride_that_leaves_too_little_is_halved(ratio: float, count: int, cut: int) -> None:
+    """Two messages of 40 words fit 100; each weighs 79 / 3.5 + 4."""
+    messages = talk(" ".join(["u40"] * count))
+    fitted = fit(messages, 100, counter=WORDS, strategy=SlidingWindow(target_ratio=ratio))
+    assert places(fitted.messages, messages) == list(range(cut, count))
+
+
+def test_leading_system_messages_do_not_move_the_fixed_places() -> None:
+    """Multiples are counted after them."""
+    plain = talk(" ".join(["u1"] * 400))
+    headed = [system("x"), system("y"), *plain]
+    strategy = SlidingWindow(target_ratio=0.5)
+    kept = places(fit(headed, 102, counter=WORDS, strategy=strategy).messages, headed)
+    assert kept == [0, 1, *range(306, 402)]
+
+
+# -- scores
+
+
+@pytest.mark.parametrize(
+    ("kind", "has_calls", "score"),
+    [
+        ("system", False, float("inf")),
+        ("user", False, 125.0),
+        ("assistant", True, 100.0),
+        ("assistant", False, 75.0),
+        ("tool", False, 70.0),
+        ("other", False, 12.5),
+    ],
+)
+def test_scores_are_those_of_the_reference(kind: str, has_calls: bool, score: float) -> None:
+    """At half the recency (SPEC C5, seeds/002)."""
+    assert default_score({}, Place(index=4, count=10, kind=kind, has_calls=has_calls)) == score
+
+
+@pytest.mark.parametrize("answer", [True, None, "1", float("nan")])
+def test_a_score_that_is_no_number_is_refused(answer: Any) -> None:
+    """With the message it was for."""
+    with pytest.raises(ConfigurationError, match="message 0"):
+        fit(talk("u3 u1"), 3, counter=WORDS, strategy=PriorityBased(score=lambda message, place: answer))

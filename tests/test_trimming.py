@@ -1,0 +1,142 @@
+"""`on_trim`: what a callback sees, and what leaves when it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.builders import places, talk
+from trimtab import Budget, BudgetExceededError, fit
+from trimtab.testing import WordCounter
+from trimtab.trimming import TrimContext
+
+WORDS = WordCounter()
+
+
+def run(line: str, callback: Callable[[TrimContext], object], budget: Any = 99, **options: Any) -> list[int]:
+    """Fit with a callback, and say which messages came out."""
+    messages = talk(line)
+    return places(fit(messages, budget, counter=WORDS, on_trim=callback, **options).messages, messages)
+
+
+@pytest.mark.parametrize(
+    ("seqs", "expected"),
+    [
+        (None, [0, 1, 2, 3, 4, 5]),
+        ([], [0, 1, 2, 3, 4, 5]),
+        (1, [0, 2, 3, 4, 5]),
+        (0, [1, 2, 3, 4, 5]),
+        (5, [0, 1, 2, 3, 4]),
+        ([1, 4], [0, 2, 3, 5]),
+        ([2], [0, 1, 4, 5]),
+        (3, [0, 1, 4, 5]),
+        ([2, 3], [0, 1, 4, 5]),
+        ([99, -1, 6], [0, 1, 2, 3, 4, 5]),
+        (True, [0, 1, 2, 3, 4, 5]),
+        (range(6), []),
+        (iter([4, 4]), [0, 1, 2, 3, 5]),
+    ],
+)
+def test_a_callback_removes_messages_by_number(seqs: Any, expected: list[int]) -> None:
+    """With their units; pinned ones too; unknown numbers are ignored (SPEC D9)."""
+    assert run("s1 u1 cA rA1 a1 u1", lambda context: context.remove(seqs)) == expected
+
+
+def test_removing_acts_at_once_and_numbers_do_not_shift() -> None:
+    """What is gone is gone from the context, and its totals."""
+    seen: list[Any] = []
+
+    def callback(context: TrimContext) -> None:
+        seen.append((context.total_tokens, [element.seq for element in context.message_elements]))
+        assert context.remove(1).remove([3]) is context
+        seen.append((context.total_tokens, [element.seq for element in context.message_elements]))
+        assert [message["content"] for message in context.messages] == ["w", "w w w"]
+
+    assert run("s1 u2 a3 u4", callback) == [0, 2]
+    assert seen == [(10, [0, 1, 2, 3]), (4, [0, 2])]
+
+
+def test_an_open_call_stays() -> None:
+    """Its result can still come; an answered one goes, and so does one nobody will answer."""
+    assert run("u1 cA", lambda context: context.remove([0, 1])) == [1]
+    assert run("u1 cA rA1", lambda context: context.remove(1)) == [0]
+    assert run("u1 cA u1", lambda context: context.remove(1)) == [0, 2]
+    assert run("u1 cA u1", lambda context: context.remove(1), pending_calls=["A"]) == [0, 1, 2]
+
+
+def test_the_report_says_who_asked_and_what_went_along() -> None:
+    """`callback` for the message named, `unit_of_removed` for the rest of its unit."""
+    messages = talk("u1 cA,B rA1 rB2 u1")
+    fitted = fit(messages, 99, counter=WORDS, on_trim=lambda context: context.remove([2]))
+    assert [row.reason for row in fitted.report.messages] == [
+        *(None, "unit_of_removed", "callback", "unit_of_removed", None)
+    ]
+    both = fit(messages, 99, counter=WORDS, on_trim=lambda context: context.remove(2).remove(3))
+    assert [row.reason for row in both.report.messages][1:4] == ["unit_of_removed", "callback", "callback"]
+    assert both.report.blocks[0].actions == ("removed_by_callback",)
+
+
+def test_an_element_reads_as_a_mapping_and_as_attributes() -> None:
+    """Its message is the caller's own; its role is the message's."""
+    messages = talk("d2 u3 cA rA4")
+
+    def callback(context: TrimContext) -> None:
+        element = context.message_elements[3]
+        assert element.message is messages[3]
+        assert dict(element) == {"seq": 3, "message": messages[3], "tokens": 4, "role": "tool"}
+        assert (element.seq, element["tokens"], len(element)) == (3, 4, 4)
+        assert [each.role for each in context.message_elements] == ["developer", "user", "assistant", "tool"]
+        with pytest.raises(KeyError):
+            element["text"]
+
+    assert run("u1", lambda context: None) == [0]
+    fit(messages, 99, counter=WORDS, on_trim=callback)
+
+
+def test_system_text_given_apart_is_not_the_callbacks() -> None:
+    """Its numbers are those of the caller's list; the leading message is not among them."""
+    messages = talk("u2 a3 u4")
+
+    def callback(context: TrimContext) -> None:
+        assert [(each.seq, each.tokens, each.role) for each in context.message_elements] == [
+            *((0, 2, "user"), (1, 3, "assistant"), (2, 4, "user"))
+        ]
+        assert context.messages == messages
+        context.remove([0, -1])
+
+    fitted = fit(messages, 99, counter=WORDS, system="one two", on_trim=callback)
+    assert fitted.messages == [{"role": "system", "content": "one two"}, *messages[1:]]
+    assert [row.reason for row in fitted.report.messages] == ["callback", None, None]
+
+
+def test_the_context_tells_the_budget_and_the_limit() -> None:
+    """The limit is the input room."""
+    budget = Budget(50, output_reserve=8)
+
+    def callback(context: TrimContext) -> None:
+        assert context.budget is budget
+        assert context.limit_tokens == 42
+
+    run("u1", callback, budget)
+
+
+def test_what_a_callback_leaves_is_fitted_and_pins_follow() -> None:
+    """Positions of pins are translated; what is gone cannot hold anything."""
+    assert run("u5 a4 u3 a2 u1", lambda context: context.remove(0), 10, pin=[1]) == [1, 2, 3, 4]
+    assert run("u5 a4 u3 a2 u1", lambda context: context.remove(0), 5, pin=[1]) == [1, 4]
+    assert run("u5 a4 u3 a2 u1", lambda context: context.remove([0, 1]), 5, pin=[1]) == [4]
+    with pytest.raises(BudgetExceededError):
+        run("u5 a4 u3 a2 u1", lambda context: context.remove(0), 4, pin=[1])
+
+
+def test_an_exception_goes_on_with_a_note() -> None:
+    """It names the block."""
+
+    def callback(context: TrimContext) -> None:
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine") as caught:
+        run("u1", callback)
+    assert caught.value.__notes__ == ["raised by on_trim of block 'history'"]

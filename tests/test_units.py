@@ -1,0 +1,197 @@
+"""Units: what stays or leaves together, and how little has to be read to know it."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.builders import assistant, call, result, system, talk, user
+from trimtab import ConfigurationError, group
+from trimtab.formats import get_format
+from trimtab.units import History, resolve_pins
+
+OPENAI = get_format("openai_chat")
+
+
+def written(messages: list[Any], **options: Any) -> str:
+    """Write units in one line: indices, then p(inned), h(eld) or f(ree), then `!` if open."""
+    return " ".join(
+        ",".join(map(str, unit.indices)) + unit.state[0] + ("!" if unit.open else "")
+        for unit in group(messages, **options)
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", ""),
+        ("u", "0p"),
+        ("a", "0h"),
+        ("s", "0p"),
+        ("s d u a", "0p 1p 2p 3h"),
+        ("s u s u", "0p 1f 2f 3p"),
+        ("u a u a", "0f 1f 2p 3h"),
+        ("a a a", "0f 1f 2h"),
+        # calls and what answers them
+        ("u cA rA u", "0f 1,2f 3p"),
+        ("u cA rA", "0p 1,2h"),
+        ("u cA,B rB rA a", "0p 1,2,3f 4h"),
+        ("u cA a rA u", "0f 1,3f 2f 4p"),
+        ("u cA a rA", "0p 1,3h 2f"),
+        ("u cA u rA", "0f 1,3h 2p"),
+        ("u cA cB rA rB u", "0f 1,3f 2,4f 5p"),
+        # ids used again: the nearest earlier unanswered call
+        ("u cA rA cA rA u", "0f 1,2f 3,4f 5p"),
+        ("cA cA rA rA u", "0,3f 1,2f 4p"),
+        ("u cA rA rA u", "0f 1,2,3f 4p"),
+        ("cA rA cA rA rA u", "0,1f 2,3,4f 5p"),
+        # results without a call
+        ("u rA u", "0f 1f 2p"),
+        ("rA cA u", "0f 1f 2p"),
+        ("rA rA", "0f 1h"),
+        # calls without a result
+        ("u cA", "0p 1h!"),
+        ("u cA,B rA", "0p 1,2h!"),
+        ("u cA,B rA rB", "0p 1,2,3h"),
+        ("u cA a", "0p 1f 2h"),
+        ("u cA u", "0f 1f 2p"),
+        ("u cA s", "0p 1h! 2h"),
+        ("u cA cB rB", "0p 1f 2,3h"),
+        ("u cA rB", "0p 1h! 2h"),
+    ],
+)
+def test_units_are_calls_with_their_results_and_single_messages(line: str, expected: str) -> None:
+    """Pinned: leading system, latest user; held: the newest unit and open calls (SPEC A4, A4b)."""
+    assert written(talk(line)) == expected
+
+
+@pytest.mark.parametrize(
+    ("pin", "expected"),
+    [
+        ((), "0f 1,2f 3f 4p"),
+        ([0], "0p 1,2f 3f 4p"),
+        ([2], "0f 1,2p 3f 4p"),
+        ([-2], "0f 1,2f 3p 4p"),
+        ([-5, 4], "0p 1,2f 3f 4p"),
+        (lambda message, index: index == 1, "0f 1,2p 3f 4p"),
+        (lambda message, index: message["role"] == "assistant" and "content" in message, "0f 1,2p 3p 4p"),
+    ],
+)
+def test_a_pinned_message_pins_its_unit(pin: Any, expected: str) -> None:
+    """By index, from the end, or by a predicate."""
+    assert written(talk("u cA rA a u"), pin=pin) == expected
+
+
+@pytest.mark.parametrize("pin", [[5], [-6], ["1"], [True], "12", b"1", 3])
+def test_a_pin_that_is_none_is_refused(pin: Any) -> None:
+    """Out of range, or no index."""
+    with pytest.raises(ConfigurationError, match="pin"):
+        resolve_pins(pin, talk("u a u a u"))
+
+
+def test_the_ends_of_a_conversation_can_be_pinned() -> None:
+    """First and last index, from either side."""
+    assert resolve_pins([0, 2, -1, -3], talk("u a u")) == {0, 2}
+
+
+def test_a_pending_call_is_open_whatever_follows() -> None:
+    """SPEC A4b: its id is in `pending_calls`."""
+    messages = talk("u cA,B rA u a u")
+    assert written(messages) == "0f 1,2f 3f 4f 5p"
+    assert written(messages, pending_calls=["B"]) == "0f 1,2h! 3f 4f 5p"
+    assert written(messages, pending_calls=["A"]) == "0f 1,2f 3f 4f 5p"
+
+
+# -- what a history reads
+
+
+def history(messages: list[Any], **options: Any) -> History:
+    """Make a history of Chat Completions messages."""
+    return History(messages, format=OPENAI, **options)
+
+
+def test_the_question_of_a_turn_is_found_in_any_order_of_asking() -> None:
+    """Remembering the last turn changes no answer: compared with a plain loop at random places."""
+    random = Random(3)
+    for _ in range(40):
+        line = " ".join(
+            random.choices(["u", "a", "s", "cA rA"], weights=[1, 4, 1, 2], k=random.randrange(60))
+        )
+        messages = talk(line)
+        asked = history(messages)
+        for index in random.choices(range(-1, len(messages)), k=80):
+            users = [i for i in range(index + 1) if messages[i]["role"] == "user"]
+            assert asked.user_at_or_before(index) == (users[-1] if users else None)
+
+
+@pytest.mark.parametrize(
+    ("line", "index", "expected"),
+    [("a u a", 0, 1), ("a u a", 1, 1), ("a u a", 2, None), ("", 0, None), ("u", 1, None)],
+)
+def test_the_next_question_is_found(line: str, index: int, expected: int | None) -> None:
+    """At the place itself or after it."""
+    assert history(talk(line)).user_at_or_after(index) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "start", "expected"),
+    [
+        ("u cA rA u", 0, True),
+        ("u cA,B rB rA a", 0, True),
+        ("u cA,B rB a rA", 0, False),
+        ("cA a rA u", 0, False),
+        ("u rA u", 0, False),
+        ("u cA rA rA u", 0, False),
+        ("rA cB rB u", 1, True),
+        ("cA a rA cB rB u", 3, True),
+        ("cA a rA cB rB u", 1, False),
+        ("cA cB rA rB u", 0, False),
+        ("u cA u", 0, True),
+        ("", 0, True),
+    ],
+)
+def test_a_part_is_tidy_if_each_result_stands_right_behind_its_call(
+    line: str, start: int, expected: bool
+) -> None:
+    """Only the part from the start on is asked about, whatever else was read."""
+    assert history(talk(line)).tidy(start) is expected
+    all_read = history(talk(line))
+    all_read.read(0)
+    assert all_read.tidy(start) is expected
+
+
+def test_pins_and_pending_calls_ask_for_everything() -> None:
+    """Then nothing is decided from the tail."""
+    assert not history(talk("u a u"), pins=[0]).tidy(0)
+    assert not history(talk("u a u"), pending_calls=["A"]).tidy(0)
+
+
+@pytest.mark.parametrize(
+    "line", ["s u cA rA a u cB,C rC rB a u a", "u a", "s s u cA", "u cA,B rA", "a u cA rA"]
+)
+def test_a_tidy_history_gives_the_same_units_one_by_one(line: str) -> None:
+    """`unit_at`, `staying` and `units` agree."""
+    alone, whole = history(talk(line)), history(talk(line)).units
+    alone.read(0)
+    assert [(u.indices, u.kind, u.state, u.open) for u in whole] == [
+        (u.indices, u.kind, u.state, u.open) for u in (alone.unit_at(unit.first) for unit in whole)
+    ]
+    stays = [i for unit in whole if unit.state != "free" and unit.first >= alone.head for i in unit.indices]
+    assert alone.staying() == stays
+
+
+@pytest.mark.parametrize(("line", "expected"), [("", 0), ("u", 0), ("s d u s", 2), ("s s", 2), ("a s", 0)])
+def test_only_leading_system_messages_are_at_the_head(line: str, expected: int) -> None:
+    """A later one is an ordinary unit."""
+    assert history(talk(line)).head == expected
+
+
+def test_nothing_stays_of_itself_in_a_history_that_protects_nothing() -> None:
+    """But open calls and what the caller pins (blocks of a Context, `evict_messages`)."""
+    made = history([system(), user(), assistant(), call("A")], protect=False, pins=[1])
+    assert [unit.state for unit in made.units] == ["free", "pinned", "free", "held"]
+    tidy = history([system(), user(), call("A"), result("A")], protect=False)
+    assert [unit.state for unit in tidy.units] == ["free", "free", "free"]
+    assert history([user(), call("A")], protect=False).staying() == []
