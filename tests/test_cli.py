@@ -487,7 +487,9 @@ def test_text_of_others_cannot_steer_the_terminal() -> None:
 
 def test_the_width_of_the_terminal_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines of the report are at most as wide as COLUMNS says."""
-    chat = [{"role": "user", "content": str(index)} for index in range(50)]
+    names = ("list_all_the_files", "read_a_whole_file", "search_in_every_file")
+    called = calling(*(function_call(name, name) for name in names))
+    chat = [QUESTION, called, *map(result, names), *({"role": "user", "content": "x"} for _ in range(50))]
     monkeypatch.setenv("COLUMNS", "64")
     narrow = run("fit", *CHARS, "--budget", "30", "--output", "text", data=chat).stdout.splitlines()
     monkeypatch.setenv("COLUMNS", "120")

@@ -146,6 +146,12 @@ def test_edits_are_laid_over_the_message() -> None:
 
 def test_a_message_at_the_cut_may_be_edited() -> None:
     """Everything after it comes out unedited, in its place."""
-    messages = [user("old"), call("A"), result("A", words(9)), user("q"), {"role": "assistant", "content": "a"}]
+    messages = [
+        user("old"),
+        call("A"),
+        result("A", words(9)),
+        user("q"),
+        {"role": "assistant", "content": "a"},
+    ]
     decide = cut(1, edits=[Edit(index=2, texts={("content",): "x"})])
     assert [m["content"] for m in run(decide, messages, 12).messages] == [None, "x", "q", "a"]

@@ -39,7 +39,8 @@ def sizes_of(counter: Any, line: str, fixed: Fixed | None = None) -> Sizes:
 
 @pytest.mark.parametrize("counter", [WordCounter(), Plain()], ids=["counts_back", "counts_one"])
 @pytest.mark.parametrize(
-    ("room", "lowest"), [(0, 4), (1, 3), (2, 3), (3, 2), (5, 2), (6, 1), (9, 1), (10, 0), (14, 0), (15, 0), (99, 0)]
+    ("room", "lowest"),
+    [(0, 4), (1, 3), (2, 3), (3, 2), (5, 2), (6, 1), (9, 1), (10, 0), (14, 0), (15, 0), (99, 0)],
 )
 def test_counting_back_stops_where_the_room_is_passed(counter: Any, room: int, lowest: int) -> None:
     """Room for exactly so much is not passed by it: the next one is counted too."""

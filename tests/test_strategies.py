@@ -79,6 +79,7 @@ KEPT: list[tuple[Any, str, dict[int, list[int] | None]]] = [
         "s1 a3 u2 a3 u1",
         {10: [0, 1, 2, 3, 4], 9: [0, 2, 3, 4], 7: [0, 2, 3, 4], 6: [0, 2, 4], 4: [0, 2, 4], 3: None},
     ),
+    (FIRST, "a3 a1 u2 a3 u1", {10: [0, 1, 2, 3, 4], 9: [1, 2, 3, 4], 7: [1, 2, 3, 4], 6: [2, 3, 4]}),
     (FIRST, "u2 a3 a3", {8: [0, 1, 2], 7: [0, 2], 5: [0, 2], 4: None}),
     (FIRST, "a3 a3", {6: [0, 1], 5: [1], 3: [1]}),
     # roles that never leave
@@ -275,6 +276,42 @@ def test_results_give_way_before_text() -> None:
     assert less.messages[1]["tool_calls"] == messages[1]["tool_calls"]
 
 
+class Letters(WordCounter):
+    """One token a character."""
+
+    def count_text(self, text: str, /) -> int:
+        """Count characters."""
+        return len(text)
+
+
+def test_a_message_of_which_nothing_would_remain_leaves_and_a_held_one_is_its_marker() -> None:
+    """The marker alone is no message to keep, but all that may become of one that must stay."""
+    alone = len(CUT_MARKER) + 1
+    old = [{"role": "assistant", "content": "x" * 99}, user("q")]
+    strategy = TruncateText()
+    assert contents(fit(old, alone, counter=Letters(), strategy=strategy).messages) == ["q"]
+    kept = fit(old, alone + 1, counter=Letters(), strategy=strategy).messages
+    assert contents(kept) == [CUT_MARKER + "x", "q"]
+    held = old[::-1]
+    assert contents(fit(held, alone, counter=Letters(), strategy=strategy).messages) == ["q", CUT_MARKER]
+    with pytest.raises(BudgetExceededError):
+        fit(held, alone - 1, counter=Letters(), strategy=strategy)
+
+
+def test_a_black_box_is_not_asked_about_every_text() -> None:
+    """A hundred results to be levelled take far fewer calls."""
+    ids = [f"c{at}" for at in range(100)]
+    messages = [user("q"), call(*ids), *(result(each, words(30)) for each in ids)]
+    asked: list[int] = []
+
+    def box(given: list[Any]) -> int:
+        asked.append(len(given))
+        return WORDS.count(given)
+
+    fit(messages, 2_000, counter=box)
+    assert len(asked) < 60
+
+
 def test_what_is_pinned_is_not_shortened() -> None:
     """The latest question stays as it is; nothing else can give way."""
     with pytest.raises(BudgetExceededError):
@@ -359,6 +396,20 @@ def test_a_stride_that_leaves_too_little_is_halved(ratio: float, count: int, cut
     messages = talk(" ".join(["u40"] * count))
     fitted = fit(messages, 100, counter=WORDS, strategy=SlidingWindow(target_ratio=ratio))
     assert places(fitted.messages, messages) == list(range(cut, count))
+
+
+def test_a_call_weighs_more_than_its_text() -> None:
+    """A call and its result weigh 125/7: three pairs make a stride of 50, from the 64th pair on."""
+    messages = talk("cA rA1 " * 104)
+    fitted = fit(messages, 100, counter=WORDS, strategy=SlidingWindow(target_ratio=0.5))
+    assert places(fitted.messages, messages) == list(range(146, 208))
+
+
+def test_text_is_weighed_by_its_bytes() -> None:
+    """Forty letters of two bytes weigh 80 / 3.5 + 4: two messages make a stride of 50."""
+    messages = [user("é" * 40) for _ in range(401)]
+    fitted = fit(messages, 100, counter=WORDS, strategy=SlidingWindow(target_ratio=0.5))
+    assert places(fitted.messages, messages) == list(range(302, 401))
 
 
 def test_leading_system_messages_do_not_move_the_fixed_places() -> None:

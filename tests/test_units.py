@@ -144,6 +144,7 @@ def test_the_next_question_is_found(line: str, index: int, expected: int | None)
         ("cA a rA u", 0, False),
         ("u rA u", 0, False),
         ("u cA rA rA u", 0, False),
+        ("u cA,B rA rA rB u", 0, False),
         ("rA cB rB u", 1, True),
         ("cA a rA cB rB u", 3, True),
         ("cA a rA cB rB u", 1, False),
@@ -160,6 +161,15 @@ def test_a_part_is_tidy_if_each_result_stands_right_behind_its_call(
     all_read = history(talk(line))
     all_read.read(0)
     assert all_read.tidy(start) is expected
+
+
+def test_a_history_is_read_from_the_end_message_by_message() -> None:
+    """And remembers how far."""
+    read = history(talk("u a u"))
+    for start in (2, 1, 1, 2, 0):
+        read.read(start)
+        assert read.structure.kinds[start] is not None
+    assert read.read_from == 0
 
 
 def test_pins_and_pending_calls_ask_for_everything() -> None:

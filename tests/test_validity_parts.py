@@ -69,6 +69,10 @@ class TestParts:
                 [calls("a"), calls("b"), carries("a", "b", "!hi")],
                 [calls("a"), carries("a"), calls("b"), carries("b", "!hi")],
             ),
+            (
+                [calls("a"), USER, carries("a", "a", "!hi")],
+                [calls("a"), carries("a"), USER, carries("!hi")],
+            ),
             ([calls("a", "b"), carries("a", "!hi")], [calls("a"), carries("a", "!hi")]),
         ],
     )

@@ -7,7 +7,7 @@ messages or, where one message answers several calls, parts of messages.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from trimtab._grouping import NO_PARTS, Group, State, Unit, members, results_behind

@@ -163,7 +163,9 @@ def check_counter(counter: Any, /) -> Any:
             "counter=len counts messages, not tokens; pass counter_from_text(fn) or a Counter"
         )
     if isinstance(counter, str):  # which has a `count` of its own
-        raise ConfigurationError(f"counter is the text {counter!r}; pass model={counter!r} or counter_for(...)")
+        raise ConfigurationError(
+            f"counter is the text {counter!r}; pass model={counter!r} or counter_for(...)"
+        )
     call = getattr(counter, "count", counter)
     if call is not counter and callable(call) and not _is_async(cast("Hashable", type(counter))):
         return counter

@@ -194,9 +194,8 @@ class TailCuts:
     def newest_first(self) -> Iterator[Unit]:
         """Walk the units from the newest to the oldest; groups everything past the tidy part."""
         history, first = self._history, len(self._history)
-        seen = 0
         while (older := self.before(first)) is not None:
-            first, seen = older, seen + 1
+            first = older
             yield history.unit_at(first)
         yield from (unit for unit in reversed(history.units) if unit.first < first)
 

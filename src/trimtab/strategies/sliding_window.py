@@ -144,7 +144,7 @@ def _remaining(request: EvictionRequest, cut: int, kept: Iterable[Unit]) -> int:
 def _turn_border(request: EvictionRequest, cut: int, also: Callable[[int], tuple[int, ...]]) -> int:
     """Move a cut inside a turn up to the next turn, unless that turn alone passes the limit."""
     cuts, history = request.cuts, request.history
-    if cut >= cuts.end or history.kind(cut) == "user":
+    if cut >= cuts.end:
         return cut
     user = history.user_at_or_before(cut)
     following = history.user_at_or_after(cut)
