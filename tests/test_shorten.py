@@ -185,6 +185,8 @@ def test_nothing_is_cut_inside_a_cluster() -> None:
     flags = "\U0001f1e9\U0001f1ea" * 6
     assert shorten(flags, 8, count=len, keep="end", marker="#") == "#" + flags[:6]
     assert shorten(flags, 8, count=len, keep="both", marker="#") == flags[:4] + "#" + flags[:2]
+    assert cut_text(flags, 3, keep="end", marker="#") == "#" + flags[:2]
+    assert cut_text(flags, 3, keep="start", marker="#") == flags[:2] + "#"
 
 
 def test_a_side_is_filled_when_the_other_cannot_be() -> None:

@@ -23,10 +23,15 @@ from trimtab import (
     Strict,
     TruncateText,
     fit,
+    group,
 )
 from trimtab.counting._shorten import CUT_MARKER
-from trimtab.strategies import Place, default_score
+from trimtab.counting._sizes import Fixed, sizes_for
+from trimtab.formats import get_format
+from trimtab.strategies import EvictionRequest, Place, default_score
+from trimtab.strategies._cuts import count_back
 from trimtab.testing import WordCounter
+from trimtab.units import History
 
 WORDS = WordCounter()
 
@@ -60,6 +65,8 @@ KEPT: list[tuple[Any, str, dict[int, list[int] | None]]] = [
     # late results: the unit is as old as its call
     (WINDOW, "u1 cA a2 rA3 u1", {9: [0, 1, 2, 3, 4], 8: [0, 2, 4], 4: [0, 2, 4], 3: [4]}),
     (WINDOW, "u1 cA a2 u1 rA3", {9: [0, 1, 2, 3, 4], 8: [1, 3, 4], 6: [1, 3, 4], 5: None}),
+    # an open call stays, also where the limit is passed behind it
+    (WINDOW, "u1 cA s5 s1", {9: [0, 1, 2, 3], 8: [0, 1, 3], 5: [0, 1, 3], 4: [0, 1, 3], 3: None}),
     # an orphan is a unit alone
     (WINDOW, "u2 rA3 u1", {6: [0, 1, 2], 5: [2]}),
     (WINDOW, "a2 rA3 u1", {6: [0, 1, 2], 5: [1, 2], 4: [1, 2], 3: [2]}),
@@ -131,6 +138,7 @@ KEPT: list[tuple[Any, str, dict[int, list[int] | None]]] = [
             1: [5],
         },
     ),
+    (PriorityBased(), "cA rA1 a2 u1", {6: [0, 1, 2, 3], 5: [0, 1, 3], 4: [0, 1, 3], 3: [2, 3], 1: [3]}),
     (PriorityBased(), "u3 u2", {5: [0, 1], 4: [1], 2: [1], 1: None}),
     (PriorityBased(score=lambda message, place: 1), "u3 a3 u1", {7: [0, 1, 2], 6: [1, 2], 4: [1, 2], 3: [2]}),
     (PriorityBased(score=lambda message, place: -place.index), "u3 a3 u1", {6: [0, 2], 4: [0, 2], 3: [2]}),
@@ -200,6 +208,33 @@ def test_what_does_not_fit_says_how_much_it_needs(strategy: Any, line: str, budg
         fit(messages, budget, counter=WORDS, strategy=strategy)
     assert (caught.value.needed_tokens, caught.value.limit_tokens) == (needed, budget)
     assert fit(messages, needed, counter=WORDS, strategy=strategy).messages
+
+
+def request_of(line: str, limit: int) -> EvictionRequest:
+    """Make the request a strategy gets from `fit`."""
+    history = History(talk(line), format=get_format("openai_chat"))
+    sizes = sizes_for(WORDS, history.messages, Fixed(), has_system=history.head > 0)
+    counted = count_back(history, sizes, limit)
+    return EvictionRequest(history, sizes, limit_tokens=limit, counted=counted)
+
+
+def test_a_strategy_that_is_asked_although_all_fits_takes_nothing() -> None:
+    """At the limit itself; `fit` does not ask then, a user's own code may."""
+    result = WINDOW.evict(request_of("a2 a3", 5))
+    assert (result.cut, result.fits) == (0, True)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 5, 8, 99])
+@pytest.mark.parametrize(
+    "line",
+    ["s1 u1 cA rA2 u1 cB,C rB1 rC1 a1 u1", "cA a1 rA1 u1 a1", "u1 u1 u1", "s1 u1 cA", "cA rA3 a1 cB rB3"],
+)
+def test_units_are_walked_from_the_newest(line: str, limit: int) -> None:
+    """All of them, however little was counted and read before."""
+    request = request_of(line, limit)
+    assert [unit.indices for unit in request.newest_first()] == [
+        unit.indices for unit in reversed(group(talk(line)))
+    ]
 
 
 # -- texts

@@ -9,7 +9,9 @@ import pytest
 
 from tests.builders import assistant, call, result, system, talk, user
 from trimtab import ConfigurationError, group
-from trimtab.formats import get_format
+from trimtab._grouping import members
+from trimtab._pairing import pair
+from trimtab.formats import Structure, get_format
 from trimtab.units import History, resolve_pins
 
 OPENAI = get_format("openai_chat")
@@ -102,6 +104,35 @@ def test_a_pending_call_is_open_whatever_follows() -> None:
     assert written(messages) == "0f 1,2f 3f 4f 5p"
     assert written(messages, pending_calls=["B"]) == "0f 1,2h! 3f 4f 5p"
     assert written(messages, pending_calls=["A"]) == "0f 1,2f 3f 4f 5p"
+
+
+def grouped(structure: Structure) -> list[tuple[list[int], dict[int, tuple[int, ...]], str | None]]:
+    """Group columns, however a form came to them."""
+    groups = members(structure, pair(structure, range(len(structure.kinds))))
+    made = [(sorted(group_.indices), group_.parts, group_.kind) for group_ in groups]
+    return sorted(made, key=lambda entry: (entry[0], list(entry[1].values())))
+
+
+def test_a_chain_of_bound_messages_is_one_unit() -> None:
+    """Each stays only with the next one; the last of them may be a call with its results."""
+    structure = Structure(6)
+    structure.bound = {1, 2}
+    structure.calls, structure.answers = {3: ("a",)}, {4: (("a", None),)}
+    assert grouped(structure) == [([0], {}, None), ([1, 2, 3, 4], {}, None), ([5], {}, None)]
+
+
+def test_parts_of_one_message_may_belong_to_several_units() -> None:
+    """Answers go with their calls, an orphan and what is loose each alone."""
+    structure = Structure(3)
+    structure.calls = {0: ("a", "b"), 1: ("c",)}
+    structure.answers = {2: (("a", 0), ("c", 1), ("b", 3), ("z", 4))}
+    structure.loose = {2: (2, 5)}
+    assert grouped(structure) == [
+        ([0, 2], {2: (0, 3)}, None),
+        ([1, 2], {2: (1,)}, None),
+        ([2], {2: (2, 5)}, None),
+        ([2], {2: (4,)}, "tool"),
+    ]
 
 
 # -- what a history reads

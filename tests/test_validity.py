@@ -114,6 +114,8 @@ class TestPairRules:
         assert "messages with role 'tool' must be a response to a preceeding message" in orphan.message
         [stray] = validate([calls("a"), answers("a"), answers("z"), SAYS])
         assert "'tool_call_id' of 'z' not found in 'tool_calls' of previous message" in stray.message
+        nameless = validate([calls("a"), answers("a"), {"role": "tool", "content": "x"}, SAYS])
+        assert ["preceeding message" in v.message for v in nameless if v.rule == "orphan_result"] == [True]
         [unanswered] = validate([calls("a"), USER])
         assert "The following tool_call_ids did not have response messages: a" in unanswered.message
         [repeated] = validate([calls("a"), answers("a"), answers("a")])

@@ -60,7 +60,8 @@ class Work:
     """Everything that does not depend on the budget; sizes are remembered here."""
 
     ask: Ask
-    request: Request
+    body: Request | None
+    """The request body taken apart; None if the input was a plain list."""
     format: Format
     counter: Any
     strategy: Strategy
@@ -84,6 +85,14 @@ class Work:
     notes: tuple[str, ...] = ()
     """What the report should say beside its numbers."""
 
+    @property
+    def request(self) -> Request:
+        """What was asked for, as a request."""
+        ask = self.ask
+        if self.body is None:
+            return Request(messages=ask.messages, system=ask.system, tools=ask.tools)
+        return self.body
+
     def source_index(self, index: int) -> int:
         """Translate a position in the history to one in the caller's list."""
         return index - self.lead if self.origin is None else self.origin[index - self.lead]
@@ -105,12 +114,15 @@ class Decision:
 def prepare(ask: Ask) -> Work:
     """Read what was asked, and do once what does not depend on the budget."""
     format = detect(ask.messages) if ask.format == "auto" else get_format(ask.format)
-    notes = _take_model(ask) if ask.model is None and type(ask.messages) is not list else ()
-    request = _request_of(ask, format)
+    body: Request | None = None
+    notes: tuple[str, ...] = ()
+    if type(ask.messages) is not list:
+        notes = _take_model(ask) if ask.model is None else ()
+        body = _body_of(ask, format)
     counter = _counter_of(ask)
     budget = _budget_of(ask)
     strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)
-    source = list(request.messages)
+    source = list(ask.messages if body is None else body.messages)
     items = source
     origin: list[int] | None = None
     gone: dict[int, Reason] = {}
@@ -127,11 +139,14 @@ def prepare(ask: Ask) -> Work:
         pins=[index + len(lead) for index in pins],
         pending_calls=ask.pending_calls,
     )
-    fixed = Fixed(system=None if lead else request.system, tools=request.tools, extra=request.extra or None)
+    if body is None:
+        fixed = Fixed(system=None if lead else ask.system, tools=ask.tools)
+    else:
+        fixed = Fixed(system=None if lead else body.system, tools=body.tools, extra=body.extra or None)
     sizes = _sizes(counter, history, fixed)
     work = Work(
         ask=ask,
-        request=request,
+        body=body,
         format=format,
         counter=counter,
         strategy=strategy,
@@ -171,9 +186,7 @@ def _take_model(ask: Ask) -> tuple[str, ...]:
     return ()
 
 
-def _request_of(ask: Ask, format: Format) -> Request:
-    if type(ask.messages) is list:
-        return Request(messages=ask.messages, system=ask.system, tools=ask.tools)
+def _body_of(ask: Ask, format: Format) -> Request | None:
     if isinstance(ask.messages, Mapping):
         request = format.read_request(ask.messages)
         for name, given, held in (
@@ -196,7 +209,7 @@ def _request_of(ask: Ask, format: Format) -> Request:
         raise ConfigurationError(
             f"messages must be a list of messages or a request body, not {type(ask.messages).__name__}"
         )
-    return Request(messages=ask.messages, system=ask.system, tools=ask.tools)
+    return None
 
 
 def _counter_of(ask: Ask) -> Any:

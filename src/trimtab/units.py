@@ -13,12 +13,9 @@ from typing import Any
 from trimtab._grouping import NO_PARTS, Group, State, Unit, members, results_behind
 from trimtab._pairing import Pairing, pair
 from trimtab.errors import ConfigurationError
-from trimtab.formats import Format, Kind, Structure, detect, get_format
+from trimtab.formats import Format, Kind, Prices, Structure, detect, get_format
 
 __all__ = ["History", "State", "Unit", "group"]
-
-_FIRST_CHUNK = 32
-"""Messages read at once from the end, where the latest user message nearly always is."""
 
 
 class History:
@@ -49,7 +46,7 @@ class History:
         self.pins = frozenset(pins)
         self.pending_calls = frozenset(pending_calls)
         self._protect = protect
-        self._read_from = self.count
+        self._read_from = self._walked_from = self.count
         self._latest_user: int | None = -1
         self._last_turn_at: int | None = None
         self._turn = (-1, -1)
@@ -75,6 +72,11 @@ class History:
         What is older was not looked at, but for leading system messages.
         """
         return self._read_from
+
+    @property
+    def walked_from(self) -> int | None:
+        """Oldest message read and counted at once; None if some were read in another way."""
+        return self._walked_from if self._walked_from == self._read_from else None
 
     def read(self, start: int, /) -> None:
         """Read the structure of every message from `start` on, each once."""
@@ -106,7 +108,6 @@ class History:
     def latest_user(self) -> int | None:
         """Position of the latest message the user wrote; None if there is none."""
         if self._latest_user == -1:
-            self.read(max(0, len(self.messages) - _FIRST_CHUNK))
             self._latest_user = self.user_at_or_before(self.count - 1)
         return self._latest_user
 
@@ -138,6 +139,20 @@ class History:
                 return i
         return None
 
+    def walk(self, start: int, room_tokens: int, sizes: list[int | None], prices: Prices, /) -> int | None:
+        """Read and count from what was read last back to `start`, until the room is passed.
+
+        Returns:
+            The lowest position read; None if the format cannot count while it reads.
+        """
+        count_back = getattr(self.format, "count_back", None)
+        if count_back is None:
+            return None
+        span = range(self._read_from - 1, start - 1, -1)
+        low: int = count_back(self.messages, span, room_tokens, sizes, self.structure, prices)
+        self._read_from = self._walked_from = low
+        return low
+
     def tidy(self, start: int, /) -> bool:
         """Tell whether every result from `start` on stands directly behind its call.
 
@@ -149,6 +164,12 @@ class History:
         if structure.bound or structure.loose or self.asks_for_all:
             return False
         answers, read_from = structure.answers, self._read_from
+        if self._walked_from < self.count:  # the walk looked at what lies between its own ends
+            if structure.late or start >= self._walked_from:
+                return not structure.late
+            stop = first_border(self, start + 1)
+            if stop >= self._walked_from:
+                return results_behind(answers, start, structure.calls.get(start, ())) == stop - start - 1
         found = 0
         for index, ids in structure.calls.items():
             if index < start:
@@ -191,6 +212,8 @@ class History:
 
         Looks at it and the one before.
         """
+        if self.format.rules.users_stand_alone and self.kind(index) == "user":
+            return True
         known = self._alone.get(index)
         if known is None:
             known = self._alone[index] = self._is_alone(index)

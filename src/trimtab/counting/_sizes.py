@@ -10,12 +10,27 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
-from itertools import accumulate
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
+from trimtab.counting._additive import placed
 from trimtab.counting._estimate import EstimateCounter
+from trimtab.counting._text import TextCounter
 from trimtab.errors import ConfigurationError, ContextError, CountingError
-from trimtab.formats import mapping_of
+from trimtab.formats import Prices, mapping_of
+
+
+class Walked(Protocol):
+    """A history that can read and count at once (`units.History`)."""
+
+    @property
+    def read_from(self) -> int:
+        """Oldest message read so far."""
+        ...
+
+    def walk(self, start: int, room_tokens: int, sizes: list[int | None], prices: Prices, /) -> int | None:
+        """Read and count from what was read last back to `start`, until the room is passed."""
+        ...
+
 
 __all__ = ["Fixed", "Shares", "Sizes", "checked_count", "sizes_for"]
 
@@ -45,6 +60,7 @@ class Sizes:
         self._fixed = fixed
         self._has_system = has_system
         self._back = getattr(counter, "count_back", None)
+        self._own = counter.count_message if isinstance(counter, TextCounter) else None
 
     @property
     def fixed_parts(self) -> FixedParts:
@@ -55,11 +71,10 @@ class Sizes:
         """Count one message, unless it is known."""
         size = self.known[index]
         if size is None:
-            if self._back is not None:
-                self._back(self.messages, index, index + 1, 0, self.known)
-                size = self.known[index]
-            if size is None:
-                size = self.known[index] = self.message(self.messages[index], index)
+            message = self.messages[index]
+            # our own counters check themselves
+            size = self._own(message) if self._own is not None else self.message(message, index)
+            self.known[index] = size
         return size
 
     def message(self, message: Any, index: int | None = None, /) -> int:
@@ -82,13 +97,24 @@ class Sizes:
             room_tokens -= self.of(index)
         return index
 
+    def walk(self, history: Walked, start: int, room_tokens: int, /) -> int | None:
+        """Count back from what was read last, reading on the way, until the room is passed.
+
+        Returns:
+            The lowest position counted; None if counter or format cannot do both at once.
+        """
+        prices = getattr(self.counter, "prices", None)
+        if prices is None:
+            return None
+        try:
+            return history.walk(start, room_tokens, self.known, prices)
+        except CountingError as error:
+            at = next(i for i in range(history.read_from - 1, -1, -1) if self.known[i] is None)
+            raise placed(error, at) from error.__cause__
+
     def total(self, start: int, stop: int, /) -> int:
         """Sum messages already counted."""
         return sum(cast("list[int]", self.known[start:stop]))
-
-    def suffix_sums(self, start: int, /) -> list[int]:
-        """List the sums of the last 0, 1, 2 … messages, down to `start`; all counted already."""
-        return list(accumulate(reversed(cast("list[int]", self.known[start:])), initial=0))
 
 
 class Shares(Sizes):
@@ -102,6 +128,7 @@ class Shares(Sizes):
         self.known = [None] * len(messages)
         self.fixed_tokens = 0
         self._back = None
+        self._own = None
         self._fixed = fixed
         self._estimate = EstimateCounter()
         self._scale: float | None = None
@@ -195,26 +222,29 @@ def _name(counter: Any) -> str:
     return str(name) if name else type(counter).__name__
 
 
+def _where(index: int | None) -> str:
+    return "a request" if index is None else f"message {index}"
+
+
 def checked_count(call: Callable[[], Any], counter: Any, index: int | None) -> int:
     """Call a counter and insist on a count.
 
     Raises:
         CountingError: It raised, or answered a bool, a negative number or no integer.
     """
-    where = "a request" if index is None else f"message {index}"
     try:
         answer = call()
     except ContextError:
         raise
     except Exception as error:
         raise CountingError(
-            f"counter {_name(counter)} failed on {where}: {type(error).__name__}: {error}",
+            f"counter {_name(counter)} failed on {_where(index)}: {type(error).__name__}: {error}",
             counter=_name(counter),
             index=index,
         ) from error
     if isinstance(answer, bool) or not isinstance(answer, int) or answer < 0:
         raise CountingError(
-            f"counter {_name(counter)} answered {answer!r} for {where}; a count is an integer >= 0",
+            f"counter {_name(counter)} answered {answer!r} for {_where(index)}; a count is an integer >= 0",
             counter=_name(counter),
             index=index,
             answer=answer,

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trimtab.counting._additive import Additive, placed
-from trimtab.counting._back import Prices, beside_text
 from trimtab.counting._cache import TextCache, TextCounts
 from trimtab.counting._media import media_tokens
 from trimtab.counting._protocols import TextFunction
 from trimtab.counting._schemas import output_schema_text, system_texts, tools_text
 from trimtab.errors import CountingError
-from trimtab.formats import Format, get_format
+from trimtab.formats import Format, Prices, Structure, get_format
 from trimtab.formats._base import Pieces, mapping_of
 from trimtab.models import Framing, MediaRule
 
@@ -28,7 +27,7 @@ class TextCounter(Additive):
     Safe to share between threads if the text function is.
     """
 
-    __slots__ = ("_bases", "_cache", "_prices", "framing", "media")
+    __slots__ = ("_cache", "_prices", "framing", "media")
 
     def __init__(
         self,
@@ -60,6 +59,11 @@ class TextCounter(Additive):
 
     def count_message(self, message: Any, /) -> int:
         """Count one message with its framing."""
+        if message.__class__ is dict and len(message) == 2 and (prices := self.prices) is not None:
+            try:
+                return prices.bases[message["role"]] + prices.counts[message["content"]]
+            except (KeyError, TypeError):
+                pass  # not a role and a text: read below
         return self._any_message(mapping_of(message), self._cache.young)
 
     def fixed_tokens(
@@ -89,46 +93,37 @@ class TextCounter(Additive):
         self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
     ) -> int:
         """Fill `sizes` from `stop - 1` back, until their sum passes `room_tokens`."""
-        counts = self._cache.young
-        prices = self._prices or self._made_prices()
-        bases = prices.bases
-        index = stop
-        # The hottest loop of the library. A plain message is a role, a text or null, and what is
-        # free beside it or plain function calls; it costs a few lookups. They fail, with KeyError or
-        # TypeError, for exactly the other shapes, which are read in full.
+        prices, walk = self.prices, getattr(self._format, "count_back", None)
+        if prices is None or walk is None or any(size is not None for size in sizes[start:stop]):
+            return super().count_back(messages, start, stop, room_tokens, sizes)
+        span = range(stop - 1, start - 1, -1)
         try:
-            for index in range(stop - 1, start - 1, -1):
-                size = sizes[index]
-                if size is None:
-                    message = messages[index]
-                    try:
-                        size = bases[message["role"]] + counts[message["content"]]
-                        if len(message) != 2:
-                            size += beside_text(message, counts, prices)
-                    except (KeyError, TypeError):
-                        if message.__class__ is not dict:
-                            message = messages[index] = mapping_of(message)
-                        size = self._any_message(message, counts)
-                    sizes[index] = size
-                room_tokens -= size
-                if room_tokens < 0:
-                    break
+            low: int = walk(messages, span, room_tokens, sizes, Structure(len(messages)), prices)
         except CountingError as error:
-            raise placed(error, index) from error.__cause__
-        return index
+            raise placed(error, next(i for i in span if sizes[i] is None)) from error.__cause__
+        return low
+
+    @property
+    def prices(self) -> Prices | None:
+        """What plain messages cost, for a format that counts while it reads; None if none are plain."""
+        made = self._prices
+        if made is None or made.counts is not self._cache.young:
+            made = self._prices = self._made_prices()
+        return made if made.bases else None
 
     def _made_prices(self) -> Prices:
-        """Look up what plain messages cost, once; not when made, since that loads a tokenizer."""
+        """Look up what plain messages cost; not when made, since that loads a tokenizer."""
         framing = self.framing
         counts = self._cache.young
         plain = () if framing.result_ids_counted else _ROLES
-        self._prices = Prices(
+        return Prices(
             bases={role: self._base(role, counts) for role in plain},
+            counts=counts,
+            in_full=self.count_message,
             per_call_tokens=framing.per_call_tokens,
             name_factor=framing.call_name_factor,
             parallel_tokens=framing.parallel_calls_tokens,
         )
-        return self._prices
 
     def _base(self, role: str, counts: TextCounts) -> int:
         framing = self.framing

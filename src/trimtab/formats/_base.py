@@ -7,7 +7,7 @@ editing all go through it, so no other module names a provider.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -33,7 +33,7 @@ class Structure:
     Sparse on purpose: a message that has no calls and answers none costs one entry of `kinds`.
     """
 
-    __slots__ = ("answers", "bound", "calls", "kinds", "loose")
+    __slots__ = ("answers", "behind", "bound", "calls", "kinds", "late", "loose")
 
     def __init__(self, count: int) -> None:
         self.kinds: list[Kind | None] = [None] * count
@@ -46,6 +46,47 @@ class Structure:
         """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
         self.bound: set[int] = set()
         """Messages that stay only together with the message after them (a reasoning item)."""
+        self.behind: list[str] = []
+        """While reading back: ids of the results read since the last message that is no result."""
+        self.late = False
+        """While reading back: whether a result did not stand directly behind its call."""
+
+    def close(self, ids: tuple[str, ...], /) -> None:
+        """Match the results read last with the calls of the message before them."""
+        behind = self.behind
+        if len(behind) == 1 == len(ids):
+            self.late |= behind[0] != ids[0]
+        else:
+            self.late |= len(set(behind)) != len(behind) or not set(ids).issuperset(behind)
+        behind.clear()
+
+
+class Prices:
+    """What a counter charges, so that a format can count a message while it reads it."""
+
+    __slots__ = ("bases", "counts", "in_full", "name_factor", "parallel_tokens", "per_call_tokens")
+
+    def __init__(
+        self,
+        *,
+        bases: dict[Any, int],
+        counts: dict[Any, int],
+        in_full: Callable[[Dict], int],
+        per_call_tokens: int,
+        name_factor: int,
+        parallel_tokens: int,
+    ) -> None:
+        self.bases = bases
+        """Framing of a plain message by its role; a role that is missing is counted in full."""
+        self.counts = counts
+        """Tokens by text; measures what is missing. None costs nothing, what is no text is refused."""
+        self.in_full = in_full
+        """Counts a message of any shape."""
+        self.per_call_tokens = per_call_tokens
+        self.name_factor = name_factor
+        """How often the name of a call is charged."""
+        self.parallel_tokens = parallel_tokens
+        """Once a message with two or more calls."""
 
 
 class TextSlot(NamedTuple):
@@ -96,6 +137,8 @@ class Rules:
     """Every result stands directly after the message with its call (other results between)."""
     system_in_messages: bool = True
     """System text stands among the messages; else the request holds it apart."""
+    users_stand_alone: bool = False
+    """A message of kind "user" neither calls, answers nor is bound to another."""
     first_kinds: frozenset[str] = frozenset({"user", "assistant", "tool", "other", "system"})
     """Kinds that may come first after leading system messages."""
     orphan_result: str = ""

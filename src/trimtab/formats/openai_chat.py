@@ -26,6 +26,7 @@ from trimtab.formats._base import (
     Kind,
     Path,
     Pieces,
+    Prices,
     Request,
     Rules,
     Structure,
@@ -40,6 +41,7 @@ from trimtab.formats._openai_chat_pieces import (
     pieces_of,
     result_id_of,
 )
+from trimtab.formats._openai_chat_walk import walk_back
 
 __all__ = ["OpenAIChat"]
 
@@ -76,6 +78,7 @@ class OpenAIChat:
     name = "openai_chat"
     rules = Rules(
         results_follow_call=True,
+        users_stand_alone=True,
         first_kinds=frozenset({"system", "user", "assistant", "other"}),
         orphan_result=_ORPHAN,
         unanswered_call=_UNANSWERED,
@@ -115,6 +118,38 @@ class OpenAIChat:
             elif kind == "tool":
                 call_id = message.get("tool_call_id")
                 answers[index] = ((call_id if type(call_id) is str else result_id_of(message) or "", None),)
+
+    def count_back(
+        self,
+        messages: list[Any],
+        span: range,
+        room_tokens: int,
+        sizes: list[int | None],
+        structure: Structure,
+        prices: Prices,
+        /,
+    ) -> int:
+        """Read and count over a descending span in one pass; see `walk_back`."""
+
+        def other(index: int) -> int:
+            self.scan(messages, index, index + 1, structure)
+            answers = structure.answers.get(index)
+            if answers is not None:
+                structure.behind.append(answers[0][0])
+            elif structure.behind:
+                structure.close(structure.calls.get(index, ()))
+            return prices.in_full(messages[index])
+
+        return walk_back(
+            messages,
+            span,
+            room_tokens,
+            sizes,
+            structure=structure,
+            prices=prices,
+            kinds_by_role=_KINDS,
+            other=other,
+        )
 
     def may_lead(self, message: Dict, /) -> bool:
         """Tell whether a conversation may begin with it: anything but a tool's result."""

@@ -63,18 +63,19 @@ class TailCuts:
     """Cuts of a tidy history, read and counted no further back than the limit reaches."""
 
     __slots__ = (
+        "_at",
         "_count",
         "_counted",
         "_history",
         "_latest",
         "_lead_tokens",
+        "_newer_tokens",
         "_oldest",
         "_openers",
         "_sizes",
         "_start",
         "_stay",
         "_stay_sums",
-        "_sums",
     )
 
     def __init__(self, history: History, sizes: Sizes, counted: int, start: int) -> None:
@@ -89,13 +90,14 @@ class TailCuts:
         self._openers: dict[int, tuple[int, ...]] = {}
         self._lead_tokens = sizes.fixed_tokens + sizes.total(0, history.head)
         self._stay = history.staying()
-        self._stay_sums = [0, *accumulate(map(sizes.of, self._stay))]
-        self._sums = sizes.suffix_sums(counted)
+        self._stay_sums = list(accumulate(map(sizes.of, self._stay), initial=0))
+        self._at = self._count
+        self._newer_tokens = 0
 
     @classmethod
     def of(cls, history: History, sizes: Sizes, counted: int | None) -> TailCuts | None:
         """Read what was counted; None if nothing was, or that part is not tidy."""
-        if counted is None or history.asks_for_all:
+        if counted is None:
             return None
         history.read(counted)
         start = first_border(history, counted)
@@ -118,20 +120,23 @@ class TailCuts:
 
     def tokens(self, cut: int, also: tuple[int, ...] = (), /) -> int:
         """Return the size of the request cut there, units beginning at `also` kept too."""
-        if cut < self._counted:
-            self.count_to(cut)
-        total = self._lead_tokens + self._sums[self._count - cut]
+        total = self._lead_tokens + self._tokens_from(cut)
         total += self._stay_sums[bisect_left(self._stay, cut)]
         for first in also:
             total += sum(map(self._sizes.of, range(first, self._history.end_of(first))))
         return total
 
-    def count_to(self, cut: int, /) -> None:
-        """Count every message from a cut on; not asked for where the cut was counted already."""
-        sums, of = self._sums, self._sizes.of
-        for index in range(self._counted - 1, cut - 1, -1):
-            sums.append(sums[-1] + of(index))
-        self._counted = cut
+    def _tokens_from(self, cut: int) -> int:
+        """Return the tokens of every message from a cut on, by the steps from the cut asked before."""
+        at, sizes = self._at, self._sizes
+        if cut < at:
+            for index in range(cut, min(at, self._counted)):
+                sizes.of(index)
+            self._newer_tokens += sizes.total(cut, at)
+        elif cut > at:
+            self._newer_tokens -= sizes.total(at, cut)
+        self._at = cut
+        return self._newer_tokens
 
     def oldest(self, fits: Callable[[int], bool], /) -> int | None:
         """Return the oldest cut that fits, stepping up from the message that passed the limit."""
@@ -165,7 +170,7 @@ class TailCuts:
         if cut >= self._count or (latest is not None and latest <= cut and self._stays(latest)):
             return ()
         user = history.user_at_or_before(cut)
-        if user is None or user == cut or user < history.head or self._stays(user):
+        if user is None or user == cut:
             return ()
         return (user,)
 
@@ -189,6 +194,8 @@ class TailCuts:
 
     def unit(self, first: int, /) -> Unit:
         """Return the unit that begins at a message."""
+        if first < self._start and not self._stays(first):  # the message that opened a turn
+            return Unit((first,), kind="user")
         return self._history.unit_at(first)
 
     def newest_first(self) -> Iterator[Unit]:
@@ -310,12 +317,24 @@ def count_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
     for index in range(head):
         room -= sizes.of(index)
     user = history.latest_user
-    if user is None or user < head:
-        return sizes.back(head, count, room)
-    user_tokens = sizes.of(user)
-    if user_tokens * _SMALL_SHARE < room:
-        return sizes.back(head, count, room)
-    low = sizes.back(user + 1, count, room - user_tokens)
-    if low == user + 1 and sizes.total(low, count) <= room - user_tokens:
-        low = sizes.back(head, count, room)
-    return low
+    if user is not None and user >= head:
+        user_tokens = sizes.of(user)
+        if user_tokens * _SMALL_SHARE >= room:
+            low = _back(history, sizes, user + 1, room - user_tokens)
+            used = sizes.total(low, count)
+            if low > user + 1 or used > room - user_tokens:
+                return low
+    return _back(history, sizes, head, room)
+
+
+def _back(history: History, sizes: Sizes, start: int, room_tokens: int) -> int:
+    """Count from the newest message back to `start`, until the room is passed."""
+    walked, left = history.walked_from, room_tokens
+    if walked is None:
+        return sizes.back(start, history.count, room_tokens)
+    if walked < history.count:
+        left -= sizes.total(walked, history.count)
+    if left < 0:
+        return walked
+    low = sizes.walk(history, start, left)
+    return sizes.back(start, history.count, room_tokens) if low is None else low
