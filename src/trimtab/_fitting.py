@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from trimtab._grouping import resolve_pins
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting._sizes import Fixed, Shares, Sizes, check_counter, sizes_for
@@ -22,7 +23,7 @@ from trimtab.strategies._cuts import count_back
 from trimtab.strategies._runner import Settled, run
 from trimtab.strategies.sliding_window import require_strategy
 from trimtab.trimming import OnTrim, TrimContext
-from trimtab.units import History, resolve_pins
+from trimtab.units import History
 
 if TYPE_CHECKING:
     from trimtab._repairing import Change

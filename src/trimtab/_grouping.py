@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from trimtab._pairing import Pairing
+from trimtab.errors import ConfigurationError
 from trimtab.formats import Kind, Structure
 
-__all__ = ["NO_PARTS", "Group", "State", "Unit", "members", "results_behind"]
+__all__ = ["NO_PARTS", "Group", "State", "Unit", "members", "resolve_pins", "results_behind"]
 
 State = Literal["pinned", "held", "free"]
 """Pinned neither leaves nor changes; held does not leave but may be shortened; free may leave."""
@@ -127,3 +128,24 @@ def results_behind(
         found += 1
         i += 1
     return found
+
+
+def resolve_pins(pin: object, messages: Sequence[Any]) -> frozenset[int]:
+    """Turn `pin=` into positions: indices (negative ones from the end) or a predicate's matches.
+
+    Raises:
+        ConfigurationError: An index is out of range, or `pin` is neither.
+    """
+    if callable(pin):
+        return frozenset(i for i, message in enumerate(messages) if pin(message, i))
+    if isinstance(pin, (str, bytes)) or not isinstance(pin, Iterable):
+        raise ConfigurationError(f"pin is indices or a function (message, index) -> bool, not {pin!r}")
+    count = len(messages)
+    found = set()
+    for index in pin:
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise ConfigurationError(f"pin: {index!r} is not an index")
+        if not -count <= index < count:
+            raise ConfigurationError(f"pin: index {index} is out of range for {count} messages")
+        found.add(index % count)
+    return frozenset(found)

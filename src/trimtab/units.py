@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from trimtab._grouping import NO_PARTS, Group, State, Unit, members, results_behind
+from trimtab._grouping import NO_PARTS, Group, State, Unit, members, resolve_pins, results_behind
 from trimtab._pairing import Pairing, pair
-from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Kind, Prices, Structure, detect, get_format
 
 __all__ = ["History", "State", "Unit", "group"]
@@ -140,7 +139,9 @@ class History:
         return None
 
     def walk(self, start: int, room_tokens: int, sizes: list[int | None], prices: Prices, /) -> int | None:
-        """Read and count from what was read last back to `start`, until the room is passed.
+        """Read and count back to `start`, from what was read last.
+
+        Stops as soon as the room is passed.
 
         Returns:
             The lowest position read; None if the format cannot count while it reads.
@@ -159,9 +160,10 @@ class History:
         `start` is a message that answers nothing. When true, every message from `start` on that
         answers nothing begins a unit, and its results follow it.
         """
-        self.read(start)
+        # The message before may be bound to it.
+        self.read(max(0, start - 1) if self.format.rules.binds_messages else start)
         structure = self.structure
-        if structure.bound or structure.loose or self.asks_for_all:
+        if structure.bound or structure.loose or self.asks_for_all or self._bound_to(start):
             return False
         answers, read_from = structure.answers, self._read_from
         if self._walked_from < self.count:  # the walk looked at what lies between its own ends
@@ -180,6 +182,14 @@ class History:
             found += results_behind(answers, index, ids)
         older = sum(1 for index in answers if index < start) if read_from < start else 0
         return found == len(answers) - older
+
+    def _bound_to(self, index: int) -> bool:
+        """Tell whether the message before, if it was not read, stays only together with this one."""
+        if not 0 < index <= self._read_from:
+            return False
+        before = Structure(1)
+        self.format.scan(self.messages[index - 1 : index], 0, 1, before)
+        return bool(before.bound)
 
     def newest_border(self) -> int:
         """Return the oldest message that says what is newest and what is open.
@@ -357,27 +367,6 @@ class History:
         if unit is None or user not in unit.parts:
             return True
         return unit.parts[user] == self.structure.loose.get(user)
-
-
-def resolve_pins(pin: object, messages: Sequence[Any]) -> frozenset[int]:
-    """Turn `pin=` into positions: indices (negative ones from the end) or a predicate's matches.
-
-    Raises:
-        ConfigurationError: An index is out of range, or `pin` is neither.
-    """
-    if callable(pin):
-        return frozenset(i for i, message in enumerate(messages) if pin(message, i))
-    if isinstance(pin, (str, bytes)) or not isinstance(pin, Iterable):
-        raise ConfigurationError(f"pin is indices or a function (message, index) -> bool, not {pin!r}")
-    count = len(messages)
-    found = set()
-    for index in pin:
-        if isinstance(index, bool) or not isinstance(index, int):
-            raise ConfigurationError(f"pin: {index!r} is not an index")
-        if not -count <= index < count:
-            raise ConfigurationError(f"pin: index {index} is out of range for {count} messages")
-        found.add(index % count)
-    return frozenset(found)
 
 
 def group(

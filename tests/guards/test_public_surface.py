@@ -22,6 +22,7 @@ POSITIONAL_BY_DESIGN = {
     "span": "SPEC G fixes it: `span(messages, from_end, to_end)`",
     "within": "SPEC G fixes it: `within(messages, limit_tokens, counter)`",
     "count_back": "runs once a fit, and is called by the runner only",
+    "walk": "History.walk runs once a fit, and is called by the runner only",
 }
 """Methods with more than two positional arguments, each with its reason. May only shrink."""
 

@@ -105,7 +105,10 @@ class TextCounter(Additive):
 
     @property
     def prices(self) -> Prices | None:
-        """What plain messages cost, for a format that counts while it reads; None if none are plain."""
+        """What plain messages cost; None if none are plain.
+
+        For a format that counts while it reads.
+        """
         made = self._prices
         if made is None or made.counts is not self._cache.young:
             made = self._prices = self._made_prices()

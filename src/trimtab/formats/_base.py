@@ -137,6 +137,8 @@ class Rules:
     """Every result stands directly after the message with its call (other results between)."""
     system_in_messages: bool = True
     """System text stands among the messages; else the request holds it apart."""
+    binds_messages: bool = True
+    """A message may be bound to the one after it."""
     users_stand_alone: bool = False
     """A message of kind "user" neither calls, answers nor is bound to another."""
     first_kinds: frozenset[str] = frozenset({"user", "assistant", "tool", "other", "system"})

@@ -78,6 +78,7 @@ class OpenAIChat:
     name = "openai_chat"
     rules = Rules(
         results_follow_call=True,
+        binds_messages=False,
         users_stand_alone=True,
         first_kinds=frozenset({"system", "user", "assistant", "other"}),
         orphan_result=_ORPHAN,
