@@ -313,6 +313,74 @@ def test_the_model_gives_counter_and_window() -> None:
     assert answers(found)[0]["report"]["exact"] is False
 
 
+@pytest.mark.parametrize(
+    ("named", "arguments", "model", "exact"),
+    [
+        ("gpt-4o", (), "gpt-4o", True),
+        ("gpt-4o", ("--model", "gpt-3.5-turbo"), "gpt-3.5-turbo", True),
+        ("gpt-4o", CHARS, "gpt-4o", False),
+        ("nobody's", (), None, False),
+        ({}, (), None, False),
+    ],
+)
+def test_a_known_model_of_the_body_is_counted_for(
+    named: Any, arguments: tuple[str, ...], model: str | None, exact: bool
+) -> None:
+    """By `fit` and `count` alike, unless another one is asked for."""
+    body = {"model": named, "messages": CHAT}
+    counted = answers(run("count", *arguments, data=body))[0]
+    assert (counted["model"], counted["exact"]) == (model, exact)
+    fitted = answers(run("fit", "--budget", "1000", *arguments, data=body))[0]["report"]
+    assert (fitted["exact"], fitted["tokens_after"]) == (exact, counted["tokens"])
+
+
+def test_the_model_of_the_body_gives_the_room() -> None:
+    """Line by line; a line that names none, or an unknown one, is an error of that line."""
+    bodies = [{"model": name, "messages": CHAT} for name in ("gpt-4o", "gpt-4", "nobody's")]
+    found = run("fit", "--output-reserve", "1000", "--margin", "8", data=lines(*bodies, CHAT))
+    fine, small, *others = answers(found)
+    assert [one["report"]["input_tokens"] for one in (fine, small)] == [128_000 - 1_008, 8_192 - 1_008]
+    assert [one["error"]["type"] for one in others] == ["ConfigurationError"] * 2
+    assert answers(run("fit", data=bodies[0]))[0]["report"]["input_tokens"] == 128_000 - 16_384
+
+
+def test_legacy_functions_are_tools_to_count() -> None:
+    """Of the same number of tokens, and part of what `fit` reports."""
+    functions = [{"name": "add", "description": "word " * 50}]
+    for counter in ((), CHARS, ("--model", "gpt-4o")):
+        found = [
+            answers(run("count", *counter, data={"messages": CHAT, key: functions}))[0]
+            for key in ("tools", "functions")
+        ]
+        assert found[0] == found[1]
+        assert found[1]["tools_tokens"] >= 50
+        fitted = answers(
+            run("fit", "--budget", "9999", *counter, data={"messages": CHAT, "functions": functions})
+        )
+        assert fitted[0]["report"]["tokens_after"] == found[1]["tokens"]
+
+
+def test_tools_given_to_fit_are_in_the_body_that_comes_out(tmp_path: Path) -> None:
+    """It can be sent as it is."""
+    tools = [{"type": "function", "function": {"name": "add"}}]
+    (tmp_path / "tools.json").write_text(json.dumps(tools), encoding="utf-8")
+    body = {"model": "gpt-4o", "messages": CHAT}
+    found = run("fit", "--tools", str(tmp_path / "tools.json"), data=body)
+    assert answers(found)[0]["request"] == {**body, "tools": tools}
+
+
+@pytest.mark.parametrize("command", [("fit", "--budget", "999"), ("count",)])
+def test_tools_given_twice_are_told_in_words_of_the_command_line(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """By the option's name."""
+    (tmp_path / "tools.json").write_text('[{"name": "add"}]', encoding="utf-8")
+    body = {"messages": CHAT, "tools": [{"name": "add"}]}
+    found = run(*command, "--tools", str(tmp_path / "tools.json"), data=body)
+    assert found.exit_code == 2
+    assert "tools given twice: by --tools and in the request body" in found.stderr
+
+
 USAGE = {
     "no command": ((), "Usage:"),
     "no budget": (("fit",), "--budget"),
@@ -353,6 +421,12 @@ def test_wrong_usage_exits_2(arguments: tuple[str, ...], said: str) -> None:
     [
         ("--tools", "{}", "a list"),
         ("--tools", "[", "not JSON"),
+        (
+            "--tools",
+            '[{"name": "f"}, {"role": "user", "content": "hi"}]',
+            "[1] is a message, not a tool schema",
+        ),
+        ("--tools", "[1]", "[0] is 1, not a tool schema"),
         ("--strategy", "[", "not JSON"),
         ("--strategy", '{"kind": "drop", "hard": true}', "no option"),
     ],
@@ -555,13 +629,19 @@ def test_without_a_tokenizer_the_install_line_is_printed() -> None:
     assert b"pip install 'trimtab[exact]', or give --counter estimate" in found.stderr
 
 
-def test_a_reader_that_stops_early_is_no_error_message(tmp_path: Path) -> None:
-    """`trimtab … | head -1` is quiet."""
-    (tmp_path / "many.jsonl").write_bytes(lines(*[CHAT] * 2_000))
-    command = f"'{SCRIPT}' fit --budget 99 '{tmp_path / 'many.jsonl'}' | head -1"
-    found = shell("bash", "-c", command)
-    assert found.stderr == b""
-    assert json.loads(found.stdout)["line"] == 1
+@pytest.mark.parametrize("command", ["fit --budget 99", "fit --budget 99 --output text", "count", "validate"])
+@pytest.mark.parametrize(("first", "code"), [(CHAT, 0), ("no conversation", 1)])
+def test_a_reader_that_stops_early_is_no_error(tmp_path: Path, command: str, first: Any, code: int) -> None:
+    """`trimtab … | head -1` is quiet, and its exit code says how it went so far."""
+    (tmp_path / "many.jsonl").write_bytes(lines(first, *[CHAT] * 2_000))
+    files = f"'{tmp_path / 'many.jsonl'}' 2> '{tmp_path / 'errors'}'"
+    piped = f"set -o pipefail; '{SCRIPT}' {command} {files} | head -1"
+    found = shell("bash", "-c", piped)
+    assert (found.returncode, found.stdout.count(b"\n")) == (code, 1)
+    said = (tmp_path / "errors").read_bytes()
+    assert b"Traceback" not in said
+    assert b"roken" not in said
+    assert bool(said) == bool(code)
 
 
 def test_lines_are_answered_as_they_come() -> None:

@@ -212,3 +212,62 @@ def test_the_demo_runs_with_nothing_but_the_standard_library() -> None:
     shown = _run("demo.py", python=("-S",)).stdout
     assert "pip install 'trimtab[exact]'" in shown
     assert shown.count("violations: none") == 2
+
+
+FILES = (
+    "glaive_toolcall_en",
+    "glaive_toolcall_zh",
+    "golden_usage",
+    "pydantic_ai_chats",
+    "swe_agent_trajectories",
+    "tau_airline_gpt4o",
+)
+
+
+def _told_of(shown: str, file: str) -> str:
+    (line,) = [line for line in shown.splitlines() if line.startswith(file + ".jsonl ")]
+    return line
+
+
+def test_the_demo_fits_every_real_conversation(data_dir: Path) -> None:
+    """Into 8,000 tokens; but for one, whose latest user message alone is larger, and which fits in 32,000."""
+    shown = _run("demo.py", str(data_dir)).stdout
+    for file in FILES:
+        fit, conversations = re.findall(r"(\d+) of (\d+) fit and stay within", _told_of(shown, file))[0]
+        assert int(fit) == int(conversations) > 0
+        assert ("all valid" in _told_of(shown, file)) == (file != "golden_usage")
+    assert "0 of 1 fit" in _told_of(shown, "pi_coding_sessions")
+    assert re.search(r"needs at least 27,\d{3} tokens, 27,\d{3} of them for .*; fits in 32,000", shown)
+    assert "=== fit(" not in shown
+
+
+def test_the_demo_fits_one_file(data_dir: Path) -> None:
+    """Into the budget asked for: then the coding session fits, too."""
+    shown = _run("demo.py", str(data_dir / "pi_coding_sessions.jsonl"), "--budget", "32000").stdout
+    assert "1 of 1 fit" in _told_of(shown, "pi_coding_sessions")
+
+
+def test_the_demo_without_arguments_fits_the_real_conversations_last(data_dir: Path) -> None:
+    """Where they are at hand; the session comes first."""
+    shown = _run("demo.py").stdout
+    assert 0 < shown.index("=== fit(") < shown.index("=== every conversation in")
+
+
+def test_the_demo_does_without_real_conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is said of them where they are not."""
+    monkeypatch.setenv("TRIMTAB_DATA", str(tmp_path / "none"))
+    assert "every conversation" not in _run("demo.py").stdout
+
+
+def test_the_demo_reads_lists_of_messages_and_request_bodies(tmp_path: Path) -> None:
+    """One line each; a line in another wire form is counted, not fitted."""
+    messages = [{"role": "user", "content": "hi"}]
+    rows = [
+        {"id": "a", "messages": messages},
+        {"api": "chat", "request": {"messages": messages}},
+        {"api": "x"},
+    ]
+    (tmp_path / "some.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    told = _told_of(_run("demo.py", str(tmp_path)).stdout, "some")
+    assert "2 of 2 fit and stay within budget when counted again, 2 of them whole; all valid" in told
+    assert told.endswith("; 1 lines in other wire forms")

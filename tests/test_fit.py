@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trimtab import ConfigurationError, EstimateCounter, fit
+from tests.builders import result
+from trimtab import ConfigurationError, EstimateCounter, FixedCounter, fit
 
 TALK = [{"role": "user", "content": "What is new?"}]
 
@@ -31,3 +32,15 @@ def test_without_a_budget_and_a_model_nothing_is_guessed() -> None:
     """The error says what to pass."""
     with pytest.raises(ConfigurationError, match="budget="):
         fit(TALK)
+
+
+def test_of_nothing_but_orphans_the_newest_stays() -> None:
+    """It is held (SPEC A4), although each result is a unit of its own."""
+    messages = [result("a", "old"), result("a", "new")]
+    fitted = fit(messages, 10, counter=FixedCounter(10))
+    assert fitted.messages == [messages[1]]
+    assert [(row.fate, row.state) for row in fitted.report.messages] == [
+        ("evicted", "free"),
+        ("kept", "held"),
+    ]
+    assert fit(messages, 10, counter=EstimateCounter()).messages == [messages[1]]

@@ -28,7 +28,9 @@ def test_everything_fits_at_the_limit_itself(budget: int, kept: list[int]) -> No
 def test_leading_system_messages_are_part_of_the_whole(budget: int, kept: list[int]) -> None:
     """Two of them, one token each."""
     messages = talk("s1 d1 a2 u1")
-    assert places(fit(messages, budget, counter=WORDS).messages, messages) == kept
+    fitted = fit(messages, budget, counter=WORDS)
+    assert places(fitted.messages, messages) == kept
+    assert fitted.report.blocks[0].actions == (("kept",) if budget == 5 else ("evicted",))
 
 
 def test_system_text_is_pinned_in_front_and_pins_are_the_callers() -> None:
@@ -38,7 +40,7 @@ def test_system_text_is_pinned_in_front_and_pins_are_the_callers() -> None:
     assert fitted.messages == [{"role": "system", "content": "be"}, messages[1], messages[3]]
     assert fitted.report.tokens_after == 5
     assert fitted.report.inserted[0].tokens == 1
-    assert fitted.system == "be"
+    assert fitted.system is None
 
 
 def test_a_body_brings_its_system_text_tools_and_schema() -> None:
@@ -102,12 +104,13 @@ def test_a_repair_comes_before_pins_and_is_reported() -> None:
         fit(messages, 4, counter=WORDS, repair=True, pin=[1])
 
 
-def test_a_result_that_was_moved_is_not_changed() -> None:
-    """It comes out as the very object, behind its call."""
+def test_a_result_that_was_moved_is_the_same_object_and_reported() -> None:
+    """It comes out behind its call, and its row says that a repair did something to it."""
     messages = [user("q"), call("A"), user("wait"), result("A"), user("go")]
     fitted = fit(messages, 99, counter=WORDS, repair=True)
     assert places(fitted.messages, messages) == [0, 1, 3, 2, 4]
-    assert fitted.report.changed_messages == 0
+    assert fitted.report.changed_messages == 1
+    assert (fitted.report.messages[3].fate, fitted.report.messages[3].reason) == ("changed", "repair")
 
 
 def test_the_error_says_the_numbers_and_what_to_change() -> None:

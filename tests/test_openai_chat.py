@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 
 from tests.chat_shapes import calling, custom_call, function_call, result, sdk_message
+from trimtab import FixedCounter, fit
 from trimtab.errors import FormatError
 from trimtab.formats import OpenAIChat, Request, Structure
 
@@ -319,6 +320,18 @@ class TestRequests:
         written = CHAT.write_request(request, [])
         assert written == {**body, "messages": []}
         assert len(body["messages"]) == 1
+
+    def test_tools_given_beside_a_body_are_written_into_it(self) -> None:
+        """None given, and none in the body, is none in the copy: the API refuses an empty list."""
+        tools = [{"type": "function", "function": {"name": "add"}}]
+        body: dict[str, Any] = {"model": "gpt-4o", "messages": [], "tools": None}
+        for named, expected in ((tools, tools), ([], None), (None, None)):
+            request = Request(messages=[], tools=named, body=body)
+            assert CHAT.write_request(request, []) == {**body, "tools": expected}
+        assert CHAT.write_request(CHAT.read_request({"messages": []}), []) == {"messages": []}
+        assert body["tools"] is None
+        fitted = fit({"messages": []}, 99, tools=tools, counter=FixedCounter(1))
+        assert fitted.request == {"messages": [], "tools": tools}
 
     def test_legacy_functions_and_an_output_schema_are_charged(self) -> None:
         """A response format without a schema is not."""

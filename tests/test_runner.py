@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from tests.builders import call, places, result, talk, user, words
-from trimtab import BudgetExceededError, fit
+from tests.builders import call, places, result, system, talk, user, words
+from trimtab import BudgetExceededError, Cascade, ConfigurationError, SlidingWindow, fit
 from trimtab.errors import StrategyContractError
 from trimtab.strategies import Edit, EvictionRequest, EvictionResult
 from trimtab.testing import WordCounter
+from trimtab.units import Unit
 
 WORDS = WordCounter()
 LINE = "s1 u2 a3 u4 cA rA5 u1"
@@ -88,7 +91,33 @@ def test_what_a_strategy_keeps_comes_out(decide: Any, expected: list[int]) -> No
         (kept(3, 6), "which is pinned"),
         (kept(0, 3, 1, 6), "changed the order"),
         (kept(0, 1, 1, 6), "kept one twice"),
+        (cut(-1), "cuts at message -1"),
+        (cut(0), "says it fits, but 18 tokens are over 15"),
         (lambda request: EvictionResult(kept=["x"]), "not a unit"),
+        (lambda request: EvictionResult(cut=6, kept=["x"]), "not a unit"),
+        (lambda request: EvictionResult(cut=6, kept=[Unit((5,), kind="tool")]), "not a unit"),
+        (lambda request: EvictionResult(cut=6, kept=[Unit((9,), kind="user")]), "not a unit"),
+        (lambda request: EvictionResult(cut=6, kept=[Unit((-1,), kind="user")]), "not a unit"),
+        (
+            lambda request: EvictionResult(cut=6, kept=[Unit((3,), kind="user", parts={3: (0,)})]),
+            "not a unit",
+        ),
+        (lambda request: EvictionResult(kept=None), "None as kept; it is a sequence"),
+        (lambda request: EvictionResult(cut=6, kept=None), "None as kept; it is a sequence"),
+        (lambda request: EvictionResult(kept="units"), "'units' as kept; it is a sequence"),
+        (kept(0, 3, 6, edits=None), "None as edits; it is a sequence"),
+        (kept(0, 3, 6, edits=["x"]), "'x' among its edits"),
+        (kept(0, 3, 6, edits=[Edit(index="3", texts={})]), "edits message '3'"),
+        (kept(0, 3, 6, edits=[Edit(index=3, texts=None)]), "edits message 3 with None"),
+        (kept(0, 4, 6, edits=[Edit(index=5, texts={("content",): None})]), "with NoneType, not text"),
+        (kept(0, 4, 6, edits=[Edit(index=5, texts={("content",): 5})]), "with int, not text"),
+        (cut(6, actions="evicted"), "'evicted' as actions"),
+        (cut(6, actions=("evicted", 5)), "as actions; it is a tuple of words"),
+        (cut(6, reason="because"), "'because' as reason; it is one of over_limit, over_cap"),
+        (cut(6, reason=None), "None as reason"),
+        (cut(6, fits=None), "None as fits"),
+        (cut(6, fits=False, needed_tokens="20"), "'20' as needed_tokens"),
+        (cut(6, protected=[3]), r"\[3\] as protected"),
         (lambda request: EvictionResult(cut=6, kept=[_half(request)]), "not a unit"),
         (lambda request: EvictionResult(kept=[*request.units[:1], _half(request)]), "not a unit"),
         (kept(0, 3, 6, edits=[Edit(index=1, texts={("content",): "x"})]), "edits message 1, which left"),
@@ -101,6 +130,86 @@ def test_a_breach_of_the_contract_is_an_error(decide: Any, said: str) -> None:
     with pytest.raises(StrategyContractError, match=said) as caught:
         run(decide, talk(LINE), 15)
     assert "mine" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "decide", [cut(6), kept(0, 3, 6), lambda request: None, kept(0, 6, reason="because")]
+)
+def test_a_breach_in_a_cascade_names_the_step(decide: Any) -> None:
+    """Whichever step it is: what the others did was right."""
+    whole = kept(0, 1, 2, 3, 4, 6, fits=False)
+    wrong = Custom(lambda request: replaced(decide(request)), name="wrong")
+    for steps in ((wrong, Custom(whole)), (Custom(whole), wrong), (Custom(whole), wrong, Custom(whole))):
+        at = steps.index(wrong) + 1
+        with pytest.raises(StrategyContractError, match=f"wrong, step {at} of a cascade") as caught:
+            fit(talk(LINE), 15, counter=WORDS, strategy=Cascade(*steps))
+        assert "wrong" in caught.value.strategy
+
+
+def replaced(answer: Any) -> Any:
+    """Spoil an answer that would be right: it edits a message that is pinned."""
+    if not isinstance(answer, EvictionResult):
+        return answer
+    return replace(answer, fits=False, edits=[Edit(index=6, texts={("content",): "x"})])
+
+
+def test_half_a_call_beside_a_cut_is_a_breach() -> None:
+    """A result alone reads as a unit of one message, and would come out as an orphan."""
+    messages = [system(), user(), call("A"), result("A"), {"role": "assistant", "content": words(9)}]
+    for count in (0, 40):
+        long = [*messages[:1], *talk("u9 a9 " * count), *messages[1:]]
+        end = len(long)
+        decide = half_beside(end)
+        with pytest.raises(StrategyContractError, match="not a unit of the conversation"):
+            run(decide, long, 13)
+
+
+def half_beside(count: int) -> Callable[[EvictionRequest], EvictionResult]:
+    """Keep the newest message, and the one before it as a unit."""
+    return lambda request: EvictionResult(cut=count - 1, kept=[Unit((count - 2,), kind="tool")])
+
+
+@pytest.mark.parametrize("name", ["indices", "kind", "state", "open", "parts"])
+def test_a_strategy_cannot_rewrite_a_unit(name: str) -> None:
+    """Else it could evict what is pinned by calling it free."""
+
+    def free_it(request: EvictionRequest) -> EvictionResult:
+        with pytest.raises(AttributeError, match="cannot be changed"):
+            setattr(request.units[0], name, "free")
+        with pytest.raises(AttributeError, match="cannot be changed"):
+            delattr(request.units[0], name)
+        return EvictionResult(kept=request.units[3:])
+
+    with pytest.raises(StrategyContractError, match="which is pinned"):
+        run(free_it, talk(LINE), 15)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda unit: pickle.loads(pickle.dumps(unit))])
+def test_a_unit_can_be_copied_and_pickled(again: Callable[[Unit], Unit]) -> None:
+    """Though it cannot be changed."""
+    unit = Unit((4, 5), kind="assistant", state="held", open=True, parts={5: (0, 2)})
+    other = again(unit)
+    assert (other.indices, other.kind, other.state, other.open) == ((4, 5), "assistant", "held", True)
+    assert other.parts == {5: (0, 2)}
+
+
+@pytest.mark.parametrize("kind", [SlidingWindow, None])
+def test_what_has_no_name_is_no_strategy(kind: Any) -> None:
+    """Said before anything is decided, whether it would have fitted or not."""
+
+    class Nameless:
+        def evict(self, request: EvictionRequest, /) -> EvictionResult:
+            return EvictionResult(kept=request.units, fits=False)
+
+    nameless: Any = Nameless()
+    with pytest.raises(ConfigurationError, match="name"):
+        fit(talk(LINE), 15, counter=WORDS, strategy=nameless if kind is None else Cascade(kind(), nameless))
+
+
+def test_the_first_step_that_fits_is_named_in_the_report() -> None:
+    """As any other step is, where it does not say what it did."""
+    fitted = fit(talk(LINE), 15, counter=WORDS, strategy=Cascade(Custom(cut(6)), SlidingWindow()))
+    assert fitted.report.blocks[0].actions == ("mine",)
 
 
 def _half(request: EvictionRequest) -> Any:

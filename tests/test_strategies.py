@@ -30,6 +30,7 @@ from trimtab.counting._sizes import Fixed, sizes_for
 from trimtab.formats import get_format
 from trimtab.strategies import EvictionRequest, Place, default_score
 from trimtab.strategies._cuts import count_back
+from trimtab.strategies._strides import _Weights
 from trimtab.testing import WordCounter
 from trimtab.units import History
 
@@ -235,6 +236,31 @@ def test_units_are_walked_from_the_newest(line: str, limit: int) -> None:
     assert [unit.indices for unit in request.newest_first()] == [
         unit.indices for unit in reversed(group(talk(line)))
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "limit", "lowest"),
+    [
+        ("s3 a5 a4 a3 a2 u1", 18, 1),
+        ("s3 a5 a4 a3 a2 u1", 17, 1),
+        ("s3 a5 a4 a3 a2 u1", 13, 1),
+        ("s3 a5 a4 a3 a2 u1", 12, 2),
+        ("s3 a5 a4 a3 a2 u1", 8, 3),
+        ("s3 a5 a4 a3 a2 u1", 5, 4),
+        ("u9 a1 a2 a3 a4", 15, 3),
+        ("u9 a1 a2 a3 a4", 17, 2),
+        ("u9 a1 a2 a3 a4", 19, 0),
+        ("u9 a3 a4", 16, 0),
+        ("u9 a3 a4", 15, 1),
+    ],
+)
+def test_no_more_is_counted_than_what_passes_the_limit(line: str, limit: int, lowest: int) -> None:
+    """What stays is reserved first: leading system messages and a large latest question."""
+    history = History(talk(line), format=get_format("openai_chat"))
+    sizes = sizes_for(WORDS, history.messages, Fixed(), has_system=history.head > 0)
+    assert count_back(history, sizes, limit) == lowest
+    counted = {at for at, size in enumerate(sizes.known) if size is not None}
+    assert counted == {*range(history.head), *range(lowest, len(history)), history.latest_user}
 
 
 # -- texts
@@ -480,3 +506,93 @@ def test_a_score_that_is_no_number_is_refused(answer: Any) -> None:
     """With the message it was for."""
     with pytest.raises(ConfigurationError, match="message 0"):
         fit(talk("u3 u1"), 3, counter=WORDS, strategy=PriorityBased(score=lambda message, place: answer))
+
+
+def test_a_score_cannot_change_the_message() -> None:
+    """It is given a view that refuses; what it reads is what the caller wrote."""
+    messages = talk("u3 u1")
+    before = [dict(message) for message in messages]
+
+    def spoil(message: Any, place: Place) -> float:
+        message["content"] = "gone"
+        return 1.0
+
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        fit(messages, 3, counter=WORDS, strategy=PriorityBased(score=spoil))
+    assert messages == before
+
+
+@pytest.mark.parametrize(("count", "calls"), [(60, 45), (960, 70)])
+def test_a_black_box_is_filled_up_with_what_is_small(count: int, calls: int) -> None:
+    """Two of 100 letters leave 60 of 260, which 20 of 3 fill, however many of 100 stand before them.
+
+    Halving over n takes log2(n) + 1 calls, six times: four skips, the rest, and the share of a message.
+    """
+    messages = [user("x" * (100 if at % 2 == 0 else 3)) for at in range(count - 1)] + [user("abc")]
+    asked: list[int] = []
+
+    def box(given: list[Any]) -> int:
+        asked.append(len(given))
+        return sum(len(message["content"]) for message in given)
+
+    by_length = PriorityBased(score=lambda message, place: len(message["content"]))
+    fitted = fit(messages, 260, counter=box, strategy=by_length)
+    assert sorted(len(message["content"]) for message in fitted.messages) == [3] * 20 + [100, 100]
+    assert fitted.report.tokens_after == 260
+    assert len(asked) <= calls
+
+
+KEEPS_FIRST = SlidingWindow(keep_first_user=True)
+KEEPS_USERS = SlidingWindow(protect_roles=("user",))
+
+
+@pytest.mark.parametrize("counter", [WORDS, WORDS.count])
+@pytest.mark.parametrize("first", [KEEPS_FIRST, KEEPS_USERS])
+def test_what_a_step_protects_later_steps_only_shorten(first: Any, counter: Any) -> None:
+    """Of 15 words the last takes 5; the marker is 4, and the first word behind it is one with its last."""
+    messages = talk("u20 a3 u5")
+    fitted = fit(messages, 15, counter=counter, strategy=Cascade(first, TruncateText()))
+    shortened, last = contents(fitted.messages)
+    assert (last, shortened) == (words(5), CUT_MARKER + words(7))
+    assert fitted.report.tokens_after == 15
+    for step in (SlidingWindow(), Drop(), DropNewest(), PriorityBased()):
+        with pytest.raises(BudgetExceededError):
+            fit(messages, 15, counter=counter, strategy=Cascade(first, step))
+
+
+def test_a_step_keeps_the_first_user_message_only_if_it_is_still_there() -> None:
+    """An earlier step may have taken it."""
+    messages = talk("u9 a3 u9")
+    with pytest.raises(BudgetExceededError):
+        fit(messages, 8, counter=WORDS, strategy=Cascade(SlidingWindow(), KEEPS_FIRST))
+
+
+def test_a_cascade_of_one_step_says_what_that_step_says() -> None:
+    """Also where it does not fit: the attempt is what must stay."""
+    messages = talk("s2 u9 u4")
+    with pytest.raises(BudgetExceededError) as caught:
+        fit(messages, 5, counter=WORDS, strategy=Cascade(SlidingWindow()))
+    assert caught.value.needed_tokens == 6
+
+
+@pytest.mark.parametrize(
+    ("message", "weight"),
+    [
+        (user("x" * 7), 2 + 4),
+        (user(""), 4),
+        ({"role": "assistant", "content": None}, 4),
+        ({"role": "assistant", "content": None, "refusal": "x" * 7}, 2 + 4),
+        ({"role": "user", "content": [{"type": "text", "text": "x" * 7}] * 2}, 4 + 4),
+        (call("A", "B", text="xxx"), 7 / 3.5 + 4 + 18),
+        (
+            {"role": "assistant", "content": "x" * 7, "function_call": {"name": "f", "arguments": "x" * 350}},
+            2 + 100 + 4 + 9,
+        ),
+    ],
+)
+def test_a_message_weighs_its_text_and_its_calls(message: dict[str, Any], weight: float) -> None:
+    """Bytes / 3.5 + 4, and 9 a call (SPEC C3), in whatever field the wire form keeps them."""
+    history = History([message], format=get_format("openai_chat"))
+    sizes = sizes_for(WORDS, history.messages, Fixed(), has_system=False)
+    history.read(0)
+    assert _Weights(EvictionRequest(history, sizes, limit_tokens=1))[0] == pytest.approx(weight)

@@ -188,6 +188,16 @@ def _edit_with_numbers(request: EvictionRequest) -> EvictionResult:
     return EvictionResult(kept=kept, edits=edits, fits=request.fits(kept))
 
 
+def _keep_none(request: EvictionRequest) -> EvictionResult:
+    return EvictionResult(kept=None, fits=False)  # type: ignore[arg-type]
+
+
+def _edit_without_texts(request: EvictionRequest) -> EvictionResult:
+    answer = right(request)
+    edits = [Edit(index=0, texts=None)]  # type: ignore[arg-type]
+    return EvictionResult(kept=answer.kept, edits=edits, fits=answer.fits)
+
+
 def _write_into_the_input(request: EvictionRequest) -> EvictionResult:
     request.history.originals[-1]["content"] = "overwritten"
     return right(request)
@@ -243,6 +253,8 @@ BROKEN_STRATEGIES: tuple[tuple[str, Callable[[EvictionRequest], Any]], ...] = (
     ("edits", _edit_roles),
     ("edits", _edit_what_left),
     ("edits", _edit_with_numbers),
+    ("answers", _keep_none),
+    ("answers", _edit_without_texts),
     ("input_unchanged", _write_into_the_input),
     ("deterministic", _roll_dice),
     ("thrifty", _drop_all),

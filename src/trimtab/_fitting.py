@@ -6,16 +6,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from trimtab._grouping import resolve_pins
+from trimtab._arguments import check_messages, check_pending_calls, check_trim, move_to_source, system_of
+from trimtab._grouping import format_of, resolve_pins
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting._sizes import Fixed, Shares, Sizes, check_counter, sizes_for
-from trimtab.errors import BudgetExceededError, ConfigurationError, UnknownNameError
-from trimtab.formats import Format, Request, detect, get_format
+from trimtab.errors import (
+    BudgetExceededError,
+    ConfigurationError,
+    CountingError,
+    FormatError,
+    UnknownNameError,
+)
+from trimtab.formats import Format, Request
 from trimtab.models import facts_for
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies._base import EvictionRequest, assembled
@@ -81,18 +88,18 @@ class Work:
     gone: Mapping[int, Reason] = field(default_factory=dict)
     """Messages of `source` that left before anything was decided, and why."""
     mended: frozenset[int] = frozenset()
-    """Messages of `source` that a repair edited, or lost a part when a callback removed its unit."""
+    """Messages of `source` that a repair edited or moved, or that lost a part to a callback."""
     budget: Budget
     notes: tuple[str, ...] = ()
     """What the report should say beside its numbers."""
 
     @property
     def request(self) -> Request:
-        """What was asked for, as a request."""
+        """What was asked for, as a request; system text that became a message is not beside them, too."""
         ask = self.ask
         if self.body is None:
-            return Request(messages=ask.messages, system=ask.system, tools=ask.tools)
-        return self.body
+            return Request(messages=ask.messages, system=None if self.lead else ask.system, tools=ask.tools)
+        return replace(self.body, system=None) if self.lead else self.body
 
     def source_index(self, index: int) -> int:
         """Translate a position in the history to one in the caller's list."""
@@ -114,7 +121,8 @@ class Decision:
 
 def prepare(ask: Ask) -> Work:
     """Read what was asked, and do once what does not depend on the budget."""
-    format = detect(ask.messages) if ask.format == "auto" else get_format(ask.format)
+    _check(ask)
+    format = format_of(ask.messages, ask.format)
     body: Request | None = None
     notes: tuple[str, ...] = ()
     if type(ask.messages) is not list:
@@ -130,16 +138,22 @@ def prepare(ask: Ask) -> Work:
     mended = frozenset[int]()
     if ask.repair:
         items, origin, gone, mended = _mended(ask, format, source)
+        if source and not items:
+            notes = (*notes, "The repair left nothing: every message of the input was half of a tool call.")
     pins = resolve_pins(ask.pin, source) if ask.pin is not None and ask.pin != () else frozenset[int]()
     if origin is not None and pins:
         pins = frozenset(at for at, index in enumerate(origin) if index in pins)
     lead = _leading_system(ask, format)
-    history = History(
-        [*lead, *items] if lead else items,
-        format=format,
-        pins=[index + len(lead) for index in pins],
-        pending_calls=ask.pending_calls,
-    )
+    try:
+        history = History(
+            [*lead, *items] if lead else items,
+            format=format,
+            pins=[index + len(lead) for index in pins],
+            pending_calls=ask.pending_calls,
+        )
+    except FormatError as error:
+        move_to_source(error, lead=len(lead), origin=origin)
+        raise
     if body is None:
         fixed = Fixed(system=None if lead else ask.system, tools=ask.tools)
     else:
@@ -166,6 +180,24 @@ def prepare(ask: Ask) -> Work:
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
     return work
+
+
+def _check(ask: Ask) -> None:
+    """Refuse arguments of the wrong kind, and bring the others into one form.
+
+    Raises:
+        ConfigurationError: With what to write instead.
+    """
+    if type(ask.messages) is not list:
+        check_messages(ask.messages)
+    if ask.model is not None and not isinstance(ask.model, str):
+        raise ConfigurationError(f"model is the name of a model, not {ask.model!r}")
+    if ask.pending_calls != ():
+        ask.pending_calls = check_pending_calls(ask.pending_calls)
+    if ask.on_trim is not None:
+        check_trim(ask.on_trim)
+    if ask.system is not None:
+        ask.system = system_of(ask.system)
 
 
 def _sizes(counter: Any, history: History, fixed: Fixed) -> Sizes:
@@ -206,14 +238,13 @@ def _body_of(ask: Ask, format: Format) -> Request | None:
             key=request.key,
             extra=request.extra,
         )
-    if isinstance(ask.messages, (str, bytes)) or not isinstance(ask.messages, Sequence):
-        raise ConfigurationError(
-            f"messages must be a list of messages or a request body, not {type(ask.messages).__name__}"
-        )
     return None
 
 
 def _counter_of(ask: Ask) -> Any:
+    if isinstance(ask.counter, type):
+        name = ask.counter.__name__
+        raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
     if ask.counter is not None:
         return check_counter(ask.counter)
     return counter_for(ask.model) if ask.model is not None else EstimateCounter()
@@ -254,14 +285,19 @@ def _mended(
 
 
 def _edits(change: Change) -> bool:
-    return change.action == "edited"
+    return change.action in ("edited", "moved")
 
 
 def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
     """Run the callback and go on with what it leaves."""
     budget, history = work.budget, work.history
     context = TrimContext(
-        history, work.sizes, budget=budget, limit_tokens=budget.input_tokens, lead=work.lead
+        history,
+        work.sizes,
+        budget=budget,
+        limit_tokens=budget.input_tokens,
+        lead=work.lead,
+        origin=work.origin,
     )
     on_trim_with_note(on_trim, context)
     removed = context.removed
@@ -303,6 +339,14 @@ def decide(work: Work, budget: Budget) -> Decision:
         BudgetExceededError: What must stay does not fit; without its attempt yet.
         StrategyContractError: The strategy broke its contract.
     """
+    try:
+        return _decided(work, budget)
+    except (CountingError, FormatError) as error:
+        move_to_source(error, lead=work.lead, origin=work.origin)
+        raise
+
+
+def _decided(work: Work, budget: Budget) -> Decision:
     limit = budget.input_tokens
     history, sizes = work.history, work.sizes
     counted = count_back(history, sizes, limit) if sizes.additive else None
@@ -318,7 +362,7 @@ def decide(work: Work, budget: Budget) -> Decision:
 def _total_if_known(history: History, sizes: Sizes, counted: int | None) -> int | None:
     """Return the size of the whole, if counting reached its beginning."""
     if isinstance(sizes, Shares):
-        return sizes.request_tokens(history.originals)
+        return sizes.whole(history.originals)
     if counted is None or counted > history.head:
         return None
     return sizes.fixed_tokens + sizes.total(0, len(history))

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from trimtab._pairing import Pairing
 from trimtab.errors import ConfigurationError
-from trimtab.formats import Kind, Structure
+from trimtab.formats import Format, Kind, Structure, detect, formats, get_format
 
-__all__ = ["NO_PARTS", "Group", "State", "Unit", "members", "resolve_pins", "results_behind"]
+__all__ = [
+    "NO_PARTS",
+    "Group",
+    "Parts",
+    "State",
+    "Unit",
+    "format_of",
+    "members",
+    "resolve_pins",
+    "results_behind",
+    "results_in_place",
+    "unresolved",
+]
 
 State = Literal["pinned", "held", "free"]
 """Pinned neither leaves nor changes; held does not leave but may be shortened; free may leave."""
 
-NO_PARTS: Mapping[int, tuple[int, ...]] = {}
+Parts = Mapping[int, tuple[int, ...]]
+"""Parts by message."""
+
+NO_PARTS: Parts = {}
 """What a unit of whole messages has for `parts`."""
 
 
 class Unit:
     """Messages that stay or leave together, by index into the conversation.
+
+    It cannot be changed: a strategy is shown what is pinned and cannot write that it is not.
 
     Example:
         >>> from trimtab import group
@@ -33,6 +50,16 @@ class Unit:
 
     __slots__ = ("indices", "kind", "open", "parts", "state")
 
+    indices: tuple[int, ...]
+    """Positions of its messages, ascending."""
+    kind: Kind
+    """Kind of its first message."""
+    state: State
+    open: bool
+    """True while a result can still come (SPEC A4b)."""
+    parts: Parts
+    """Which parts of a message belong to it, for messages shared with other units."""
+
     def __init__(
         self,
         indices: tuple[int, ...],
@@ -40,17 +67,22 @@ class Unit:
         kind: Kind,
         state: State = "free",
         open: bool = False,
-        parts: Mapping[int, tuple[int, ...]] = NO_PARTS,
+        parts: Parts = NO_PARTS,
     ) -> None:
-        self.indices = indices
-        """Positions of its messages, ascending."""
-        self.kind = kind
-        """Kind of its first message."""
-        self.state: State = state
-        self.open = open
-        """True while a result can still come (SPEC A4b)."""
-        self.parts = parts
-        """Which parts of a message belong to it, for messages shared with other units."""
+        _put_indices(self, indices)
+        _put_kind(self, kind)
+        _put_state(self, state)
+        _put_open(self, open)
+        _put_parts(self, parts)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a unit cannot be changed: {self!r} keeps its {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a unit cannot be changed: {self!r} keeps its {name}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unit, (self.indices, self.kind, self.state, self.open, dict(self.parts))
 
     @property
     def first(self) -> int:
@@ -61,6 +93,19 @@ class Unit:
         """Show the positions and the state."""
         shared = f", parts={dict(self.parts)}" if self.parts else ""
         return f"Unit({list(self.indices)}, {self.kind}, {self.state}{shared})"
+
+
+# Slots are written by their descriptors: __setattr__ refuses, and this is the cheapest way around it.
+_put_indices = Unit.__dict__["indices"].__set__
+_put_kind = Unit.__dict__["kind"].__set__
+_put_state = Unit.__dict__["state"].__set__
+_put_open = Unit.__dict__["open"].__set__
+_put_parts = Unit.__dict__["parts"].__set__
+
+
+def _unit(indices: tuple[int, ...], kind: Kind, state: State, open: bool, parts: Parts) -> Unit:
+    """Make a unit again from a copy or a pickle."""
+    return Unit(indices, kind=kind, state=state, open=open, parts=parts)
 
 
 class Group:
@@ -128,6 +173,47 @@ def results_behind(
         found += 1
         i += 1
     return found
+
+
+def results_in_place(structure: Structure, start: int) -> int:
+    """Count the messages that answer a call, made at or after `start`, from directly behind it."""
+    answers, found = structure.answers, 0
+    for index, ids in structure.calls.items():
+        if index < start:
+            continue
+        if len(ids) == 1 and answers.get(index + 1) == ((ids[0], None),):
+            found += 1
+            continue
+        found += results_behind(answers, index, ids)
+    return found
+
+
+def unresolved(
+    answers: Mapping[int, tuple[tuple[str, int | None], ...]], index: int, ids: tuple[str, ...]
+) -> list[str]:
+    """List the ids of a call that the messages directly behind it do not answer."""
+    missing = dict.fromkeys(ids)
+    i = index + 1
+    while (found := answers.get(i)) is not None:
+        for call_id, _ in found:
+            missing.pop(call_id, None)
+        i += 1
+    return list(missing)
+
+
+def format_of(messages: Any, format: str | Format) -> Format:
+    """Return the wire form asked for; "auto" goes by the shapes that occur.
+
+    Raises:
+        ConfigurationError: It is neither a name nor a `Format`.
+        UnknownNameError: No wire form has that name.
+    """
+    if format == "auto":
+        return detect(messages)
+    if not isinstance(format, str) and not hasattr(format, "scan"):
+        names = ", ".join(formats())
+        raise ConfigurationError(f"format is 'auto', a name ({names}) or a Format, not {format!r}")
+    return get_format(format)
 
 
 def resolve_pins(pin: object, messages: Sequence[Any]) -> frozenset[int]:

@@ -49,8 +49,18 @@ class Budget:
 
     @classmethod
     def of(cls, value: Budget | int, /) -> Budget:
-        """Return a budget as it is; read a bare number as `Budget(number)`."""
-        return value if isinstance(value, cls) else _bare(value)
+        """Return a budget as it is; read a bare number as `Budget(number)`.
+
+        Raises:
+            ConfigurationError: It is neither, or no number a budget can have.
+        """
+        if isinstance(value, cls):
+            return value
+        if type(value) is int:
+            return _bare(value)
+        if not isinstance(value, (int, float)):
+            raise ConfigurationError(f"budget is a number of tokens or a Budget, not {value!r}")
+        return cls(value)
 
     @property
     def input_tokens(self) -> int:

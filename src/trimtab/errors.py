@@ -3,7 +3,6 @@
 ContextError(Exception)
 ├── ConfigurationError(ValueError)
 │   └── UnknownNameError(LookupError)
-├── InvalidHistoryError(ValueError)
 ├── BudgetExceededError
 ├── CountingError
 ├── StrategyContractError
@@ -21,7 +20,6 @@ __all__ = [
     "ContextError",
     "CountingError",
     "FormatError",
-    "InvalidHistoryError",
     "MissingExtraError",
     "StrategyContractError",
     "UnknownNameError",
@@ -71,17 +69,6 @@ class UnknownNameError(ConfigurationError, LookupError):
         return str(self.args[0]) if self.args else ""
 
 
-class InvalidHistoryError(ContextError, ValueError):
-    """A conversation that cannot be read as one; `.index` says where."""
-
-    def __init__(self, message: str, *, index: int | None = None, call_id: str | None = None) -> None:
-        super().__init__(message)
-        self.index = index
-        """Position of the message, or None if it is not one message."""
-        self.call_id = call_id
-        """Id of the tool call concerned, if any."""
-
-
 class BudgetExceededError(ContextError):
     """What must stay does not fit; carries the numbers and the best attempt."""
 
@@ -102,7 +89,9 @@ class BudgetExceededError(ContextError):
         self.block = block
         """Name of the block that does not fit; "history" in `fit`."""
         self.attempt = attempt
-        """The `Fitted` that came nearest, over budget; None if there is none."""
+        """The `Fitted` that came nearest, over budget; None if there is none.
+
+        Where the error was pickled or copied it can be read, but not fitted to another budget."""
 
     def with_attempt(self, attempt: object) -> Self:
         """Return the same error with its best attempt filled in."""
@@ -127,7 +116,14 @@ class CountingError(ContextError):
         self.index = index
         """Position of the message it was asked about, or None for a range or a whole request."""
         self.answer = answer
-        """What it returned, if it returned."""
+        """What it returned, if it returned; a copy of the error has its `repr` unless it is plain."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave behind an answer that cannot be pickled, as a coroutine."""
+        rebuild, (kind, args, state) = super().__reduce__()
+        if not isinstance(self.answer, (str, int, float, type(None))):
+            state["answer"] = repr(self.answer)
+        return rebuild, (kind, args, state)
 
 
 class StrategyContractError(ContextError):

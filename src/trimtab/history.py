@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from trimtab.counting._sizes import Fixed, Shares, check_counter, sizes_for
 from trimtab.formats import detect, mapping_of
 from trimtab.strategies._base import EvictionRequest
-from trimtab.units import History
+from trimtab.strategies._check import check_roles
+from trimtab.units import History, Unit
 
 __all__ = ["Evicted", "evict_messages", "message", "recent", "span", "text", "within"]
 
@@ -45,8 +47,9 @@ def span(messages: Sequence[M], from_end: int, to_end: int, /) -> list[M]:
 def within(messages: Sequence[M], limit_tokens: int, counter: Any, /) -> list[M]:
     """Return the newest messages that together stay within a limit.
 
-    Walks from the newest message back and stops at the first that would pass the limit. Tool pairs
-    are not looked at: to send the result to a model, use `fit`.
+    Walks from the newest message back and stops at the first that would pass the limit. Only messages
+    count against it: what a request costs beside them (of a black box `count([])`) is taken off. Tool
+    pairs are not looked at: to send the result to a model, use `fit`.
 
     Raises:
         CountingError: The counter failed or answered nonsense.
@@ -60,9 +63,10 @@ def within(messages: Sequence[M], limit_tokens: int, counter: Any, /) -> list[M]
     sizes = sizes_for(check_counter(counter), list(messages), Fixed(), has_system=False)
     if isinstance(sizes, Shares):
         low, high = 0, len(messages)
+        room_tokens = limit_tokens + sizes.request_tokens([]) if high else limit_tokens
         while low < high:
             middle = (low + high) // 2
-            if sizes.request_tokens(messages[middle:]) <= limit_tokens:
+            if sizes.request_tokens(messages[middle:]) <= room_tokens:
                 high = middle
             else:
                 low = middle + 1
@@ -117,7 +121,7 @@ def evict_messages(
     limit_tokens: int,
     *,
     counter: Any,
-    protect_roles: Sequence[str] = ("system",),
+    protect_roles: Iterable[str] = ("system",),
 ) -> Evicted[M]:
     """Take the oldest units out of a list until the rest is within a limit.
 
@@ -131,7 +135,7 @@ def evict_messages(
         protect_roles: Messages of these roles stay.
 
     Raises:
-        ConfigurationError: The counter is none.
+        ConfigurationError: The counter is none, or `protect_roles` is no sequence of role names.
         CountingError: The counter failed or answered nonsense.
 
     Example:
@@ -140,24 +144,41 @@ def evict_messages(
         >>> evict_messages(talk, 20, counter=FixedCounter(per_message=10)).evicted
         [{'role': 'user', 'content': 'one'}]
     """
-    items = list(messages)
+    items, roles = list(messages), check_roles(protect_roles)
     history = History(items, format=detect(items), protect=False)
     sizes = sizes_for(check_counter(counter), history.messages, Fixed(), has_system=False)
-    request = EvictionRequest(history, sizes, limit_tokens=limit_tokens).protecting(protect_roles)
-    total = request.total(request.units) - request.fixed_tokens
-    gone: list[int] = []
-    for unit in request.units:
-        if total <= limit_tokens:
-            break
-        if unit.first in request.protected:
-            continue
-        if gone and len(gone) + len(unit.indices) == len(items):
-            break
-        total -= request.size(unit)
-        gone += unit.indices
+    request = EvictionRequest(history, sizes, limit_tokens=limit_tokens).protecting(roles)
+    count, tokens = _leaving(request)
+    gone = [index for unit in _may_leave(request)[:count] for index in unit.indices]
     left = set(gone)
     return Evicted(
         evicted=[items[index] for index in gone],
         remaining=[item for index, item in enumerate(items) if index not in left],
-        remaining_tokens=total,
+        remaining_tokens=tokens,
     )
+
+
+def _may_leave(request: EvictionRequest) -> list[Unit]:
+    """List the units that may leave, oldest first; not the last if that would empty a longer list."""
+    units = [unit for unit in request.units if unit.first not in request.protected]
+    return units[:-1] if 1 < len(units) == len(request.units) else units
+
+
+def _leaving(request: EvictionRequest) -> tuple[int, int]:
+    """Return how many units leave, and the tokens of the rest; a black box is asked by halves."""
+    units = _may_leave(request)
+
+    def remaining_tokens(count: int) -> int:
+        gone = set(map(id, units[:count]))
+        return request.total(unit for unit in request.units if id(unit) not in gone) - request.fixed_tokens
+
+    if not request.additive:
+        limit = request.limit_tokens
+        count = bisect_left(range(len(units)), True, key=lambda count: remaining_tokens(count) <= limit)
+        return count, remaining_tokens(count)
+    tokens = remaining_tokens(0)
+    for count, unit in enumerate(units):
+        if tokens <= request.limit_tokens:
+            return count, tokens
+        tokens -= request.size(unit)
+    return len(units), tokens

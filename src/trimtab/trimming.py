@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from trimtab._arguments import move_to_source
 from trimtab.budget import Budget
+from trimtab.errors import ConfigurationError, CountingError, FormatError
 
 if TYPE_CHECKING:
     from trimtab.counting._sizes import Sizes
@@ -21,29 +23,29 @@ class MessageElement(Mapping[str, Any]):
     Reads as attributes and as a mapping; `tokens` is counted when it is first read.
     """
 
-    __slots__ = ("_context", "seq")
+    __slots__ = ("_context", "_place", "seq")
 
-    def __init__(self, context: TrimContext, seq: int) -> None:
+    def __init__(self, context: TrimContext, place: int) -> None:
         self._context = context
-        self.seq = seq
-        """Position among the messages given to the call, from 0; it never shifts."""
+        self._place = place
+        self.seq = context._seq_of(place)
+        """Position among the messages given to the call, from 0; nothing shifts it, no repair either."""
 
     @property
     def message(self) -> Any:
-        """The caller's own message object."""
-        return self._context._history.originals[self.seq + self._context._lead]
+        """The caller's own message object; a copy if a repair edited it."""
+        return self._context._history.originals[self._place]
 
     @property
     def tokens(self) -> int:
         """Tokens of the message; a share of the whole if the counter is a black box."""
-        return self._context._sizes.of(self.seq + self._context._lead)
+        return self._context._tokens_of(self._place)
 
     @property
     def role(self) -> str:
         """The message's own role."""
-        place = self.seq + self._context._lead
-        kind = self._context._history.kind(place)
-        return str(self._context._history.messages[place].get("role") or kind)
+        kind = self._context._history.kind(self._place)
+        return str(self._context._history.messages[self._place].get("role") or kind)
 
     def __getitem__(self, key: str) -> Any:
         if key in ("seq", "message", "tokens", "role"):
@@ -61,7 +63,9 @@ class TrimContext:
     """The messages of one call, before anything is decided.
 
     A callback may remove some. Removing acts at once, and adds up. It changes this call only, never
-    what is stored.
+    what is stored. After a repair, what it took out is not there, what it moved stands in its new
+    place, and each `seq` is still the position in the input. Two elements have one `seq` where parts
+    of a message moved away from it; removing that number removes both.
 
     Example:
         >>> from trimtab import FixedCounter, fit
@@ -73,14 +77,34 @@ class TrimContext:
         ['hi', 'bye']
     """
 
-    __slots__ = ("_gone", "_history", "_lead", "_members", "_removed", "_sizes", "budget", "limit_tokens")
+    __slots__ = (
+        "_by_seq",
+        "_gone",
+        "_history",
+        "_lead",
+        "_members",
+        "_origin",
+        "_removed",
+        "_sizes",
+        "budget",
+        "limit_tokens",
+    )
 
     def __init__(
-        self, history: History, sizes: Sizes, *, budget: Budget | None, limit_tokens: int, lead: int = 0
+        self,
+        history: History,
+        sizes: Sizes,
+        *,
+        budget: Budget | None,
+        limit_tokens: int,
+        lead: int = 0,
+        origin: Sequence[int] | None = None,
     ) -> None:
         self._history = history
         self._sizes = sizes
         self._lead = lead
+        self._origin = origin
+        self._by_seq: dict[int, list[int]] | None = None
         self._removed: dict[int, Reason] = {}
         self._gone: set[int] = set()
         self._members: dict[int, list[Unit]] | None = None
@@ -93,7 +117,7 @@ class TrimContext:
     def message_elements(self) -> list[MessageElement]:
         """The messages still there, oldest first; a fresh list."""
         return [
-            MessageElement(self, index - self._lead)
+            MessageElement(self, index)
             for index in range(self._lead, len(self._history))
             if index not in self._removed
         ]
@@ -112,16 +136,42 @@ class TrimContext:
         """Take messages out of this call, and what cannot be without them.
 
         Args:
-            seqs: One or more `seq` numbers; unknown ones and None are ignored. Pinned messages may go;
-                a call whose result can still come stays.
+            seqs: One or more `seq` numbers; None and what is no such number is ignored. Pinned messages
+                may go; a call whose result can still come stays.
+
+        Raises:
+            ConfigurationError: A message element is given instead of its `seq`.
         """
-        if seqs is None:
-            return self
-        for seq in [seqs] if isinstance(seqs, int) else seqs:
-            index = seq + self._lead
-            if not isinstance(seq, bool) and seq >= 0 and index in self._units_by_message:
-                self._remove(index)
+        for seq in seqs if isinstance(seqs, Iterable) and not isinstance(seqs, Mapping) else (seqs,):
+            if isinstance(seq, Mapping):
+                raise ConfigurationError("remove takes numbers: write element.seq, not the element itself")
+            if isinstance(seq, int) and not isinstance(seq, bool):
+                for place in self._places_of(seq):
+                    self._remove(place)
         return self
+
+    def _seq_of(self, place: int) -> int:
+        at = place - self._lead
+        return at if self._origin is None else self._origin[at]
+
+    def _tokens_of(self, place: int) -> int:
+        try:
+            return self._sizes.of(place)
+        except (CountingError, FormatError) as error:
+            move_to_source(error, lead=self._lead, origin=self._origin)
+            raise
+
+    def _places_of(self, seq: int) -> list[int]:
+        """List the positions in the history of the message with this number; empty if it is unknown."""
+        if self._origin is None:
+            places = [seq + self._lead] if seq >= 0 else []
+        else:
+            if self._by_seq is None:
+                self._by_seq = {}
+                for at, position in enumerate(self._origin):
+                    self._by_seq.setdefault(position, []).append(at + self._lead)
+            places = self._by_seq.get(seq, [])
+        return [place for place in places if place in self._units_by_message]
 
     def _remove(self, index: int) -> None:
         for unit in self._units_by_message[index]:

@@ -10,9 +10,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from trimtab._grouping import NO_PARTS, Group, State, Unit, members, resolve_pins, results_behind
+from trimtab._arguments import check_pending_calls, listed, move
+from trimtab._grouping import (
+    NO_PARTS,
+    Group,
+    Parts,
+    State,
+    Unit,
+    format_of,
+    members,
+    resolve_pins,
+    results_behind,
+    results_in_place,
+    unresolved,
+)
 from trimtab._pairing import Pairing, pair
-from trimtab.formats import Format, Kind, Prices, Structure, detect, get_format
+from trimtab.errors import FormatError
+from trimtab.formats import Format, Kind, Prices, Structure
 
 __all__ = ["History", "State", "Unit", "group"]
 
@@ -88,14 +102,21 @@ class History:
         known = self.structure.kinds[index]
         if known is None:
             if type(self.messages[index]) is not dict:
-                self._make_dict(index)
+                self._columns(index, index + 1)
             known = self.structure.kinds[index] = self.format.kind(self.messages[index])
         return known
 
-    def _make_dict(self, index: int) -> None:
-        alone = self.messages[index : index + 1]
-        self.format.scan(alone, 0, 1, Structure(1))
-        self.messages[index] = alone[0]
+    def _columns(self, start: int, stop: int) -> Structure:
+        """Read a few messages into columns of their own; what is no dict becomes one."""
+        few = self.messages[start:stop]
+        columns = Structure(len(few))
+        try:
+            self.format.scan(few, 0, len(few), columns)
+        except FormatError as error:
+            move(error, start)
+            raise
+        self.messages[start:stop] = few
+        return columns
 
     def _leading(self) -> int:
         head = 0
@@ -157,13 +178,13 @@ class History:
     def tidy(self, start: int, /) -> bool:
         """Tell whether every result from `start` on stands directly behind its call.
 
-        `start` is a message that answers nothing. When true, every message from `start` on that
+        False if the message at `start` is a result itself. When true, every message from `start` on that
         answers nothing begins a unit, and its results follow it.
         """
         # The message before may be bound to it.
         self.read(max(0, start - 1) if self.format.rules.binds_messages else start)
         structure = self.structure
-        if structure.bound or structure.loose or self.asks_for_all or self._bound_to(start):
+        if structure.bound or structure.loose or self.asks_for_all or start in structure.answers:
             return False
         answers, read_from = structure.answers, self._read_from
         if self._walked_from < self.count:  # the walk looked at what lies between its own ends
@@ -172,24 +193,9 @@ class History:
             stop = first_border(self, start + 1)
             if stop >= self._walked_from:
                 return results_behind(answers, start, structure.calls.get(start, ())) == stop - start - 1
-        found = 0
-        for index, ids in structure.calls.items():
-            if index < start:
-                continue
-            if len(ids) == 1 and answers.get(index + 1) == ((ids[0], None),):
-                found += 1
-                continue
-            found += results_behind(answers, index, ids)
+        found = results_in_place(structure, start)
         older = sum(1 for index in answers if index < start) if read_from < start else 0
         return found == len(answers) - older
-
-    def _bound_to(self, index: int) -> bool:
-        """Tell whether the message before, if it was not read, stays only together with this one."""
-        if not 0 < index <= self._read_from:
-            return False
-        before = Structure(1)
-        self.format.scan(self.messages[index - 1 : index], 0, 1, before)
-        return bool(before.bound)
 
     def newest_border(self) -> int:
         """Return the oldest message that says what is newest and what is open.
@@ -200,8 +206,7 @@ class History:
         return last if 0 <= last < newest and self.kind(last) == "assistant" else newest
 
     def _newest_unit(self) -> int:
-        """Return the newest message that answers nothing; 0 if every one does."""
-        if self._newest is None:
+        if self._newest is None:  # 0 if every message answers something
             self._newest = self.border_at_or_before(max(self.count - 1, 0))
         return self._newest
 
@@ -232,10 +237,8 @@ class History:
     def _is_alone(self, index: int) -> bool:
         columns = self.structure
         if index <= self._read_from:
-            beside = self.messages[max(0, index - 1) : index + 1]
-            index = len(beside) - 1
-            columns = Structure(len(beside))
-            self.format.scan(beside, 0, len(beside), columns)
+            columns = self._columns(max(0, index - 1), index + 1)
+            index = len(columns.kinds) - 1
         tied = index in columns.calls or index in columns.answers or index in columns.loose
         return not tied and columns.bound.isdisjoint((index - 1, index))
 
@@ -245,13 +248,9 @@ class History:
 
     def unit_at(self, index: int, /) -> Unit:
         """Make the unit that begins at a border of a tidy part."""
-        stop = self.end_of(index)
-        return Unit(
-            tuple(range(index, stop)),
-            kind=self.kind(index),
-            state=self._state(range(index, stop)),
-            open=self.is_open(index),
-        )
+        indices = tuple(range(index, self.end_of(index)))
+        open_call = self.is_open(index)
+        return Unit(indices, kind=self.kind(index), state=self._state(indices, open_call), open=open_call)
 
     def is_open(self, index: int, /) -> bool:
         """Tell whether the message makes a call whose result can still come (SPEC A4b)."""
@@ -266,12 +265,7 @@ class History:
     def _unanswered(self, index: int, ids: tuple[str, ...]) -> list[str]:
         if self._pairing is not None:
             return [call_id for call_id in ids if (index, call_id) in self._pairing.unanswered_set]
-        answers, missing, i = self.structure.answers, dict.fromkeys(ids), index + 1
-        while (found := answers.get(i)) is not None:
-            for call_id, _ in found:
-                missing.pop(call_id, None)
-            i += 1
-        return list(missing)
+        return unresolved(self.structure.answers, index, ids)
 
     def _last_turn(self) -> int:
         """Position of the last message from the user or the model; only its calls can be open."""
@@ -287,7 +281,7 @@ class History:
 
         They are the latest user message, the unit of the newest message and open calls.
         """
-        if not self._protect:
+        if not self._protect or not self.count:
             return self._staying_of(self._open_units())
         firsts = self._open_units()
         if (user := self.latest_user) is not None:
@@ -329,44 +323,31 @@ class History:
         if self._units is None:
             self.read(0)
             self._pairing = pair(self.structure, range(len(self)))
-            self._units = self._build(members(self.structure, self._pairing))
+            units = map(self._unit_of, members(self.structure, self._pairing))
+            self._units = tuple(sorted(units, key=lambda unit: unit.indices[0]))
         return self._units
 
-    def _build(self, groups: list[Group]) -> tuple[Unit, ...]:
-        units = []
-        for group_ in groups:
-            indices = tuple(sorted(group_.indices))
-            units.append(
-                Unit(
-                    indices,
-                    kind=group_.kind or self.structure.kinds[indices[0]] or "other",
-                    state="free",
-                    open=any(self.is_open(i) for i in indices if i in self.structure.calls),
-                    parts=group_.parts or NO_PARTS,
-                )
-            )
-        units.sort(key=lambda unit: unit.indices[0])
-        for unit in units:
-            unit.state = self._state(unit.indices, unit)
-        return tuple(units)
+    def _unit_of(self, group: Group) -> Unit:
+        indices, parts = tuple(sorted(group.indices)), group.parts or NO_PARTS
+        kind = group.kind or self.structure.kinds[indices[0]] or "other"
+        open_call = any(self.is_open(i) for i in indices if i in self.structure.calls)
+        state = self._state(indices, open_call, parts)
+        return Unit(indices, kind=kind, state=state, open=open_call, parts=parts)
 
-    def _state(self, indices: Sequence[int], unit: Unit | None = None) -> State:
+    def _state(self, indices: Sequence[int], open_call: bool, parts: Parts = NO_PARTS) -> State:
         if not self.pins.isdisjoint(indices):
             return "pinned"
-        open_call = unit.open if unit is not None else self.is_open(indices[0])
         if not self._protect:
             return "held" if open_call else "free"
-        if indices[0] < self.head or self._is_latest_user(indices, unit):
+        if indices[0] < self.head or self._is_latest_user(indices, parts):
             return "pinned"
         return "held" if open_call or self.count - 1 in indices else "free"
 
-    def _is_latest_user(self, indices: Sequence[int], unit: Unit | None) -> bool:
+    def _is_latest_user(self, indices: Sequence[int], parts: Parts) -> bool:
         user = self.latest_user
         if user is None or user not in indices:
             return False
-        if unit is None or user not in unit.parts:
-            return True
-        return unit.parts[user] == self.structure.loose.get(user)
+        return user not in parts or parts[user] == self.structure.loose.get(user)
 
 
 def group(
@@ -387,12 +368,15 @@ def group(
     Returns:
         Every message, or part of one, in exactly one unit. Results without a call are alone.
 
+    Raises:
+        ConfigurationError: An argument is of the wrong kind, or a pin is out of range.
+        FormatError: An entry is no message; `.path` says which.
+
     Complexity: O(n) in messages and calls.
     """
-    items = list(messages)
-    chosen = detect(items) if format == "auto" else get_format(format)
-    pins = resolve_pins(pin, items)
-    return History(items, format=chosen, pins=pins, pending_calls=pending_calls).units
+    items, ids = listed(messages), check_pending_calls(pending_calls)
+    chosen, pins = format_of(items, format), resolve_pins(pin, items)
+    return History(items, format=chosen, pins=pins, pending_calls=ids).units
 
 
 def first_border(history: History, index: int, /) -> int:

@@ -10,10 +10,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from trimtab._arguments import check_messages, check_pending_calls
+from trimtab._grouping import format_of
 from trimtab._pairing import Pairing, late_results, open_calls, pair
 from trimtab._repairing import Change, repaired
 from trimtab.errors import FormatError
-from trimtab.formats import Fault, Format, Request, Rules, Structure, detect, get_format, mapping_of
+from trimtab.formats import Fault, Format, Request, Rules, Structure, mapping_of
 
 __all__ = ["Change", "Repaired", "Violation", "repair", "validate"]
 
@@ -69,6 +71,7 @@ def validate(
         are no reason to refuse it.
 
     Raises:
+        ConfigurationError: `messages` is no list and no body, or `pending_calls` no list of ids.
         FormatError: A request body without a list of messages.
         UnknownNameError: No wire form has that name.
 
@@ -79,6 +82,7 @@ def validate(
         ...     print(found.index, found.rule, found.call_id)
         0 orphan_result a
     """
+    pending = check_pending_calls(pending_calls)
     chosen, request = _taken(messages, format)
     items, broken = _readable(request.messages)
     structure = Structure(len(items))
@@ -86,7 +90,7 @@ def validate(
     found = [
         *broken,
         *_shape_violations(chosen, items, {violation.index for violation in broken}),
-        *_pair_violations(chosen, structure, pending_calls),
+        *_pair_violations(chosen, structure, pending),
     ]
     return sorted(found, key=lambda violation: violation.index)
 
@@ -110,6 +114,7 @@ def repair(
         pending_calls: Ids of calls whose results are still to come; these calls stay.
 
     Raises:
+        ConfigurationError: `messages` is no list and no body, or `pending_calls` no list of ids.
         FormatError: An entry is no message, or the body has no list of messages.
         UnknownNameError: No wire form has that name.
 
@@ -120,12 +125,13 @@ def repair(
         ...         {"role": "tool", "tool_call_id": "a", "content": "4"}]).messages
         [{'role': 'user', 'content': '2 + 2?'}]
     """
+    pending = check_pending_calls(pending_calls)
     chosen, request = _taken(messages, format)
     originals = list(request.messages)
     items = originals.copy()
     structure = Structure(len(items))
     chosen.scan(items, 0, len(items), structure)
-    result, changes = repaired(chosen, originals, structure, pending_calls=pending_calls)
+    result, changes = repaired(chosen, originals, structure, pending_calls=pending)
     kept = [placed.message for placed in result]
     return Repaired(
         messages=kept,
@@ -136,7 +142,8 @@ def repair(
 
 
 def _taken(messages: Any, format: str | Format) -> tuple[Format, Request]:
-    chosen = detect(messages) if format == "auto" else get_format(format)
+    check_messages(messages)
+    chosen = format_of(messages, format)
     if isinstance(messages, Mapping):
         return chosen, chosen.read_request(messages)
     return chosen, Request(messages=messages)

@@ -21,6 +21,7 @@ POSITIONAL_BY_DESIGN = {
     "count_request": "SPEC B1 fixes it: `count_request(messages, system, tools)`",
     "span": "SPEC G fixes it: `span(messages, from_end, to_end)`",
     "within": "SPEC G fixes it: `within(messages, limit_tokens, counter)`",
+    "FixedCounter": "SPEC B2 fixes it: `FixedCounter(per_message, per_part, per_tool_call)`",
     "count_back": "runs once a fit, and is called by the runner only",
     "walk": "History.walk runs once a fit, and is called by the runner only",
 }

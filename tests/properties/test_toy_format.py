@@ -206,3 +206,14 @@ def test_a_turn_opened_beside_results_is_kept_without_them() -> None:
     messages = [*FAR_BEHIND, said("user", words("thanks"))]
     fitted = fit(messages, 20, counter=COUNTER, format=TOY, strategy=SlidingWindow())
     assert fitted.messages == [said("user", words("and now?")), *messages[-18:]]
+
+
+def test_the_first_users_words_stay_without_the_results_beside_them() -> None:
+    """`keep_first_user`, where that message holds the result of a call that leaves."""
+    messages = [
+        said("assistant", asks("a1")),
+        said("user", answers("a1", "x x"), words("hi")),
+        *[said("assistant", words("a a a")), said("user", words("q q"))] * 6,
+    ]
+    fitted = fit(messages, 5, counter=COUNTER, format=TOY, strategy=SlidingWindow(keep_first_user=True))
+    assert fitted.messages == [said("user", words("hi")), messages[-1]]

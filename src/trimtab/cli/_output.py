@@ -108,6 +108,8 @@ def answer_all(
 ) -> NoReturn:
     """Answer every conversation of the input in its order, and exit 0 or 1.
 
+    Ends early where nobody reads on.
+
     Args:
         answer: Answers one conversation.
         file: The input; None is standard input.
@@ -133,12 +135,21 @@ def answer_all(
         if isinstance(found, _Unanswered):
             where = label if entry.line is None else f"{label}, line {entry.line}"
             click.echo(f"trimtab: {plain(where)}: {plain(str(found.error))}", err=True)
-        click.echo(written, nl=False)
+        try:
+            click.echo(written, nl=False)
+        except BrokenPipeError:
+            _leave_pipe()
+            break
         progress.step(done)
     progress.clear()
     if failed and done > 1:
         click.echo(f"trimtab: {failed:,} of {done:,} conversations {failing}", err=True)
     sys.exit(1 if failed else 0)
+
+
+def _leave_pipe() -> None:
+    """Write into nothing from now on: who read our output has enough (`| head`), and that is no fault."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _standard_input() -> BinaryIO:

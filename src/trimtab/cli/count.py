@@ -7,18 +7,13 @@ from typing import Any, BinaryIO
 
 import click
 
+from trimtab.cli._asked import Asked
 from trimtab.cli._input import InputKind
-from trimtab.cli._options import (
-    counter_of,
-    input_options,
-    request_of,
-    request_options,
-    system_of,
-    tools_of,
-)
+from trimtab.cli._options import input_options, request_options
 from trimtab.cli._output import answer_all, usage
-from trimtab.counting import AdditiveCounter
-from trimtab.errors import ConfigurationError, FormatError
+from trimtab.counting import EstimateCounter
+from trimtab.counting._sizes import Fixed
+from trimtab.errors import FormatError
 from trimtab.formats import mapping_of
 from trimtab.report._lines import counted, plain
 
@@ -83,34 +78,25 @@ class _Count:
         return "by estimate" if name == "estimate" else f"by estimate ({name})"
 
 
-def _count(
-    value: Any,
-    counter: AdditiveCounter,
-    *,
-    model: str | None,
-    format: str,
-    system: Any,
-    tools: Any,
-    each: bool,
-) -> _Count:
+def _count(value: Any, asked: Asked, *, each: bool) -> _Count:
     """Count one conversation as `fit` would."""
-    form, request = request_of(value, format)
-    if tools is not None and request.tools is not None:
-        raise ConfigurationError("tools are given twice: by --tools and in the request body")
-    tools, extra = request.tools if tools is None else tools, request.extra or None
+    taken = asked.of(value)
+    form, request = taken.format, taken.request
+    counter = EstimateCounter() if taken.counter is None else taken.counter
+    fixed = Fixed(request.system, request.tools if asked.tools is None else asked.tools, request.extra)
     messages = [_readable(message, index) for index, message in enumerate(request.messages)]
-    lead = [] if system is None else [form.message("system", [system])]
+    lead = [] if asked.system is None else [form.message("system", [asked.system])]
     sent = [*lead, *messages]
     has_system = bool(sent) and form.kind(sent[0]) == "system"
-    fixed_tokens = counter.fixed_tokens(request.system, tools, has_system=has_system, extra=extra)
-    without_tools = counter.fixed_tokens(request.system, None, has_system=has_system, extra=extra)
+    fixed_tokens = counter.fixed_tokens(fixed.system, fixed.tools, has_system=has_system, extra=fixed.extra)
+    without_tools = counter.fixed_tokens(fixed.system, None, has_system=has_system, extra=fixed.extra)
     return _Count(
-        tokens=counter.count_request(sent, request.system, tools, extra),
+        tokens=counter.count_request(sent, fixed.system, fixed.tools, fixed.extra),
         system_tokens=sum(map(counter.count_message, lead)),
         tools_tokens=fixed_tokens - without_tools,
         rows=[(str(one.get("role") or form.kind(one)), counter.count_message(one)) for one in messages],
         each=each,
-        facts={"exact": counter.exact, "counter": counter.name, "model": model, "format": form.name},
+        facts={"exact": counter.exact, "counter": counter.name, "model": taken.model, "format": form.name},
     )
 
 
@@ -132,12 +118,10 @@ def count(file: BinaryIO | None, kind: InputKind, output: str, each: bool, **giv
     Messages, tools and framing of the request, as the provider would charge them; says whether
     the number is exact.
     """
-    counter = counter_of(given["counter"], given["model"])
-    system, tools = system_of(given["system"]), tools_of(given["tools"])
+    asked = Asked(given, format=given["format"])
 
     def answer(value: Any) -> _Count:
-        model, format = given["model"], given["format"]
-        return _count(value, counter, model=model, format=format, system=system, tools=tools, each=each)
+        return _count(value, asked, each=each)
 
     failing = "cannot be counted"
     answer_all(answer, file=file, kind=kind, output=output, failing=failing, full=each)

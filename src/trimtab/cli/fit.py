@@ -8,21 +8,9 @@ from typing import Any, BinaryIO
 
 import click
 
+from trimtab.cli._asked import Asked, budget_of, strategy_of
 from trimtab.cli._input import InputKind
-from trimtab.cli._options import (
-    PIN,
-    TOKENS,
-    budget_of,
-    counter_of,
-    input_options,
-    pending_option,
-    pins_in,
-    request_of,
-    request_options,
-    strategy_of,
-    system_of,
-    tools_of,
-)
+from trimtab.cli._options import PIN, TOKENS, input_options, pending_option, pins_in, request_options
 from trimtab.cli._output import answer_all, usage
 from trimtab.context import Fitted
 from trimtab.context import fit as fit_one
@@ -97,24 +85,25 @@ def fit(
     Writes the messages that stay (or the request body with them) and the report of what left and
     why. Leading system messages and the latest user message always stay.
     """
-    pins, model = given["pin"], given["model"]
-    budget = budget_of(
-        given["budget"], output_reserve=given["output_reserve"], margin=given["margin"], model=model
-    )
+    asked = Asked(given, format=format)
+    room = {key: given[key] for key in ("output_reserve", "margin")}
+    if given["budget"] is not None or asked.model is not None:
+        budget_of(given["budget"], model=asked.model, **room)  # what is wrong is refused at once
     settings: dict[str, Any] = {
-        "model": model,
         "format": format,
-        "counter": counter_of(given["counter"], model),
-        "system": system_of(given["system"]),
-        "tools": tools_of(given["tools"]),
+        "system": asked.system,
+        "tools": asked.tools,
         "strategy": strategy_of(given["strategy"]),
         "pending_calls": given["pending_calls"],
         "repair": given["repair"],
     }
 
     def answer(value: Any) -> _Fit:
-        pinned = pins_in(pins, len(request_of(value, format)[1].messages)) if pins else ()
-        return _Fit(fitted=fit_one(value, budget, pin=pinned, **settings), only_report=only_report)
+        taken = asked.of(value)
+        budget = budget_of(given["budget"], model=taken.model, **room)
+        pin = pins_in(given["pin"], len(taken.request.messages))
+        fitted = fit_one(value, budget, model=taken.model, counter=taken.counter, pin=pin or (), **settings)
+        return _Fit(fitted=fitted, only_report=only_report)
 
     failing = "do not fit or cannot be read"
     answer_all(answer, file=file, kind=kind, output=output, failing=failing, full=only_report)

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-import threading
+from functools import cache
 
 from trimtab.counting._additive import Additive
 from trimtab.counting._estimate import ESTIMATES, EstimateCounter
@@ -34,9 +34,6 @@ __all__ = [
     "counter_from_text",
 ]
 
-_COUNTERS: dict[tuple[ModelFacts, str | None], TextCounter] = {}
-_LOCK = threading.Lock()
-
 
 def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter:
     """Return the counter of a model: exact if its tokenizer is public, or estimates.
@@ -56,14 +53,11 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter:
         >>> counter_for("gpt-4o").count([{"role": "user", "content": "What is a token?"}])
         12
     """
-    facts = facts_for(model)
-    with _LOCK:
-        counter = _COUNTERS.get((facts, tokenizer))
-        if counter is None:
-            counter = _COUNTERS[facts, tokenizer] = _counter_by(facts, tokenizer)
-        return counter
+    return _counter_by(facts_for(model), tokenizer)
 
 
+# Threads that meet here may get a counter each; what counters remember is shared all the same.
+@cache
 def _counter_by(facts: ModelFacts, tokenizer: str | None) -> TextCounter:
     if facts.encoding is None:
         return EstimateCounter(name=facts.name, framing=facts.framing, media=facts.media, format=facts.format)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from trimtab.counting._schemas import output_schema_text, system_texts, tools_text
-from trimtab.errors import ContextError, CountingError
+from trimtab.counting._checks import count_of, counter_name, failure_of, placed
+from trimtab.counting._schemas import output_schema_text, system_texts, tools_text, with_functions
+from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Format, get_format
 from trimtab.formats._base import mapping_of
 
@@ -72,6 +73,7 @@ class Additive:
     ) -> int:
         """Count system text and tools (compact JSON) as one leading system message."""
         texts = system_texts(system)
+        tools, extra = with_functions(tools, extra)
         if tools:
             texts.append(tools_text(tools, style="json"))
         if extra:
@@ -83,63 +85,25 @@ class Additive:
         self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
     ) -> int:
         """Fill `sizes` from `stop - 1` back, until their sum passes `room_tokens`."""
-        count_message = self.count_message
         left_tokens = room_tokens
         index = stop
         for index in range(stop - 1, start - 1, -1):
             size = sizes[index]
             if size is None:
-                size = sizes[index] = _at(index, count_message, messages[index])
+                size = sizes[index] = _at(index, self, messages[index])
             left_tokens -= size
             if left_tokens < 0:
                 break
         return index
 
 
-def _at(index: int, count_message: Callable[[Any], int], message: Any) -> int:
+def _at(index: int, counter: Additive, message: Any) -> int:
     try:
-        return count_message(message)
-    except CountingError as error:
+        size = counter.count_message(message)
+    except (CountingError, FormatError) as error:
         raise placed(error, index) from error.__cause__
-
-
-def placed(error: CountingError, index: int) -> CountingError:
-    """Return a counting error that says which message it was about."""
-    if error.index is not None:
-        return error
-    return CountingError(f"message {index}: {error}", counter=error.counter, index=index, answer=error.answer)
-
-
-def count_of(answer: object, /, *, counter: str, of: str) -> int:
-    """Check what a counter answered.
-
-    Raises:
-        CountingError: It is a bool, no integer, or negative.
-    """
-    if type(answer) is int and answer >= 0:
-        return answer
-    if isinstance(answer, int) and not isinstance(answer, bool) and answer >= 0:
-        return int(answer)
-    raise CountingError(
-        f"counter {counter!r} answered {answer!r:.80} ({type(answer).__name__}) for {of}:"
-        " a count is an integer from 0 up",
-        counter=counter,
-        answer=answer,
-    )
-
-
-def failure_of(cause: BaseException, /, *, counter: str, of: str) -> CountingError:
-    """Make ours of what a counter raised; what is not its failure is raised again.
-
-    KeyboardInterrupt and cancellation pass through. A Rust panic is a BaseException that
-    cannot be imported, so it is known by its name.
-
-    Raises:
-        BaseException: The cause itself, if it is a signal to stop or ours already.
-    """
-    panicked = type(cause).__name__ == "PanicException"
-    if isinstance(cause, ContextError) or not (panicked or isinstance(cause, Exception)):
-        raise cause
-    return CountingError(
-        f"counter {counter!r} raised {type(cause).__name__} for {of}: {cause!s:.200}", counter=counter
-    )
+    except BaseException as cause:
+        raise failure_of(cause, counter=counter_name(counter), of=f"message {index}", index=index) from cause
+    if size.__class__ is int and size >= 0:
+        return size
+    return count_of(size, counter=counter_name(counter), of=f"message {index}", index=index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from trimtab.counting._additive import count_of, failure_of
+from trimtab.counting._checks import count_of, failure_of
 from trimtab.counting._protocols import TextFunction
 
 MAX_ENTRIES = 131_072

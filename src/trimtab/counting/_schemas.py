@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trimtab.errors import FormatError
+from trimtab.formats._access import compact_json
 from trimtab.formats._base import mapping_of
-from trimtab.formats._openai_chat_pieces import compact_json
 from trimtab.models import ToolsStyle
 
 _MAX_DEPTH = 32
@@ -51,6 +51,31 @@ def tools_text(tools: Any, /, *, style: ToolsStyle) -> str:
     if functions:
         rest.insert(0, "\n\n".join(("namespace functions {", *functions, "} // namespace functions")))
     return "\n".join(rest)
+
+
+def with_functions(tools: Any, extra: Mapping[str, Any] | None, /) -> tuple[Any, Mapping[str, Any] | None]:
+    """Take legacy `functions` out of `extra` and put them behind the tools.
+
+    They are charged alike.
+
+    Returns:
+        All tool schemas and the rest of `extra`, which is None if nothing is left.
+
+    Example:
+        >>> with_functions([{"name": "add"}], {"functions": [{"name": "old"}]})
+        ([{'name': 'add'}, {'name': 'old'}], None)
+    """
+    functions = extra.get("functions") if extra else None
+    if extra is None or not functions:
+        return tools, extra or None
+    rest = {key: value for key, value in extra.items() if key != "functions"}
+    return [*_listed(tools), *_listed(functions)], rest or None
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    if isinstance(value, list | tuple):
+        return value
+    return (value,) if value else ()
 
 
 def output_schema_text(extra: Mapping[str, Any] | None, /) -> str:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trimtab.counting._additive import Additive, count_of, failure_of
+from trimtab._arguments import answers_later
+from trimtab.counting._additive import Additive
 from trimtab.counting._cache import TextCounts
+from trimtab.counting._checks import count_of, failure_of
 from trimtab.counting._protocols import TextFunction
 from trimtab.counting._text import TextCounter
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, get_format
+from trimtab.formats._access import compact_json
 from trimtab.formats._base import Dict, mapping_of
-from trimtab.formats._openai_chat_pieces import compact_json
 from trimtab.models import Framing, MediaRule
 
 _PLAIN_KEYS = frozenset({"role", "content", "tool_call_id"})
+
+_HIGHEST_RATIO = 1e300
+"""Far above any ratio; larger integers are no floats, and infinity is no ratio."""
 
 ToolCallTokens = Callable[[str, str], int]
 """Tells what a tool call costs from its name and its arguments as text."""
@@ -52,10 +56,13 @@ class CharCounter(Additive):
             tool_call_tokens: Replaces the characters of a call's name and arguments.
 
         Raises:
-            ConfigurationError: A number is out of range.
+            ConfigurationError: A number is out of range, or `tool_call_tokens` is no function or async.
         """
-        if isinstance(chars_per_token, bool) or not (math.isfinite(chars_per_token) and chars_per_token > 0):
-            raise ConfigurationError(f"chars_per_token must be a number above 0, not {chars_per_token!r}")
+        ratio = chars_per_token
+        if isinstance(ratio, bool) or not (isinstance(ratio, (int, float)) and 0 < ratio <= _HIGHEST_RATIO):
+            raise ConfigurationError(f"chars_per_token must be a number above 0, not {ratio!r}")
+        if tool_call_tokens is not None:
+            _check_at_once("tool_call_tokens", tool_call_tokens)
         self._ratio = chars_per_token
         self._part_tokens = not_negative("part_tokens", part_tokens)
         self._tool_call_tokens = tool_call_tokens
@@ -106,8 +113,8 @@ class FixedCounter(Additive):
         self,
         per_message: int = 1,
         per_part: int = 0,
-        *,
         per_tool_call: int = 0,
+        *,
         format: str | Format = "openai_chat",
     ) -> None:
         """Set the charges, in tokens.
@@ -255,7 +262,11 @@ def _check_function(count_text: Any) -> None:
         raise ConfigurationError(
             "len counts characters, not tokens; for characters a token use CharCounter(chars_per_token)"
         )
-    if not callable(count_text):
-        raise ConfigurationError(f"a text function must be callable, not {count_text!r}")
-    if inspect.iscoroutinefunction(count_text):
-        raise ConfigurationError("a text function must answer at once, not be async")
+    _check_at_once("a text function", count_text)
+
+
+def _check_at_once(name: str, function: Any) -> None:
+    if not callable(function):
+        raise ConfigurationError(f"{name} must be callable, not {function!r}")
+    if answers_later(function):
+        raise ConfigurationError(f"{name} must answer at once, not be async: it counts asynchronously")

@@ -12,10 +12,12 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, cast
 
-from trimtab.counting._additive import placed
+from trimtab.counting._additive import Additive
+from trimtab.counting._checks import checked_count, count_of, counter_name, placed
 from trimtab.counting._estimate import EstimateCounter
+from trimtab.counting._schemas import with_functions
 from trimtab.counting._text import TextCounter
-from trimtab.errors import ConfigurationError, ContextError, CountingError
+from trimtab.errors import ConfigurationError, CountingError, FormatError
 from trimtab.formats import Prices, mapping_of
 
 
@@ -32,18 +34,24 @@ class Walked(Protocol):
         ...
 
 
-__all__ = ["Fixed", "Shares", "Sizes", "checked_count", "sizes_for"]
+__all__ = ["Fixed", "Shares", "Sizes", "check_counter", "counter_name", "sizes_for"]
 
 
 class Fixed:
-    """What a request costs beside its messages: system text, tools, output schema, framing."""
+    """What a request costs beside its messages: system text, tools, output schema, framing.
+
+    Legacy functions are among the tools, so that every counter charges them.
+    """
 
     __slots__ = ("extra", "system", "tools")
 
     def __init__(self, system: Any = None, tools: Any = None, extra: Any = None) -> None:
         self.system = system
-        self.tools = tools
-        self.extra = extra
+        self.tools, self.extra = with_functions(tools, extra) if extra else (tools, None)
+
+
+_CHECKED = (Additive.count_back, TextCounter.count_back)
+"""Ways to count back that check each size themselves."""
 
 
 class Sizes:
@@ -57,23 +65,24 @@ class Sizes:
         self.known: list[int | None] = [None] * len(messages)
         """Tokens of each message; None where nobody asked."""
         self.fixed_tokens = _fixed_tokens(counter, fixed, has_system)
-        self._fixed = fixed
-        self._has_system = has_system
-        self._back = getattr(counter, "count_back", None)
-        self._own = counter.count_message if isinstance(counter, TextCounter) else None
-
-    @property
-    def fixed_parts(self) -> FixedParts:
+        self.fixed_parts = _fixed_parts(counter, fixed, self.fixed_tokens, has_system)
         """Of the fixed tokens, system text and tools; None where they cannot be told apart."""
-        return _fixed_parts(self.counter, self._fixed, self.fixed_tokens, self._has_system)
+        self._back = getattr(counter, "count_back", None)
+        kind = type(counter)
+        self._checks_itself = getattr(kind, "count_back", None) in _CHECKED
+        trusted = getattr(kind, "count_message", None) is TextCounter.count_message
+        self._own = counter.count_message if trusted else None
 
     def of(self, index: int, /) -> int:
         """Count one message, unless it is known."""
         size = self.known[index]
         if size is None:
             message = self.messages[index]
-            # our own counters check themselves
-            size = self._own(message) if self._own is not None else self.message(message, index)
+            try:
+                # our own counters check themselves
+                size = self._own(message) if self._own is not None else self.message(message, index)
+            except (CountingError, FormatError) as error:
+                raise placed(error, index) from error.__cause__
             self.known[index] = size
         return size
 
@@ -90,12 +99,33 @@ class Sizes:
             The lowest position counted; `stop` if there was nothing to count.
         """
         if self._back is not None:
-            return int(self._back(self.messages, start, stop, room_tokens, self.known))
+            if self._checks_itself:
+                return int(self._back(self.messages, start, stop, room_tokens, self.known))
+            return self._checked_back(start, stop, room_tokens)
         index = stop
         while index > start and room_tokens >= 0:
             index -= 1
             room_tokens -= self.of(index)
         return index
+
+    def _checked_back(self, start: int, stop: int, room_tokens: int) -> int:
+        """Let a counter of a user's count back, and look at what it filled in."""
+        counter, known, count_back = self.counter, self.known, cast("Callable[..., Any]", self._back)
+        low = checked_count(lambda: count_back(self.messages, start, stop, room_tokens, known), counter, None)
+        if not start <= low <= stop:
+            name = counter_name(counter)
+            raise CountingError(
+                f"counter {name} counted back to {low}, which is not from {start} to {stop}",
+                counter=name,
+                answer=low,
+            )
+        for index in range(low, stop):
+            size = known[index]
+            if type(size) is not int or size < 0:
+                known[index] = count_of(
+                    size, counter=counter_name(counter), of=f"message {index}", index=index
+                )
+        return low
 
     def walk(self, history: Walked, start: int, room_tokens: int, /) -> int | None:
         """Count back from what was read last, reading on the way, until the room is passed.
@@ -108,7 +138,7 @@ class Sizes:
             return None
         try:
             return history.walk(start, room_tokens, self.known, prices)
-        except CountingError as error:
+        except (CountingError, FormatError) as error:
             at = next(i for i in range(history.read_from - 1, -1, -1) if self.known[i] is None)
             raise placed(error, at) from error.__cause__
 
@@ -128,16 +158,14 @@ class Shares(Sizes):
         self.known = [None] * len(messages)
         self.fixed_tokens = 0
         self._back = None
+        self._checks_itself = False
         self._own = None
         self._fixed = fixed
         self._estimate = EstimateCounter()
         self._scale: float | None = None
-        self._totals: dict[tuple[int, ...], int] = {}
-
-    @property
-    def fixed_parts(self) -> FixedParts:
-        """A black box does not say what its parts cost."""
-        return FixedParts(None, None)
+        self.fixed_parts = FixedParts(None, None)  # a black box does not say what its parts cost
+        self.whole_tokens: int | None = None
+        """The conversation with system text and tools; None until somebody asked for it."""
 
     def request_tokens(self, messages: Sequence[Any], /) -> int:
         """Ask the black box for the size of a whole request."""
@@ -145,22 +173,34 @@ class Shares(Sizes):
         whole = getattr(counter, "count_request", None)
         listed = list(messages)
         if whole is not None:
+            listed = [*_leading(Fixed(extra=fixed.extra)), *listed]
             return checked_count(lambda: whole(listed, fixed.system, fixed.tools), counter, None)
-        leading = _leading_message(fixed)
-        listed = [leading, *listed] if leading is not None else listed
+        listed = [*_leading(fixed), *listed]
         count = getattr(counter, "count", counter)
         return checked_count(lambda: count(listed), counter, None)
+
+    def whole(self, messages: Sequence[Any], /) -> int:
+        """Ask for the size of the whole conversation, once; `messages` are all of it."""
+        if self.whole_tokens is None:
+            self.whole_tokens = self.request_tokens(messages)
+        return self.whole_tokens
 
     def message(self, message: Any, index: int | None = None, /) -> int:
         """Return the share of a message: its estimate, scaled to what the black box said."""
         if self._scale is None:
-            estimate = sum(self._estimate.count_message(mapping_of(m)) for m in self.messages)
-            self._scale = self.request_tokens(self.messages) / max(1, estimate)
-        return round(self._estimate.count_message(mapping_of(message)) * self._scale)
+            estimate = sum(self._estimated(one, at) for at, one in enumerate(self.messages))
+            self._scale = self.whole(self.messages) / max(1, estimate)
+        return round(self._estimated(message, index) * self._scale)
+
+    def _estimated(self, message: Any, index: int | None = None) -> int:
+        try:
+            return self._estimate.count_message(mapping_of(message))
+        except FormatError as error:
+            raise (error if index is None else placed(error, index)) from error.__cause__
 
     def split(self, messages: Sequence[Any], total_tokens: int, /) -> list[int]:
         """Share a total among messages by their estimates; the shares add up to it."""
-        estimates = [self._estimate.count_message(mapping_of(message)) for message in messages]
+        estimates = [self._estimated(message) for message in messages]
         whole, passed, shares = sum(estimates), 0, []
         for estimate in estimates:
             before = passed * total_tokens // whole if whole else 0
@@ -198,7 +238,8 @@ def check_counter(counter: Any, /) -> Any:
         return counter
     if inspect.iscoroutinefunction(call):
         raise ConfigurationError(
-            f"{_name(counter)} counts asynchronously and fit() does not: pass a counter that answers at once"
+            f"{counter_name(counter)} counts asynchronously and fit() does not: pass a counter that"
+            " answers at once"
         )
     if not callable(call):
         raise ConfigurationError(
@@ -212,46 +253,6 @@ def _is_async(kind: Hashable) -> bool:
     return inspect.iscoroutinefunction(getattr(kind, "count", None))
 
 
-def counter_name(counter: Any, /) -> str:
-    """Name a counter for reports and errors."""
-    return _name(counter)
-
-
-def _name(counter: Any) -> str:
-    name = getattr(counter, "name", None) or getattr(counter, "__name__", None)
-    return str(name) if name else type(counter).__name__
-
-
-def _where(index: int | None) -> str:
-    return "a request" if index is None else f"message {index}"
-
-
-def checked_count(call: Callable[[], Any], counter: Any, index: int | None) -> int:
-    """Call a counter and insist on a count.
-
-    Raises:
-        CountingError: It raised, or answered a bool, a negative number or no integer.
-    """
-    try:
-        answer = call()
-    except ContextError:
-        raise
-    except Exception as error:
-        raise CountingError(
-            f"counter {_name(counter)} failed on {_where(index)}: {type(error).__name__}: {error}",
-            counter=_name(counter),
-            index=index,
-        ) from error
-    if isinstance(answer, bool) or not isinstance(answer, int) or answer < 0:
-        raise CountingError(
-            f"counter {_name(counter)} answered {answer!r} for {_where(index)}; a count is an integer >= 0",
-            counter=_name(counter),
-            index=index,
-            answer=answer,
-        )
-    return answer
-
-
 def _fixed_tokens(counter: Any, fixed: Fixed, has_system: bool) -> int:
     of_request = getattr(counter, "fixed_tokens", None)
     if of_request is not None:
@@ -262,10 +263,11 @@ def _fixed_tokens(counter: Any, fixed: Fixed, has_system: bool) -> int:
         )
     whole = getattr(counter, "count_request", None)
     if whole is not None:
-        return checked_count(lambda: whole([], fixed.system, fixed.tools), counter, None)
-    leading = _leading_message(fixed)
+        leading = _leading(Fixed(extra=fixed.extra))
+        return checked_count(lambda: whole(leading, fixed.system, fixed.tools), counter, None)
     base = checked_count(lambda: counter.count([]), counter, None)
-    return base + (checked_count(lambda: counter.count_message(leading), counter, None) if leading else 0)
+    parts = _leading(fixed)
+    return base + (checked_count(lambda: counter.count_message(parts[0]), counter, None) if parts else 0)
 
 
 class FixedParts(NamedTuple):
@@ -286,10 +288,10 @@ def _fixed_parts(counter: Any, fixed: Fixed, fixed_tokens: int, has_system: bool
     return FixedParts(without_tools - bare, fixed_tokens - without_tools)
 
 
-def _leading_message(fixed: Fixed) -> dict[str, Any] | None:
-    """Write system text and tools as one system message, for counters that take a list only."""
+def _leading(fixed: Fixed) -> list[dict[str, Any]]:
+    """Write what is not among the messages as one system message, for counters that take no more."""
     parts = [_text_of(value) for value in (fixed.system, fixed.tools, fixed.extra) if value]
-    return {"role": "system", "content": "\n".join(parts)} if parts else None
+    return [{"role": "system", "content": "\n".join(parts)}] if parts else []
 
 
 def _text_of(value: Any) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trimtab.counting._additive import Additive, placed
+from trimtab.counting._additive import Additive
 from trimtab.counting._cache import TextCache, TextCounts
+from trimtab.counting._checks import placed
 from trimtab.counting._media import media_tokens
 from trimtab.counting._protocols import TextFunction
-from trimtab.counting._schemas import output_schema_text, system_texts, tools_text
-from trimtab.errors import CountingError
+from trimtab.counting._schemas import output_schema_text, system_texts, tools_text, with_functions
+from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Format, Prices, Structure, get_format
 from trimtab.formats._base import Pieces, mapping_of
 from trimtab.models import Framing, MediaRule
@@ -74,6 +75,7 @@ class TextCounter(Additive):
         tokens = framing.per_request_tokens
         if not (system or tools or extra):
             return tokens
+        tools, extra = with_functions(tools, extra)
         counts = self._cache.young
         texts = system_texts(system)
         if texts:
@@ -99,7 +101,7 @@ class TextCounter(Additive):
         span = range(stop - 1, start - 1, -1)
         try:
             low: int = walk(messages, span, room_tokens, sizes, Structure(len(messages)), prices)
-        except CountingError as error:
+        except (CountingError, FormatError) as error:
             raise placed(error, next(i for i in span if sizes[i] is None)) from error.__cause__
         return low
 
@@ -118,7 +120,9 @@ class TextCounter(Additive):
         """Look up what plain messages cost; not when made, since that loads a tokenizer."""
         framing = self.framing
         counts = self._cache.young
-        plain = () if framing.result_ids_counted else _ROLES
+        # a subclass that counts messages in its own way is asked about each
+        own = type(self).count_message is not TextCounter.count_message
+        plain = () if own or framing.result_ids_counted else _ROLES
         return Prices(
             bases={role: self._base(role, counts) for role in plain},
             counts=counts,

@@ -1,4 +1,4 @@
-"""Read and copy values inside a caller's message: dicts, other mappings, lists, pydantic objects.
+"""Read, copy and write values inside a caller's message: mappings, lists, pydantic objects.
 
 A copy is as shallow as it can be: only the containers on the way to a change are copied, each
 into its own class, and the original is untouched.
@@ -34,6 +34,25 @@ def as_list(value: Any) -> Sequence[Any] | None:
 def as_text(value: Any) -> str | None:
     """Return a non-empty string as it is, None for anything else."""
     return value if isinstance(value, str) and value else None
+
+
+def compact_json(value: Any) -> str:
+    """Write a value as JSON without spaces or escapes; objects JSON lacks are written by `str`.
+
+    Raises:
+        FormatError: It contains itself, or is nested too deep.
+    """
+    import json  # not above: loaded where a message holds what is no text
+
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain, skipkeys=True)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"it cannot be written as JSON: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    entry = as_dict(value)
+    return str(value) if entry is None else entry
 
 
 def item_of(owner: Any, key: str | int) -> Any:

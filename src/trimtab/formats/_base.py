@@ -142,7 +142,10 @@ class Rules:
     users_stand_alone: bool = False
     """A message of kind "user" neither calls, answers nor is bound to another."""
     first_kinds: frozenset[str] = frozenset({"user", "assistant", "tool", "other", "system"})
-    """Kinds that may come first after leading system messages."""
+    """Kinds that may come first after leading system messages.
+
+    For wire forms with such a rule; every kind where there is none.
+    """
     orphan_result: str = ""
     """What the provider answers to a result without its call; `{call_id}` and `{index}` are filled in."""
     unanswered_call: str = ""
@@ -207,7 +210,8 @@ class Format(Protocol):
     def may_lead(self, message: Dict, /) -> bool:
         """Tell whether a conversation may begin with this message.
 
-        Leading system messages are passed over.
+        Leading system messages are passed over. For wire forms with such a rule (`Rules.first_kinds`);
+        True where there is none.
         """
         ...
 

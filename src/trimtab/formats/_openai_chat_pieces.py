@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from trimtab.errors import FormatError
-from trimtab.formats._access import as_dict, as_list, as_text
+from trimtab.formats._access import as_dict, as_list, as_text, compact_json
 from trimtab.formats._base import Dict, Media, Pieces
 
 LEGACY_PREFIX = "function:"
@@ -155,25 +155,6 @@ class _Found:
         except RecursionError as error:
             raise FormatError("a message is nested too deep to be written as JSON") from error
         self.other.append(compact_json(plain))
-
-
-def compact_json(value: Any) -> str:
-    """Write a value as JSON without spaces or escapes; objects JSON lacks are written by `str`.
-
-    Raises:
-        FormatError: It contains itself, or is nested too deep.
-    """
-    import json  # not above: loaded where a message holds what is no text
-
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain, skipkeys=True)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"a message cannot be written as JSON: {error}") from error
-
-
-def _plain(value: Any) -> Any:
-    entry = as_dict(value)
-    return str(value) if entry is None else entry
 
 
 def _string(value: Any) -> str:

@@ -212,7 +212,7 @@ class OpenAIChat:
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart.
 
-        Legacy `functions` and an output schema are in `extra`.
+        Legacy `functions` and an output schema are in `extra`; counters charge the functions as tools.
 
         Raises:
             FormatError: `messages` is missing or no list.
@@ -226,11 +226,14 @@ class OpenAIChat:
         return Request(messages=messages or [], tools=body.get("tools"), body=body, extra=_extra(body))
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
-        """Put messages back into a copy of the body.
+        """Put messages back into a copy of the body, and tools that were given beside it.
 
         Without a body the list itself comes back.
         """
-        return messages if request.body is None else {**request.body, request.key: messages}
+        if request.body is None:
+            return messages
+        written = {**request.body, request.key: messages}
+        return {**written, "tools": request.tools} if request.tools else written
 
     def matches(self, message: Dict, /) -> bool:
         """Tell whether a message has a shape that occurs in Chat Completions only."""

@@ -7,7 +7,7 @@ roles, ids, tool names and numbers; text of messages only where `include_text=Tr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from trimtab.errors import ConfigurationError
@@ -134,7 +134,7 @@ class Report:
             include_text: Also write the text of the messages, as far as it is at hand.
         """
         data: dict[str, Any] = {"schema": SCHEMA, "remaining_tokens": self.remaining_tokens}
-        data.update(to_data(self, include_text=include_text))
+        data.update(to_data(_worded(self) if include_text else self, include_text=include_text))
         data["violations"] = [to_data(ViolationRow.of(row), include_text=False) for row in self.violations]
         return data
 
@@ -171,11 +171,17 @@ class Report:
                 Less than 60 is taken as 60.
             colour: Mark verdict, changes and evictions with ANSI colours.
             include_text: Show the beginning of the text of messages that have a line of their own.
+
+        Raises:
+            ConfigurationError: `width` is no whole number.
         """
+        if width is not None and (isinstance(width, bool) or not isinstance(width, int)):
+            raise ConfigurationError(f"width must be a whole number of columns, not {width!r}")
         from trimtab.report._text import render  # not above: only who reads it needs it
 
         columns = max(_DEFAULT_COLUMNS if width is None else width, _MIN_COLUMNS)
-        return render(self, width=columns, colour=colour, include_text=include_text)
+        shown = _worded(self) if include_text else self
+        return render(shown, width=columns, colour=colour, include_text=include_text)
 
     def __str__(self) -> str:
         """Give the text form."""
@@ -197,3 +203,9 @@ class Report:
     def __hash__(self) -> int:
         """Hash the totals, so that rows need not be built."""
         return hash((self.input_tokens, self.tokens_after, self.kept_messages, self.evicted_messages))
+
+
+def _worded(report: Report) -> Report:
+    """Return the report with texts in its rows, where rows that are built when read can add them."""
+    with_text = getattr(report.messages, "with_text", None)
+    return report if with_text is None else replace(report, messages=with_text())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 from trimtab.errors import ConfigurationError
@@ -16,18 +18,24 @@ Reader = Callable[[object, str], object]
 
 def to_data(value: Any, *, include_text: bool) -> dict[str, Any]:
     """Write a value of the report as a dict of plain data, field by field."""
-    data: dict[str, Any] = {}
-    for entry in fields(value):
-        if entry.name == "text" and not include_text:
-            continue
-        data[entry.name] = _plain(getattr(value, entry.name), include_text=include_text)
+    names, values_of, sequences = _fields_of(cast("Hashable", type(value)), include_text)
+    data: dict[str, Any] = dict(zip(names, values_of(value), strict=True))
+    for name in sequences:
+        data[name] = [
+            item if isinstance(item, str) else to_data(item, include_text=include_text) for item in data[name]
+        ]
     return data
 
 
-def _plain(value: Any, *, include_text: bool) -> Any:
-    if value is None or isinstance(value, (str, int)):
-        return value
-    return [item if isinstance(item, str) else to_data(item, include_text=include_text) for item in value]
+@lru_cache(maxsize=16)
+def _fields_of(
+    kind: Hashable, include_text: bool
+) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], tuple[str, ...]]:
+    """Name the fields of a class of rows, what reads them all at once, and those that hold several."""
+    chosen = [entry for entry in fields(cast("Any", kind)) if entry.name != "text" or include_text]
+    names = tuple(entry.name for entry in chosen)
+    sequences = tuple(entry.name for entry in chosen if str(entry.type).startswith(("tuple[", "Sequence[")))
+    return names, attrgetter(*names), sequences
 
 
 def from_data(make: Callable[..., T], data: object, *, where: str) -> T:

@@ -6,7 +6,7 @@ request only, which answers them from what is known or from the counter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -53,6 +53,8 @@ class EvictionResult:
     """Why what left had to leave, for the report."""
     needed_tokens: int | None = None
     """When it does not fit: the size of the request at its least, if that is not this result's."""
+    protected: frozenset[int] = frozenset()
+    """First messages of kept units that later steps of a Cascade may shorten, but not evict."""
 
 
 @runtime_checkable
@@ -188,7 +190,7 @@ class EvictionRequest:
             edits: Texts to replace, by message, on top of those of earlier steps.
         """
         units = list(units)
-        merged = merge_edits(self._edits, edits) if edits else self._edits
+        merged = merge_edits(self._edits, edits.items()) if edits else self._edits
         if isinstance(self.sizes, Shares):
             return self.sizes.request_tokens(assembled(self.history, units, merged))
         if not edits:
@@ -240,6 +242,10 @@ class EvictionRequest:
         """Walk the units from the newest to the oldest, reading no further than asked."""
         return self.cuts.newest_first()
 
+    def grouped(self) -> EvictionRequest:
+        """Return the same request, with cuts over units that were grouped from everything."""
+        return self._with()
+
     def protecting(self, roles: Iterable[str], /) -> EvictionRequest:
         """Return the same request in which units with a message of these roles stay."""
         wanted = frozenset(roles)
@@ -255,8 +261,13 @@ class EvictionRequest:
     def after(self, result: EvictionResult, /) -> EvictionRequest:
         """Return the request that is left once a result is carried out, for the next step."""
         kept = kept_units(self, result)
-        edits = merge_edits(self._edits, {edit.index: edit.texts for edit in result.edits})
-        return self._with(alive=kept, edits=edits)
+        present = {index for unit in kept for index in unit.indices}
+        edits = merge_edits(self._edits, ((edit.index, edit.texts) for edit in result.edits))
+        return self._with(
+            alive=kept,
+            edits={index: texts for index, texts in edits.items() if index in present},
+            protected=self.protected | result.protected,
+        )
 
     def _with(
         self,
@@ -296,11 +307,11 @@ def owns_text(unit: Unit, index: int, path: Path) -> bool:
 
 
 def merge_edits(
-    old: Mapping[int, Mapping[Path, str]], new: Mapping[int, Mapping[Path, str]]
+    old: Mapping[int, Mapping[Path, str]], new: Iterable[tuple[int, Mapping[Path, str]]]
 ) -> dict[int, Mapping[Path, str]]:
     """Lay new texts over old ones, message by message."""
     merged = dict(old)
-    for index, texts in new.items():
+    for index, texts in new:
         merged[index] = {**merged.get(index, {}), **texts}
     return merged
 
@@ -335,7 +346,3 @@ def assemble_one(
     if texts:
         message = history.format.with_texts(message, texts)
     return message if parts is None else keep_parts(history, index, message, parts)
-
-
-Fits = Callable[[int], bool]
-"""Whether a cut keeps to the limit."""

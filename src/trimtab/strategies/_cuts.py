@@ -286,6 +286,10 @@ class UnitCuts:
         unit = self._users[at - 1] if at else None
         return () if unit is None or unit.first == cut or self._request.stays(unit) else (unit.first,)
 
+    def holds(self, first: int, /) -> bool:
+        """Tell whether a unit that is still there begins at a message."""
+        return first in self._by_first
+
     def unit(self, first: int, /) -> Unit:
         """Return the unit that begins at a message."""
         return self._by_first[first]
@@ -322,7 +326,7 @@ def count_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
         if user_tokens * _SMALL_SHARE >= room:
             low = _back(history, sizes, user + 1, room - user_tokens)
             used = sizes.total(low, count)
-            if low > user + 1 or used > room - user_tokens:
+            if used > room - user_tokens:
                 return low
     return _back(history, sizes, head, room)
 

@@ -12,7 +12,7 @@ from trimtab.strategies.cascade import Cascade
 from trimtab.strategies.clear_tool_results import ClearToolResults
 from trimtab.strategies.priority import PriorityBased
 from trimtab.strategies.simple import Drop, DropNewest, Strict
-from trimtab.strategies.sliding_window import SlidingWindow
+from trimtab.strategies.sliding_window import SlidingWindow, require_strategy
 from trimtab.strategies.truncate_text import TruncateText
 
 __all__ = ["StrategyKind", "create_strategy", "strategy_data"]
@@ -29,6 +29,7 @@ class StrategyKind(StrEnum):
     TRUNCATE_TEXT = "truncate_text"
     CLEAR_TOOL_RESULTS = "clear_tool_results"
     CASCADE = "cascade"
+    SLIDING_WINDOW_WITH_SUMMARY = "sliding_window_with_summary"
 
 
 ALIASES: Mapping[str, StrategyKind] = {
@@ -116,7 +117,7 @@ def create_strategy(
 def _kind_of(word: str) -> StrategyKind:
     if word in ALIASES:
         return ALIASES[word]
-    if word == "sliding_window_with_summary":
+    if word == StrategyKind.SLIDING_WINDOW_WITH_SUMMARY:
         raise ConfigurationError(
             "sliding_window_with_summary summarizes what leaves and needs a summarizer, which comes with "
             "the Summarize strategy of a later version; use sliding_window until then"
@@ -141,7 +142,7 @@ def _named(word: str, value: Any, options: Mapping[str, Any]) -> Strategy:
         raise ConfigurationError(f"{word!r} is a strategy from names=; it takes no options here")
     if not callable(getattr(value, "evict", None)):
         raise ConfigurationError(f"names[{word!r}] is used as a strategy but has no evict method: {value!r}")
-    strategy: Strategy = value
+    strategy: Strategy = require_strategy(value)
     return strategy
 
 

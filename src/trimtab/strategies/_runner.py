@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from trimtab.counting._sizes import Shares
-from trimtab.errors import StrategyContractError
 from trimtab.formats import Path
+from trimtab.strategies._answers import breach, checked_answer
 from trimtab.strategies._base import (
     EvictionRequest,
     EvictionResult,
     Strategy,
     assemble_one,
     assembled,
+    kept_units,
+    merge_edits,
     owns_text,
 )
 from trimtab.strategies._cuts import TailCuts
@@ -28,7 +30,7 @@ from trimtab.units import Unit
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["Settled", "run"]
+__all__ = ["Settled", "check_step", "run"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,10 +72,9 @@ class Settled:
             messages = [originals[index] for index in self.before] + messages
         if not self.edits and not self.partial:
             return messages
-        before = len(self.before)
         places = {index: at for at, index in enumerate(self.before)}
-        for index in self.changed:
-            at = places[index] if index < self.cut else before + index - self.cut
+        for index in self.changed:  # what changes is never behind the cut
+            at = places[index]
             parts = self.partial.get(index)
             messages[at] = assemble_one(
                 history, index, None if parts is None else set(parts), self.edits.get(index)
@@ -89,15 +90,10 @@ def run(strategy: Strategy, request: EvictionRequest) -> Settled:
             reorders units, or edits what is pinned or not there.
         BudgetExceededError: Only if the strategy raises it itself.
     """
-    result = strategy.evict(request)
     name = str(getattr(strategy, "name", type(strategy).__name__))
-    if not isinstance(result, EvictionResult):
-        _breach(name, f"returned {type(result).__name__}, not EvictionResult")
-    cut = result.cut
-    if cut is not None and type(cut) is not int:
-        _breach(name, f"cuts at {cut!r}, which is no position of a message")
-    cuts = request.cuts if cut is not None else None
-    if isinstance(cuts, TailCuts) and not result.edits and cuts.covers(cut or 0, result.kept):
+    result = checked_answer(strategy.evict(request), request, name)
+    cuts = _tail(request, result)
+    if cuts is not None and not result.edits:
         settled = _settle_tail(request, cuts, result, name)
     else:
         settled = _settle_units(request, result, name)
@@ -106,24 +102,51 @@ def run(strategy: Strategy, request: EvictionRequest) -> Settled:
     settled.needed_tokens = result.needed_tokens
     settled.fits = result.fits
     if result.fits and settled.tokens > request.limit_tokens:
-        _breach(name, f"says it fits, but {settled.tokens:,} tokens are over {request.limit_tokens:,}")
+        breach(name, f"says it fits, but {settled.tokens:,} tokens are over {request.limit_tokens:,}")
     return settled
 
 
-def _breach(name: str, what: str) -> NoReturn:
-    raise StrategyContractError(f"strategy {name} {what}", strategy=name)
+def check_step(request: EvictionRequest, result: EvictionResult, name: str) -> None:
+    """Check what a step of a Cascade answers, so that the error names the step.
+
+    Raises:
+        StrategyContractError: It splits or invents units, loses what must stay, or edits what it may not.
+    """
+    cuts = _tail(request, result)
+    if cuts is None:
+        kept = _checked_units(request, result, name)
+    else:
+        _check_tail(request, result, name)
+        kept = kept_units(request, result) if result.edits else []
+    _checked_edits(request, kept, result, name)
+
+
+def _tail(request: EvictionRequest, result: EvictionResult) -> TailCuts | None:
+    """Return the cuts of the tail, if a result can be settled without grouping everything."""
+    cuts = request.cuts if result.cut is not None else None
+    return cuts if isinstance(cuts, TailCuts) and cuts.covers(result.cut or 0, result.kept) else None
+
+
+def _check_tail(request: EvictionRequest, result: EvictionResult, name: str) -> int:
+    """Look a cut and the units beside it over: at borders, and whole. Returns the cut."""
+    history, cut = request.history, result.cut
+    end = history.count
+    if cut is None or not history.head <= cut <= end or not (cut == end or history.is_border(cut)):
+        breach(name, f"cuts at message {cut}, where no unit begins")
+    for unit in result.kept:
+        first = unit.first
+        begins = 0 <= first < end and history.is_border(first) and not unit.parts
+        if not begins or unit.indices != tuple(range(first, history.end_of(first))):
+            breach(name, f"keeps {unit}, which is not a unit of the conversation")
+    return cut
 
 
 def _settle_tail(request: EvictionRequest, cuts: TailCuts, result: EvictionResult, name: str) -> Settled:
-    history, sizes, cut = request.history, request.sizes, result.cut
+    history, sizes, cut = request.history, request.sizes, _check_tail(request, result, name)
     end = history.count
-    if cut is None or not history.head <= cut <= end or not (cut == end or history.is_border(cut)):
-        _breach(name, f"cuts at message {cut}, where no unit begins")
     kept = set(cuts.staying_before(cut))
     for unit in result.kept:
-        if unit.first < cut and unit.first not in kept:
-            if unit.indices != tuple(range(unit.first, history.end_of(unit.first))):
-                _breach(name, f"keeps {unit}, which is not a unit of the conversation")
+        if unit.first < cut:
             kept.update(unit.indices)
     before = sorted(kept)
     cuts.tokens(cut)  # counts what the strategy kept without having asked for its size
@@ -170,7 +193,7 @@ def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) 
     for unit in kept:
         place = ours.get(_key(unit)) if isinstance(unit, Unit) else None
         if place is None:
-            _breach(name, f"keeps {unit!r}, which is not a unit of the request")
+            breach(name, f"keeps {unit!r}, which is not a unit of the request")
         places.append(place)
     if result.cut is not None:
         cut, also = result.cut, set(places)
@@ -181,11 +204,12 @@ def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) 
         ]
         kept = [request.units[place] for place in places]
     elif any(a >= b for a, b in pairwise(places)):
-        _breach(name, "changed the order of units, or kept one twice")
+        breach(name, "changed the order of units, or kept one twice")
     chosen = set(places)
     for place, unit in enumerate(request.units):
-        if place not in chosen and unit.state != "free":
-            _breach(name, f"evicts {unit}, which is {unit.state}")
+        if place not in chosen and request.stays(unit):
+            state = "protected by an earlier step" if unit.state == "free" else unit.state
+            breach(name, f"evicts {unit}, which is {state}")
     return kept
 
 
@@ -199,18 +223,16 @@ def _checked_edits(
     for unit in kept:
         for index in unit.indices:
             owners.setdefault(index, []).append(unit)
-    edits: dict[int, Mapping[Path, str]] = {}
     for edit in result.edits:
         units = owners.get(edit.index, [])
         if not units:
-            _breach(name, f"edits message {edit.index}, which left")
+            breach(name, f"edits message {edit.index}, which left")
         if any(u.state == "pinned" and owns_text(u, edit.index, path) for u in units for path in edit.texts):
-            _breach(name, f"edits message {edit.index}, which is pinned")
+            breach(name, f"edits message {edit.index}, which is pinned")
         known = {slot.path for slot in request.texts(edit.index)}
         if not known.issuperset(edit.texts):
-            _breach(name, f"edits message {edit.index} at {set(edit.texts) - known}, where no text is")
-        edits[edit.index] = {**edits.get(edit.index, {}), **edit.texts}
-    return edits
+            breach(name, f"edits message {edit.index} at {set(edit.texts) - known}, where no text is")
+    return merge_edits({}, ((edit.index, edit.texts) for edit in result.edits))
 
 
 def _messages_of(

@@ -87,10 +87,11 @@ class _Weights:
         message: dict[str, Any] = self._request.history.messages[index]
         if self._own is not None:
             return float(self._own(message))
-        content = message.get("content")
-        if type(content) is str and "tool_calls" not in message:
-            return _bytes(content) / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT
-        pieces = self._request.history.format.pieces(message)
+        history = self._request.history
+        # Reading texts alone is quicker; a message that also makes calls, or has none, is read in full.
+        if index not in history.structure.calls and (slots := history.format.texts(message)):
+            return sum([_bytes(slot.text) for slot in slots]) / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT
+        pieces = history.format.pieces(message)
         size = sum(map(_bytes, pieces.texts)) + sum(_bytes(arguments) for _, arguments in pieces.calls)
         return size / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT + _CALL_WEIGHT * len(pieces.calls)
 

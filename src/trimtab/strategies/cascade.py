@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from trimtab.errors import ConfigurationError
-from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Strategy, kept_units, merge_edits
+from trimtab.strategies._answers import checked_answer
+from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Strategy
+from trimtab.strategies._runner import check_step
+from trimtab.strategies.sliding_window import require_strategy
 
 __all__ = ["Cascade"]
 
 
 class Cascade:
     """Run strategies one after another on what the one before left, until it fits.
+
+    What a step protects by its options later steps may shorten, but not evict.
 
     Raises:
         ConfigurationError: No strategy is given, or something that is none.
@@ -28,8 +34,7 @@ class Cascade:
         if not steps:
             raise ConfigurationError("Cascade needs at least one strategy")
         for step in steps:
-            if isinstance(step, type) or not callable(getattr(step, "evict", None)):
-                raise ConfigurationError(f"Cascade: {step!r} is not a strategy (no evict method)")
+            require_strategy(step)
         self.steps = steps
         """The strategies, cheapest first."""
 
@@ -58,44 +63,38 @@ class Cascade:
         return {"kind": self.name, "steps": [strategy_data(step) for step in self.steps]}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Run the steps; the first that fits ends it."""
-        result = self.steps[0].evict(request)
-        if result.fits:
-            return result
-        actions = _actions(self.steps[0], result)
-        reason = result.reason
-        for step in self.steps[1:]:
-            left = request.after(result)
+        """Run the steps; the first that fits ends it.
+
+        Raises:
+            StrategyContractError: A step breaks its contract; the error names it.
+        """
+        answer = self._ask(0, request)
+        if answer.fits:
+            return answer
+        left, reason, actions = request.after(answer), answer.reason, answer.actions or ()
+        for at in range(1, len(self.steps)):
             if left.fits(left.units):
-                result = _joined(left, EvictionResult(kept=left.units))
+                answer = EvictionResult()
                 break
-            answer = step.evict(left)
-            actions = (*actions, *_actions(step, answer))
-            result = _joined(left, answer)
+            answer = self._ask(at, left)
+            left, actions = left.after(answer), (*actions, *(answer.actions or ()))
             if answer.fits:
                 break
         return EvictionResult(
-            kept=result.kept,
-            edits=result.edits,
-            fits=result.fits,
+            kept=left.units,
+            edits=[Edit(index=index, texts=texts) for index, texts in left.edits.items()],
+            fits=answer.fits,
             actions=tuple(dict.fromkeys(actions)),
             reason=reason,
-            needed_tokens=result.needed_tokens,
+            needed_tokens=answer.needed_tokens,
+            protected=left.protected,
         )
 
-
-def _actions(step: Strategy, result: EvictionResult) -> tuple[str, ...]:
-    return result.actions if result.actions is not None else (step.name,)
-
-
-def _joined(left: EvictionRequest, answer: EvictionResult) -> EvictionResult:
-    """Express a step's answer over the whole request: explicit units, all edits so far."""
-    kept = kept_units(left, answer)
-    edits = merge_edits(left.edits, {edit.index: edit.texts for edit in answer.edits})
-    present = {index for unit in kept for index in unit.indices}
-    return EvictionResult(
-        kept=kept,
-        edits=[Edit(index=i, texts=texts) for i, texts in edits.items() if i in present],
-        fits=answer.fits,
-        needed_tokens=answer.needed_tokens,
-    )
+    def _ask(self, at: int, request: EvictionRequest) -> EvictionResult:
+        """Ask a step and check its answer; the runner looks at the answer of the first if it fits."""
+        step = self.steps[at]
+        name = f"{step.name}, step {at + 1} of a cascade,"
+        answer = checked_answer(step.evict(request), request, name)
+        if at or not answer.fits:
+            check_step(request, answer, name)
+        return answer if answer.actions is not None else replace(answer, actions=(step.name,))

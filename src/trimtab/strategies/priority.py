@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from trimtab.errors import ConfigurationError
@@ -34,7 +35,11 @@ class Place:
 
 
 Score = Callable[[Mapping[str, Any], Place], float]
-"""Says how much a message is worth keeping; higher stays longer."""
+"""Says how much a message is worth keeping; higher stays longer.
+
+The message is a read-only view; what is nested in it is the caller's own, and to be
+read only.
+"""
 
 
 def default_score(message: Mapping[str, Any], place: Place, /) -> float:
@@ -68,7 +73,7 @@ class PriorityBased:
     """
 
     score: Score = default_score
-    """Function of a message (as a dict) and its `Place`."""
+    """Function of a message (a read-only mapping) and its `Place`."""
     score_name: str | None = None
     """Name it was registered under, for `to_dict`; None for the default and for unnamed functions."""
 
@@ -127,7 +132,7 @@ class PriorityBased:
             kind=request.history.kind(index),
             has_calls=index in request.history.structure.calls,
         )
-        value = self.score(mapping_of(request.message(index)), place)
+        value = self.score(MappingProxyType(mapping_of(request.message(index))), place)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
             raise ConfigurationError(f"score answered {value!r} for message {index}; it must be a number")
         return float(value)
@@ -145,24 +150,33 @@ def _greedy(request: EvictionRequest, stays: list[Unit], ranked: list[Unit]) -> 
 
 
 _BLACK_BOX_SKIPS = 4
-"""Units a black box is asked to skip before the rest is left out: each costs O(log n) calls."""
+"""Units a black box is asked to skip before the rest is taken by size: each costs O(log n) calls."""
 
 
 def _by_halves(request: EvictionRequest, stays: list[Unit], ranked: list[Unit]) -> list[Unit]:
-    """Take the longest run of best units that fits, skip one that does not, and go on."""
+    """Take the longest run of best units that fits, skip one that does not, and go on.
+
+    Of what is left after some skips the smallest, by their shares, are taken while they fit.
+    """
     chosen: list[Unit] = []
     rest = ranked
     for _ in range(_BLACK_BOX_SKIPS):
-        low, high = 0, len(rest)
-        while low < high:
-            middle = (low + high + 1) // 2
-            taken = sorted([*stays, *chosen, *rest[:middle]], key=lambda unit: unit.indices)
-            if request.fits(taken):
-                low = middle
-            else:
-                high = middle - 1
+        low = _longest_run(request, [*stays, *chosen], rest)
         chosen += rest[:low]
         rest = rest[low + 1 :]
         if not rest:
-            break
-    return chosen
+            return chosen
+    rest = sorted(rest, key=request.size)
+    return chosen + rest[: _longest_run(request, [*stays, *chosen], rest)]
+
+
+def _longest_run(request: EvictionRequest, kept: list[Unit], rest: list[Unit]) -> int:
+    """Return how many units from the first on fit beside those kept, by halves."""
+    low, high = 0, len(rest)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if request.fits(sorted([*kept, *rest[:middle]], key=lambda unit: unit.indices)):
+            low = middle
+        else:
+            high = middle - 1
+    return low

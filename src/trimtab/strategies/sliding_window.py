@@ -9,9 +9,9 @@ from typing import Any
 from trimtab.errors import ConfigurationError
 from trimtab.strategies._base import EvictionRequest, EvictionResult
 from trimtab.strategies._check import check_count, check_flag, check_fraction, check_roles
-from trimtab.strategies._cuts import Cuts
+from trimtab.strategies._cuts import Cuts, UnitCuts
 from trimtab.strategies._strides import stride_cut
-from trimtab.units import Unit
+from trimtab.units import History, Unit
 
 __all__ = ["SlidingWindow"]
 
@@ -82,6 +82,8 @@ class SlidingWindow:
         """Cut at the oldest place where what stays fits."""
         if self.protect_roles:
             request = request.protecting(self.protect_roles)
+        elif self.keep_first_user and _shares_first_user(request.history):
+            request = request.grouped()
         cuts = request.cuts
         also = self._kept_beside(request, cuts)
         limit = request.limit_tokens
@@ -92,7 +94,9 @@ class SlidingWindow:
         cut = cuts.oldest(fits)
         if cut is None:
             least = _merged(request, cuts, also(cuts.end))
-            return EvictionResult(cut=cuts.end, kept=least, fits=False, actions=("evicted",))
+            return EvictionResult(
+                cut=cuts.end, kept=least, fits=False, actions=("evicted",), protected=self._protected(request)
+            )
         moved = cut
         if self.target_ratio < 1.0:
             moved = stride_cut(request, cut, ratio=self.target_ratio, also=also)
@@ -107,13 +111,19 @@ class SlidingWindow:
             return EvictionResult(cut=cuts.end, kept=least, actions=("evicted",), reason="min_messages")
         return EvictionResult(cut=cut, kept=kept, actions=("evicted",))
 
+    def _protected(self, request: EvictionRequest) -> frozenset[int]:
+        """List what its options keep from leaving, for later steps of a Cascade."""
+        history = request.history
+        first = history.user_at_or_after(history.head) if self.keep_first_user else None
+        return request.protected if first is None else request.protected | {first}
+
     def _kept_beside(self, request: EvictionRequest, cuts: Cuts) -> Callable[[int], tuple[int, ...]]:
         """Return what stays beside a cut: the message that opened its turn, and the first user's."""
         if not self.keep_first_user:
             return cuts.opener
         history = request.history
         first = history.user_at_or_after(history.head)
-        if first is None:
+        if first is None or (isinstance(cuts, UnitCuts) and not cuts.holds(first)):  # an earlier step took it
             return cuts.opener
 
         def also(cut: int) -> tuple[int, ...]:
@@ -122,6 +132,12 @@ class SlidingWindow:
             return (first, *(user for user in cuts.opener(cut) if user != first))
 
         return also
+
+
+def _shares_first_user(history: History) -> bool:
+    """Tell whether the first user's message is not a unit alone (it may hold results, too)."""
+    first = history.user_at_or_after(history.head)
+    return first is not None and not history.stands_alone(first)
 
 
 def _merged(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> list[Unit]:
@@ -164,4 +180,7 @@ def require_strategy(value: object, /) -> Any:
         raise ConfigurationError(
             f"a strategy has evict(request) and name; {value!r} has not (did you mean to call the class?)"
         )
+    name = getattr(value, "name", None)
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f"a strategy has a word for reports under name; {value!r} has {name!r}")
     return value

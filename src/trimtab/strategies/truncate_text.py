@@ -9,7 +9,7 @@ from typing import Any, Literal
 from trimtab.counting._shorten import CUT_MARKER, Keep, cut_text
 from trimtab.counting._sizes import Shares
 from trimtab.formats import Path, TextSlot
-from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, owns_text
+from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, merge_edits, owns_text
 from trimtab.strategies._check import check_choice
 from trimtab.units import Unit
 
@@ -75,7 +75,7 @@ class TruncateText:
         stays = [unit for unit in units if request.stays(unit)]
         if request.fits(stays):
             return self._shorten_free(request, units, free)
-        held = [unit for unit in stays if unit.state == "held"]
+        held = [unit for unit in stays if unit.state != "pinned"]  # and those an earlier step protects
         return self._shorten_held(request, stays, held, evicted=bool(free))
 
     def _shorten_free(self, request: EvictionRequest, units: list[Unit], free: list[Unit]) -> EvictionResult:
@@ -132,7 +132,7 @@ class _Search:
     def __init__(self, request: EvictionRequest, units: list[Unit], only: Unit | None) -> None:
         self._request = request
         self._units = units
-        self._cut: dict[int, dict[Path, str]] = {}
+        self._cut: dict[int, Mapping[Path, str]] = {}
         self._part = [only] if only is not None and request.additive else units
         rest = [unit for unit in units if unit is not only] if self._part is not units else []
         self._rest_tokens = request.total(rest) - request.fixed_tokens if rest else 0
@@ -140,17 +140,14 @@ class _Search:
 
     def tokens(self, edits: Mapping[int, Mapping[Path, str]]) -> int:
         """Return the size of the request with these cuts and those of earlier stages."""
-        return self._rest_tokens + self._request.total(self._part, edits=self._merged(edits))
-
-    def _merged(self, edits: Mapping[int, Mapping[Path, str]]) -> dict[int, Mapping[Path, str]]:
-        merged: dict[int, Mapping[Path, str]] = dict(self._cut)
-        for index, texts in edits.items():
-            merged[index] = {**merged.get(index, {}), **texts}
-        return merged
+        return self._rest_tokens + self._request.total(
+            self._part, edits=merge_edits(self._cut, edits.items())
+        )
 
     def edits(self, cut: Mapping[int, Mapping[Path, str]]) -> list[Edit]:
         """Write cuts, and those of earlier stages, as edits."""
-        return [Edit(index=index, texts=texts) for index, texts in sorted(self._merged(cut).items())]
+        merged = merge_edits(self._cut, cut.items())
+        return [Edit(index=index, texts=texts) for index, texts in sorted(merged.items())]
 
     def deepest(self, slots: list[_Slot], *, floor: int) -> list[Edit] | None:
         """Cut the slots to the highest level that fits; None, and all of them cut down, if none does.
@@ -169,7 +166,7 @@ class _Search:
             return self.tokens(_at(slots, level)) <= limit
 
         if not fits(floor):
-            self._cut = {i: dict(t) for i, t in self._merged(_at(slots, 0)).items()}
+            self._cut = merge_edits(self._cut, _at(slots, 0).items())
             return None
         level = _highest(fits, floor, max(len(slot.text) for slot in slots), limit * _CHARS_PER_TOKEN)
         return self.edits(_at(slots, level))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from trimtab.formats import Path
 from trimtab.report import REASONS
-from trimtab.strategies import EvictionRequest, EvictionResult
+from trimtab.strategies import Edit, EvictionRequest, EvictionResult
 from trimtab.strategies._base import assembled, owns_text
 from trimtab.testing._errors import broken
 from trimtab.units import Unit
@@ -87,6 +87,11 @@ def _check_values(answer: Answer) -> None:
     actions = result.actions
     if actions is not None and not (isinstance(actions, tuple) and all(isinstance(a, str) for a in actions)):
         broken("answers", f"{where}: actions is {actions!r}; it is a tuple of words, or None")
+    for word, entries in (("kept", result.kept), ("edits", result.edits)):
+        if not isinstance(entries, Sequence) or isinstance(entries, str):
+            broken("answers", f"{where}: {word} is {entries!r}; it is a sequence")
+    if not all(isinstance(edit, Edit) and isinstance(edit.texts, Mapping) for edit in result.edits):
+        broken("answers", f"{where}: edits has {result.edits!r}; each is an Edit with texts by path")
     cut, count = result.cut, len(answer.request.history)
     if cut is not None and (type(cut) is not int or not 0 <= cut <= count):
         broken("answers", f"{where}: cut is {cut!r}; it is a position from 0 to {count}, or None")

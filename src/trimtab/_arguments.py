@@ -1,0 +1,141 @@
+"""Checks of arguments that several front doors take; each error says what to write instead."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from trimtab.errors import ConfigurationError, CountingError, FormatError
+
+__all__ = [
+    "answers_later",
+    "check_messages",
+    "check_pending_calls",
+    "check_trim",
+    "listed",
+    "move",
+    "move_to_source",
+    "system_of",
+]
+
+_PLACE = re.compile(r"messages\[(\d+)\]")
+
+
+def check_pending_calls(value: Any, /) -> Collection[str]:
+    """Return ids of calls as a collection that can be read again.
+
+    Raises:
+        ConfigurationError: It is a bare text, no collection, or holds what is no id.
+    """
+    if type(value) is tuple and not value:
+        return ()
+    if isinstance(value, (str, bytes)):
+        raise ConfigurationError(f"pending_calls is a list of call ids: write [{value!r}], not {value!r}")
+    if not isinstance(value, Iterable):
+        raise ConfigurationError(f"pending_calls is a list of call ids, or () for none, not {value!r}")
+    ids = tuple(value)
+    for call_id in ids:
+        if not isinstance(call_id, str):
+            raise ConfigurationError(f"pending_calls holds ids of calls, which are texts, not {call_id!r}")
+    return frozenset(ids)
+
+
+def check_messages(value: Any, /) -> None:
+    """Refuse what is neither a list of messages nor a request body.
+
+    Raises:
+        ConfigurationError: A text, None, a generator, or anything else without places to count.
+    """
+    if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, Mapping)):
+        raise ConfigurationError(
+            f"messages must be a list of messages or a request body, not {type(value).__name__}"
+        )
+
+
+def listed(messages: Any, /) -> list[Any]:
+    """Return messages as a list of its own, taken from anything that holds them one by one.
+
+    Raises:
+        ConfigurationError: A text, a request body, or nothing that can be gone through.
+    """
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+        raise ConfigurationError(f"messages must be a list of messages, not {type(messages).__name__}")
+    return list(messages)
+
+
+def check_trim(value: Any, /) -> None:
+    """Refuse what cannot be called back at once.
+
+    Raises:
+        ConfigurationError: It is no function, or an async one.
+    """
+    if not callable(value):
+        raise ConfigurationError(f"on_trim is a function that takes a TrimContext, not {reprlib.repr(value)}")
+    if answers_later(value):
+        raise ConfigurationError("on_trim must act at once: pass a function that is not async")
+
+
+def system_of(value: Any, /) -> str | list[Any] | None:
+    """Return system text as it is sent: a text, or a list of parts; None if there is none.
+
+    Raises:
+        ConfigurationError: It is neither text, nor a part, nor a list of these.
+    """
+    if value is None or isinstance(value, str):
+        return value or None
+    if isinstance(value, Mapping):
+        return [value]
+    if not isinstance(value, (list, tuple)) or not all(map(_is_part, value)):
+        raise ConfigurationError(
+            f"system is a text, a part as in {{'type': 'text', 'text': ...}}, or a list of parts,"
+            f" not {reprlib.repr(value)}"
+        )
+    return list(value) or None
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, (str, Mapping)) or callable(getattr(value, "model_dump", None))
+
+
+def answers_later(function: Callable[..., Any], /) -> bool:
+    """Tell whether a callable is async: a function, or an object whose `__call__` is."""
+    call = type(function).__call__
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+def move(error: FormatError, by: int, /) -> None:
+    """Make an error be about a message so many places further on."""
+    found = _PLACE.match(error.path)
+    if found is not None and by:
+        old, new = found[0], f"messages[{int(found[1]) + by}]"
+        error.args = (str(error).replace(old, new, 1),)
+        error.path = error.path.replace(old, new, 1)
+
+
+def move_to_source(error: CountingError | FormatError, /, *, lead: int, origin: Sequence[int] | None) -> None:
+    """Make an error about a message of a history be about the caller's message.
+
+    Args:
+        error: With its place among the messages that were fitted.
+        lead: How many messages trimtab put before the caller's; errors about these stay as they are.
+        origin: Place in the caller's list of each message after those; None where they are the same.
+    """
+    if not lead and origin is None:
+        return
+    index = error.index if isinstance(error, CountingError) else _place_of(error)
+    if index is None or index < lead:
+        return
+    to = index - lead if origin is None else origin[index - lead]
+    if isinstance(error, FormatError):
+        move(error, to - index)
+    else:
+        error.args = (str(error).replace(f"message {index}", f"message {to}", 1),)
+        error.index = to
+
+
+def _place_of(error: FormatError) -> int | None:
+    found = _PLACE.match(error.path)
+    return int(found[1]) if found is not None else None

@@ -1,0 +1,81 @@
+"""Checks of the values a strategy answers with: their kinds, and words of closed lists.
+
+Whether the answer keeps to the conversation and the limit is the runner's to check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from trimtab.errors import StrategyContractError
+from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult
+from trimtab.units import Unit
+
+__all__ = ["breach", "checked_answer"]
+
+
+def breach(name: str, what: str) -> NoReturn:
+    """Say which strategy broke its contract, and how."""
+    raise StrategyContractError(f"strategy {name} {what}", strategy=name)
+
+
+def checked_answer(result: object, request: EvictionRequest, name: str) -> EvictionResult:
+    """Return what a strategy answered, every value of it of the right kind.
+
+    Raises:
+        StrategyContractError: It is no EvictionResult, or holds what no result may hold.
+    """
+    if not isinstance(result, EvictionResult):
+        breach(name, f"returned {type(result).__name__}, not EvictionResult")
+    cut = result.cut
+    if cut is not None and type(cut) is not int:
+        breach(name, f"cuts at {cut!r}, which is no position of a message")
+    if cut is not None and not 0 <= cut <= request.history.count:
+        breach(name, f"cuts at message {cut}, where no unit begins")
+    _check_sequence(result.kept, "kept", name)
+    for unit in result.kept:
+        if not isinstance(unit, Unit):
+            breach(name, f"keeps {unit!r}, which is not a unit of the request")
+    if result.edits != ():
+        _check_sequence(result.edits, "edits", name)
+        for edit in result.edits:
+            _check_edit(edit, name)
+    _check_words(result, name)
+    return result
+
+
+def _check_sequence(value: object, field: str, name: str) -> None:
+    if type(value) is not list and (not isinstance(value, Sequence) or isinstance(value, (str, bytes))):
+        breach(name, f"answers {value!r} as {field}; it is a sequence")
+
+
+def _check_edit(edit: object, name: str) -> None:
+    """Check that an edit gives text by the places of one message."""
+    if not isinstance(edit, Edit):
+        breach(name, f"answers {edit!r} among its edits, which is no Edit")
+    if type(edit.index) is not int:
+        breach(name, f"edits message {edit.index!r}, which is no position of a message")
+    if not isinstance(edit.texts, Mapping):
+        breach(name, f"edits message {edit.index} with {edit.texts!r}; texts is a mapping of path to text")
+    for path, text in edit.texts.items():
+        if not isinstance(text, str):
+            breach(name, f"edits message {edit.index} at {path!r} with {type(text).__name__}, not text")
+
+
+def _check_words(result: EvictionResult, name: str) -> None:
+    """Check the values that go into the report as they are."""
+    fits, actions, needed = result.fits, result.actions, result.needed_tokens
+    if type(fits) is not bool:
+        breach(name, f"answers {fits!r} as fits; it is True or False")
+    if needed is not None and type(needed) is not int:
+        breach(name, f"answers {needed!r} as needed_tokens; it is a whole number, or None")
+    if actions is not None and not (type(actions) is tuple and all(isinstance(a, str) for a in actions)):
+        breach(name, f"answers {actions!r} as actions; it is a tuple of words, or None")
+    if not isinstance(result.protected, (frozenset, set)):
+        breach(name, f"answers {result.protected!r} as protected; it is a set of positions of messages")
+    if result.reason != "over_limit":
+        from trimtab.report import REASONS  # not above: a report is loaded by who reads one
+
+        if result.reason not in REASONS:
+            breach(name, f"answers {result.reason!r} as reason; it is one of {', '.join(REASONS)}")

@@ -1,0 +1,200 @@
+"""The report of a fit: numbers that add up, no counter called, and every deed named."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from tests.builders import assistant, call, conversations, result, talk, units, user
+from trimtab import SlidingWindow, TruncateText, fit, validate
+from trimtab.report import Report
+from trimtab.testing import WordCounter
+
+WORDS = WordCounter()
+PAIR_RULES = {"orphan_result", "repeated_result", "unanswered_call", "late_result"}
+Count = Callable[[list[Any]], int]
+
+
+def thirds(messages: list[Any]) -> int:
+    """Count as a black box: characters and 7 a message, rounded once over the whole list."""
+    return -(-sum(len(message["content"]) + 7 for message in messages) // 3)
+
+
+class Noting:
+    """A black box that notes how many messages it was asked about."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def __call__(self, messages: list[Any]) -> int:
+        """Count and note."""
+        self.asked.append(len(messages))
+        return thirds(messages)
+
+
+def chatter(messages: int) -> list[Any]:
+    """Make a talk in which no two neighbours are of one length."""
+    return [(user if at % 2 else assistant)("x" * (at * 7 % 37)) for at in range(messages)]
+
+
+@pytest.mark.parametrize("system", [None, "be very brief indeed"])
+@pytest.mark.parametrize("budget", [300, 10_000])
+def test_a_black_box_is_asked_once_what_it_all_was(system: str | None, budget: int) -> None:
+    """`tokens_before` is its answer for the whole request, not a sum of rounded shares."""
+    messages = chatter(200)
+    before = thirds([*([{"role": "system", "content": system}] if system else []), *messages])
+    fitted = fit(messages, budget, counter=thirds, system=system)
+    report = fitted.count_all()
+    assert report.tokens_before == before
+    lead = 0 if system is None else before - (report.blocks[0].tokens_before or 0)
+    assert sum(row.tokens_before or 0 for row in report.messages) + lead == before
+
+
+@pytest.mark.parametrize(("repair", "drop"), [(True, False), (False, True), (True, True)])
+def test_a_black_box_counts_what_came_in_not_what_a_repair_or_callback_left(repair: bool, drop: bool) -> None:
+    """Also with system text, which stands before the caller's messages; asked only by `count_all`."""
+    messages = [result("Z"), *chatter(20)]
+    seen = Noting()
+    trim = (lambda context: context.remove(3)) if drop else None
+    fitted = fit(messages, 60, counter=seen, system="brief", repair=repair, on_trim=trim)
+    assert fitted.report.tokens_before is None or not repair
+    calls = len(seen.asked)
+    report = fitted.count_all()
+    assert len(seen.asked) <= calls + 1
+    assert report.tokens_before == thirds([{"role": "system", "content": "brief"}, *messages])
+    assert None not in [row.tokens_before for row in report.messages]
+
+
+@pytest.mark.parametrize("budget", [30, 150])
+def test_the_rows_of_a_black_box_and_what_was_inserted_add_up(budget: int) -> None:
+    """Kept messages and the system text share one total; the block is the rest of it."""
+    messages = [user("a" * 30), assistant("b" * 30), user("c")]
+    report = fit(messages, budget, counter=thirds, system="SYS").report
+    rows = sum(row.tokens_after or 0 for row in report.messages)
+    inserted = sum(row.tokens for row in report.inserted)
+    assert rows + inserted == report.tokens_after
+    assert report.blocks[0].tokens_after == rows
+    assert report.blocks[0].limit_tokens == budget - inserted
+
+
+@pytest.mark.parametrize("strategy", [None, SlidingWindow(), TruncateText()])
+def test_reading_a_report_asks_a_black_box_nothing(strategy: Any) -> None:
+    """Neither the report, nor its rows, dict, text or violations."""
+    counter = Noting()
+    fitted = fit(chatter(50), 200, counter=counter, system="brief", strategy=strategy)
+    asked = list(counter.asked)
+    fitted.report.to_dict(include_text=True)
+    fitted.report.to_text()
+    assert counter.asked == asked
+
+
+def test_reading_a_report_asks_a_counter_nothing_about_system_text_and_tools() -> None:
+    """What they cost apart was settled by the fit."""
+    asked: list[str] = []
+
+    class Asked(WordCounter):
+        """Notes every question."""
+
+        def count_message(self, message: Any, /) -> int:
+            asked.append("message")
+            return super().count_message(message)
+
+        def fixed_tokens(self, *arguments: Any, **more: Any) -> int:
+            asked.append("fixed")
+            return super().fixed_tokens(*arguments, **more)
+
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+    fitted = fit(units("3 5 2"), 20, counter=Asked(), system="be brief", tools=tools)
+    asked.clear()
+    assert fitted.report.tools_tokens == fitted.report.fixed_tokens == 1
+    fitted.report.to_dict()
+    assert asked == []
+
+
+def late() -> list[Any]:
+    """Make a conversation whose result comes after another message."""
+    return [user("q"), call("A"), user("wait"), result("A"), user("go")]
+
+
+def test_a_result_that_a_repair_moved_is_reported() -> None:
+    """It is the same object at another place; its size is known; nothing left, so nothing was evicted."""
+    report = fit(late(), 99, counter=WORDS, repair=True).report
+    assert [(row.index, row.fate, row.reason) for row in report.messages if row.fate != "kept"] == [
+        (3, "changed", "repair")
+    ]
+    assert (report.messages[3].tokens_before, report.messages[3].tokens_after) == (1, 1)
+    assert (report.kept_messages, report.changed_messages, report.evicted_messages) == (4, 1, 0)
+    assert report.blocks[0].actions == ("kept",)
+
+
+def test_a_moved_result_that_left_is_evicted_for_the_limit() -> None:
+    """Only "wait" and "go" fit beside each other; both halves of the call are gone."""
+    rows = fit(late(), 2, counter=WORDS, repair=True).report.messages
+    assert [(row.fate, row.reason) for row in rows][3] == ("evicted", "over_limit")
+
+
+@pytest.mark.parametrize(
+    ("budget", "callback", "actions"),
+    [
+        (99, None, ("evicted",)),
+        (99, 1, ("evicted", "removed_by_callback")),
+        (2, None, ("evicted",)),
+        (2, 1, ("removed_by_callback", "evicted")),
+    ],
+)
+def test_what_left_through_a_repair_is_among_the_actions(
+    budget: int, callback: int | None, actions: tuple[str, ...]
+) -> None:
+    """An orphan result leaves whether or not anything else has to."""
+    messages = [result("Z"), *talk("u2 a3 u2")]
+    trim = None if callback is None else (lambda context: context.remove(callback))
+    report = fit(messages, budget, counter=WORDS, repair=True, on_trim=trim).report
+    assert report.blocks[0].actions == actions
+    assert report.messages[0].reason == "repair"
+
+
+def test_without_repair_or_callback_nothing_was_done() -> None:
+    """Also when a repair found nothing to mend."""
+    for repair in (False, True):
+        assert fit(talk("u2 a3"), 99, counter=WORDS, repair=repair).report.blocks[0].actions == ("kept",)
+
+
+def test_texts_are_read_only_when_they_are_asked_for() -> None:
+    """The rows have none; the dict and the text form have them all, those of evicted messages too."""
+    messages = [user("first words"), assistant("an answer"), user([{"type": "text", "text": "last"}])]
+    report: Report = fit(messages, 1, counter=WORDS).report
+    assert [row.text for row in report.messages] == [None, None, None]
+    said = [row["text"] for row in report.to_dict(include_text=True)["messages"]]
+    assert said == ["first words", "an answer", "last"]
+    assert "| last" in report.to_text(include_text=True)
+    assert "last" not in report.to_text()
+
+
+def test_rows_have_the_unit_state_calls_and_tools_of_their_message() -> None:
+    """By hand, behind a system text that is none of the caller's; ids are the message's own."""
+    messages = [user("q"), call("A", "B"), result("B"), result("A"), result("Z"), user("go")]
+    rows = fit(messages, 99, counter=WORDS, system="brief").report.messages
+    assert [row.unit for row in rows] == [0, 1, 1, 1, 4, 5]
+    assert [row.state for row in rows] == ["free"] * 5 + ["pinned"]
+    assert [row.call_ids for row in rows] == [(), ("A", "B"), ("B",), ("A",), ("Z",), ()]
+    assert [row.tool_names for row in rows] == [(), ("f", "f"), ("f",), ("f",), (), ()]
+
+
+def test_a_report_can_be_pickled() -> None:
+    """Rows and violations are made first; the counter stays behind."""
+    report = fit([result("Z"), *talk("u2 a3 u2")], 4, counter=lambda messages: len(messages)).report
+    assert pickle.loads(pickle.dumps(report)) == report
+
+
+@given(conversations())
+def test_repair_mends_what_validate_finds_and_the_report_says_where(messages: list[Any]) -> None:
+    """No fault of pairing is left, and no message with one came out without a reason in its row."""
+    found = [one for one in validate(messages) if one.rule in PAIR_RULES]
+    fitted = fit(messages, 100_000, counter=WORDS, repair=True)
+    assert [one for one in validate(fitted.messages) if one.rule in PAIR_RULES] == []
+    told = {row.index for row in fitted.report.messages if row.reason == "repair"}
+    assert told == {one.index for one in found}
