@@ -93,8 +93,11 @@ class Cascade:
     def _ask(self, at: int, request: EvictionRequest) -> EvictionResult:
         """Ask a step and check its answer; the runner looks at the answer of the first if it fits."""
         step = self.steps[at]
+        answer = step.evict(request)
+        if not at and type(answer) is EvictionResult and answer.fits is True and answer.actions is not None:
+            return answer
         name = f"{step.name}, step {at + 1} of a cascade,"
-        answer = checked_answer(step.evict(request), request, name)
+        answer = checked_answer(answer, request, name)
         if at or not answer.fits:
             check_step(request, answer, name)
         return answer if answer.actions is not None else replace(answer, actions=(step.name,))
