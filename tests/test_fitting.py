@@ -59,6 +59,7 @@ def test_what_a_body_lacks_may_be_given_beside_it_but_not_twice() -> None:
     body = {"messages": talk("u2")}
     assert fit(body, 99, counter=WORDS, tools=TOOLS).tools is TOOLS
     assert fit(body, 99, counter=WORDS, system="be").messages[0] == {"role": "system", "content": "be"}
+    assert fit(body, 99, counter=WORDS, system="be").report.tokens_after == 3
     with pytest.raises(ConfigurationError, match="tools is given twice"):
         fit({**body, "tools": TOOLS}, 99, counter=WORDS, tools=TOOLS)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import places, talk
-from trimtab import Budget, BudgetExceededError, fit
+from tests.builders import places, result, talk, user
+from trimtab import Budget, BudgetExceededError, ConfigurationError, fit
 from trimtab.testing import WordCounter
 from trimtab.trimming import TrimContext
 
@@ -109,6 +109,41 @@ def test_system_text_given_apart_is_not_the_callbacks() -> None:
     fitted = fit(messages, 99, counter=WORDS, system="one two", on_trim=callback)
     assert fitted.messages == [{"role": "system", "content": "one two"}, *messages[1:]]
     assert [row.reason for row in fitted.report.messages] == ["callback", None, None]
+
+
+def test_numbers_are_those_of_the_list_that_was_given_also_after_a_repair() -> None:
+    """What the repair took has no number any more; system text in front has none at all."""
+    messages = [result("Z"), user("one"), user("two"), user("three")]
+
+    def callback(context: TrimContext) -> None:
+        assert [each.seq for each in context.message_elements] == [1, 2, 3]
+        context.remove([0, 2])
+
+    fitted = fit(messages, 99, counter=WORDS, system="be", repair=True, on_trim=callback)
+    assert fitted.messages[1:] == [messages[1], messages[3]]
+    assert [row.reason for row in fitted.report.messages] == ["repair", None, "callback", None]
+
+
+def test_a_message_without_a_role_says_what_it_is() -> None:
+    """Wherever it stands behind system text."""
+    roles: list[str] = []
+    messages = [{"content": "x"}, user("q")]
+    fit(
+        messages,
+        99,
+        counter=WORDS,
+        system="be",
+        on_trim=lambda context: roles.extend(each.role for each in context.message_elements),
+    )
+    assert roles == ["other", "user"]
+
+
+def test_an_element_is_no_number() -> None:
+    """Who removes elements is told to write `seq`."""
+    with pytest.raises(ConfigurationError, match=r"element\.seq"):
+        run("u1 u1", lambda context: context.remove(context.message_elements[0]))  # type: ignore[arg-type]  # wrong on purpose
+    with pytest.raises(ConfigurationError, match=r"element\.seq"):
+        run("u1 u1", lambda context: context.remove(context.message_elements))  # type: ignore[arg-type]  # the same
 
 
 def test_the_context_tells_the_budget_and_the_limit() -> None:

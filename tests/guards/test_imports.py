@@ -51,7 +51,9 @@ def test_no_module_of_the_core_needs_an_extra() -> None:
     assert run.returncode == 0, run.stderr
 
 
-HEAVY = frozenset({"asyncio", "decimal", "difflib", "email", "http", "json", "logging", "socket", "sqlite3", "tomllib"})
+HEAVY = frozenset(
+    {"asyncio", "decimal", "difflib", "email", "http", "json", "logging", "socket", "sqlite3", "tomllib"}
+)
 """Parts of the standard library that take milliseconds; none is needed before something is fitted."""
 
 LATER = ("cli", "report", "testing", "validity", "_repairing", "_reporting", "strategies.priority")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,8 @@ from trimtab import (
     fit,
     validate,
 )
-from trimtab.strategies import Strategy
+from trimtab.errors import StrategyContractError
+from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
 from trimtab.testing import WordCounter
 
 TOY = ToyFormat()
@@ -217,3 +219,22 @@ def test_the_first_users_words_stay_without_the_results_beside_them() -> None:
     ]
     fitted = fit(messages, 5, counter=COUNTER, format=TOY, strategy=SlidingWindow(keep_first_user=True))
     assert fitted.messages == [said("user", words("hi")), messages[-1]]
+
+
+def test_a_strategy_cannot_keep_a_shared_message_whole_when_a_call_of_it_leaves() -> None:
+    """Below what was read a unit is taken for one message only if that message is no one else's."""
+
+    class Whole:
+        name = "whole"
+
+        def evict(self, request: EvictionRequest, /) -> EvictionResult:
+            """Cut at the last message, and keep the second one beside it."""
+            return EvictionResult(cut=13, kept=[request.history.unit_at(1)])
+
+    messages = [
+        said("assistant", asks("a1")),
+        said("user", answers("a1", "x x"), words("hi")),
+        *[said("assistant", words("a a a")), said("user", words("q q"))] * 6,
+    ]
+    with pytest.raises(StrategyContractError, match="not a unit"):
+        fit(messages, 9, counter=COUNTER, format=TOY, strategy=Whole())

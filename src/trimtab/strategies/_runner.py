@@ -59,10 +59,6 @@ class Settled:
         """Messages that stay, but not as they were."""
         return {*self.partial, *self.edits}
 
-    def changes(self, index: int) -> bool:
-        """Tell whether a message stays, but not as it was."""
-        return index in self.partial or index in self.edits
-
     def assemble(self, request: EvictionRequest) -> list[Any]:
         """Put the output together: the caller's own objects, in order, edited where they must be."""
         history = request.history
