@@ -30,7 +30,7 @@ from tests.mutants.strategies import STRATEGIES
 
 MODULES = (*KERNEL, *STRATEGIES)
 
-SECONDS = 300
+SECONDS = 120
 """A mutant that makes the tests run so long is as good as dead: it loops."""
 
 
