@@ -105,10 +105,6 @@ class Work:
         """Translate a position in the history to one in the caller's list."""
         return index - self.lead if self.origin is None else self.origin[index - self.lead]
 
-    def source_tokens(self, index: int) -> int | None:
-        """Return what a message of the caller's was counted at; None where nobody counted it."""
-        return self.source_sizes.known[index + self.source_offset]
-
 
 @dataclass(slots=True, kw_only=True)
 class Decision:

@@ -1,4 +1,4 @@
-"""Units: the messages that stay or leave together. The only code that knows pairing is here.
+"""Units: the messages that stay or leave together, read no further back than is asked about.
 
 A unit is an assistant message with calls plus every message that answers them, wherever they
 are; a message bound to the next one plus that one; or a message alone. Its members are whole
@@ -24,7 +24,7 @@ from trimtab._grouping import (
     results_in_place,
     unresolved,
 )
-from trimtab._pairing import Pairing, pair
+from trimtab._pairing import open_calls, pair
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Kind, Prices, Structure
 
@@ -66,7 +66,6 @@ class History:
         self._newest: int | None = None
         self._alone: dict[int, bool] = {}
         self._units: tuple[Unit, ...] | None = None
-        self._pairing: Pairing | None = None
         self.head = self._leading()
         """Number of leading system messages."""
 
@@ -253,19 +252,14 @@ class History:
         return Unit(indices, kind=self.kind(index), state=self._state(indices, open_call), open=open_call)
 
     def is_open(self, index: int, /) -> bool:
-        """Tell whether the message makes a call whose result can still come (SPEC A4b)."""
-        ids = self.structure.calls.get(index)
-        if ids is None:
-            return False
-        unanswered = self._unanswered(index, ids)
-        if any(call_id in self.pending_calls for call_id in unanswered):
-            return True
-        return bool(unanswered) and index == self._last_turn()
+        """Tell, in a tidy part, whether a call's result can still come (SPEC A4b).
 
-    def _unanswered(self, index: int, ids: tuple[str, ...]) -> list[str]:
-        if self._pairing is not None:
-            return [call_id for call_id in ids if (index, call_id) in self._pairing.unanswered_set]
-        return unresolved(self.structure.answers, index, ids)
+        Pending ids are not asked about: with any of them everything is grouped.
+        """
+        ids = self.structure.calls.get(index)
+        if ids is None or index != self._last_turn():
+            return False
+        return bool(unresolved(self.structure.answers, index, ids))
 
     def _last_turn(self) -> int:
         """Position of the last message from the user or the model; only its calls can be open."""
@@ -322,15 +316,17 @@ class History:
         """
         if self._units is None:
             self.read(0)
-            self._pairing = pair(self.structure, range(len(self)))
-            units = map(self._unit_of, members(self.structure, self._pairing))
+            pairing = pair(self.structure, range(len(self)))
+            calls = open_calls(self.structure, pairing, pending_calls=self.pending_calls)
+            opened = {index for index, _ in calls}
+            units = [self._unit_of(group, opened) for group in members(self.structure, pairing)]
             self._units = tuple(sorted(units, key=lambda unit: unit.indices[0]))
         return self._units
 
-    def _unit_of(self, group: Group) -> Unit:
+    def _unit_of(self, group: Group, opened: set[int]) -> Unit:
         indices, parts = tuple(sorted(group.indices)), group.parts or NO_PARTS
         kind = group.kind or self.structure.kinds[indices[0]] or "other"
-        open_call = any(self.is_open(i) for i in indices if i in self.structure.calls)
+        open_call = not opened.isdisjoint(indices)
         state = self._state(indices, open_call, parts)
         return Unit(indices, kind=kind, state=state, open=open_call, parts=parts)
 

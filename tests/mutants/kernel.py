@@ -41,9 +41,10 @@ KERNEL = (
         ("while index > after:", "while index > after + 1:"),
         ("structure.bound or structure.loose or self.asks_for_all", "structure.bound or structure.loose"),
         ("return found == len(answers) - older", "return found >= len(answers) - older - 1"),
-        ("if any(call_id in self.pending_calls", "if all(call_id in self.pending_calls"),
-        ("bool(unanswered) and index == self._last_turn()", "bool(unanswered)"),
-        ("bool(unanswered) and index ==", "index =="),
+        ("pending_calls=self.pending_calls)", "pending_calls=())"),
+        ("open_call = not opened.isdisjoint(indices)", "open_call = opened.isdisjoint(indices)"),
+        ("if ids is None or index != self._last_turn():", "if ids is None:"),
+        ("bool(unresolved(self.structure.answers, index, ids))", "True"),
         (
             'not in ("user", "assistant"):\n                last -= 1',
             'not in ("assistant",):\n                last -= 1',

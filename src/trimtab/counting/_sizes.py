@@ -20,6 +20,8 @@ from trimtab.counting._text import TextCounter
 from trimtab.errors import ConfigurationError, CountingError, FormatError
 from trimtab.formats import Prices, mapping_of
 
+__all__ = ["Fixed", "Shares", "Sizes", "check_counter", "counter_name", "sizes_for"]
+
 
 class Walked(Protocol):
     """A history that can read and count at once (`units.History`)."""
@@ -32,9 +34,6 @@ class Walked(Protocol):
     def walk(self, start: int, room_tokens: int, sizes: list[int | None], prices: Prices, /) -> int | None:
         """Read and count from what was read last back to `start`, until the room is passed."""
         ...
-
-
-__all__ = ["Fixed", "Shares", "Sizes", "check_counter", "counter_name", "sizes_for"]
 
 
 class Fixed:

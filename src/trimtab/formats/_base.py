@@ -51,6 +51,11 @@ class Structure:
         self.late = False
         """While reading back: whether a result did not stand directly behind its call."""
 
+    def parts_of(self, index: int, /) -> set[int]:
+        """List the parts of a message that stay or leave one by one; empty if none do."""
+        parts = {part for _, part in self.answers.get(index, ()) if part is not None}
+        return parts.union(self.loose.get(index, ()))
+
     def close(self, ids: tuple[str, ...], /) -> None:
         """Match the results read last with the calls of the message before them."""
         behind = self.behind

@@ -6,7 +6,7 @@ request only, which answers them from what is known or from the counter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -177,7 +177,7 @@ class EvictionRequest:
         if texts is not None:
             message = self.history.format.with_texts(message, texts)
         if index in unit.parts:
-            message = keep_parts(self.history, index, message, set(unit.parts[index]))
+            message = keep_parts(self.history, index, message, unit.parts[index])
         return self.sizes.message(message, index)
 
     def total(
@@ -295,9 +295,14 @@ def kept_units(request: EvictionRequest, result: EvictionResult) -> list[Unit]:
     cuts = request.cuts
     if isinstance(cuts, TailCuts) and cuts.covers(result.cut, result.kept):
         return cuts.kept(result.cut, result.kept)
-    also = {id(unit) for unit in result.kept}
+    also = set(map(unit_key, result.kept))
     cut = result.cut
-    return [u for u in request.units if u.first >= cut or id(u) in also or request.stays(u)]
+    return [u for u in request.units if u.first >= cut or unit_key(u) in also or request.stays(u)]
+
+
+def unit_key(unit: Unit) -> tuple[object, ...]:
+    """Tell units apart by what is in them: the same one may be made more than once."""
+    return (unit.indices, tuple(sorted(unit.parts.items())))
 
 
 def owns_text(unit: Unit, index: int, path: Path) -> bool:
@@ -316,12 +321,9 @@ def merge_edits(
     return merged
 
 
-def keep_parts(history: History, index: int, message: Any, parts: set[int]) -> Any:
+def keep_parts(history: History, index: int, message: Any, parts: Collection[int]) -> Any:
     """Return a message with only these of its parts."""
-    structure = history.structure
-    every = {part for _, part in structure.answers.get(index, ()) if part is not None}
-    every.update(structure.loose.get(index, ()))
-    gone = sorted(every - parts)
+    gone = sorted(history.structure.parts_of(index).difference(parts))
     return history.format.without_parts(message, gone) if gone else message
 
 
@@ -339,7 +341,7 @@ def assembled(history: History, units: Iterable[Unit], edits: Mapping[int, Mappi
 
 
 def assemble_one(
-    history: History, index: int, parts: set[int] | None, texts: Mapping[Path, str] | None
+    history: History, index: int, parts: Collection[int] | None, texts: Mapping[Path, str] | None
 ) -> Any:
     """Return the caller's message, edited only where a text or part of it goes."""
     message = history.originals[index]

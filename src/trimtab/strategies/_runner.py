@@ -23,6 +23,7 @@ from trimtab.strategies._base import (
     kept_units,
     merge_edits,
     owns_text,
+    unit_key,
 )
 from trimtab.strategies._cuts import TailCuts
 from trimtab.units import Unit
@@ -72,9 +73,7 @@ class Settled:
         for index in self.changed:  # what changes is never behind the cut
             at = places[index]
             parts = self.partial.get(index)
-            messages[at] = assemble_one(
-                history, index, None if parts is None else set(parts), self.edits.get(index)
-            )
+            messages[at] = assemble_one(history, index, parts, self.edits.get(index))
         return messages
 
 
@@ -165,29 +164,20 @@ def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -
         settled.tokens = request.total(kept, edits=edits)
     settled.edited_tokens = {
         index: request.sizes.message(
-            assemble_one(request.history, index, _parts(partial, index), edits.get(index)), index
+            assemble_one(request.history, index, partial.get(index), edits.get(index)), index
         )
         for index in settled.changed
     }
     return settled
 
 
-def _parts(partial: Mapping[int, frozenset[int]], index: int) -> set[int] | None:
-    parts = partial.get(index)
-    return None if parts is None else set(parts)
-
-
-def _key(unit: Unit) -> tuple[object, ...]:
-    return (unit.indices, tuple(sorted(unit.parts.items())))
-
-
 def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) -> list[Unit]:
     """Look the kept units over: ours, whole, once each, in order, none missing that must stay."""
-    ours = {_key(unit): place for place, unit in enumerate(request.units)}
+    ours = {unit_key(unit): place for place, unit in enumerate(request.units)}
     kept = list(result.kept)
     places = []
     for unit in kept:
-        place = ours.get(_key(unit)) if isinstance(unit, Unit) else None
+        place = ours.get(unit_key(unit))
         if place is None:
             breach(name, f"keeps {unit!r}, which is not a unit of the request")
         places.append(place)
@@ -244,8 +234,6 @@ def _messages_of(
             parts.setdefault(index, set()).update(own)
     partial = {}
     for index, kept_parts in parts.items():
-        every = {part for _, part in structure.answers.get(index, ()) if part is not None}
-        every.update(structure.loose.get(index, ()))
-        if kept_parts != every:
+        if kept_parts != structure.parts_of(index):
             partial[index] = frozenset(kept_parts)
     return sorted(found), partial
