@@ -6,6 +6,7 @@ ContextError(Exception)
 ├── BudgetExceededError
 ├── CountingError
 ├── StrategyContractError
+├── SummaryError
 ├── FormatError(ValueError)
 └── MissingExtraError(ImportError)
 """
@@ -22,6 +23,7 @@ __all__ = [
     "FormatError",
     "MissingExtraError",
     "StrategyContractError",
+    "SummaryError",
     "UnknownNameError",
 ]
 
@@ -133,6 +135,13 @@ class StrategyContractError(ContextError):
         super().__init__(message)
         self.strategy = strategy
         """Name of the strategy."""
+
+
+class SummaryError(ContextError):
+    """A summarizer failed, or answered what is no text.
+
+    A fit catches it, evicts another way and says so in the report.
+    """
 
 
 class FormatError(ContextError, ValueError):

@@ -23,12 +23,16 @@ LAYERS = (
     ("counting",),
     ("budget",),
     ("report",),
+    ("summaries._base",),
     ("strategies",),
+    ("blocks",),
+    ("allocation",),
     ("trimming",),
     ("_fitting",),
     ("_reporting",),
     ("_fitted",),
     ("context",),
+    ("summaries",),
     ("history",),
     ("cli", "testing"),
     ("__init__",),
@@ -37,8 +41,12 @@ RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 
 
 def _top(module: str) -> str:
-    """Give the part of a dotted name that a layer is named after; the package itself is `__init__`."""
-    return [*module.split("."), "__init__"][1]
+    """Give the part of a dotted name that a layer is named after; the package itself is `__init__`.
+
+    A module of a package may have a layer of its own, where strategies need it and the rest needs them.
+    """
+    inner = module.removeprefix("trimtab.")
+    return inner if inner in RANK else [*module.split("."), "__init__"][1]
 
 
 def _package(source: Source) -> list[str]:

@@ -268,6 +268,18 @@ class Format(Protocol):
         """Make a message of texts and ready-made parts."""
         ...
 
+    def with_role(self, message: Any, role: str, /) -> Any:
+        """Return a shallow copy of the caller's message with another role."""
+        ...
+
+    def with_cache_control(self, message: Any, value: Any, /) -> Any:
+        """Return a shallow copy that ends a prefix for the provider's prompt cache."""
+        ...
+
+    def transcript(self, message: Dict, /) -> str:
+        """Write a message for reading: whose it is, and its text, calls or result."""
+        ...
+
 
 def mapping_of(message: Any) -> Dict:
     """Read a message as a plain dict.

@@ -15,6 +15,7 @@ from trimtab.formats._access import (
     as_dict,
     as_list,
     as_text,
+    compact_json,
     item_of,
     with_values,
     without_indices,
@@ -251,6 +252,34 @@ class OpenAIChat:
             made["content"] = made["content"] or None
             made["tool_calls"] = calls
         return made
+
+    def with_role(self, message: Any, role: str, /) -> Any:
+        """Return a shallow copy of the caller's message with another role."""
+        return with_values(message, {("role",): role})
+
+    def with_cache_control(self, message: Any, value: Any, /) -> Any:
+        """Return a shallow copy whose last content part carries `cache_control`.
+
+        That is where gateways to caching providers read it (OpenRouter, LiteLLM); a message without text
+        carries it itself.
+        """
+        content, parts = item_of(message, "content"), as_list(item_of(message, "content"))
+        if isinstance(content, str):
+            part: Dict = {"type": "text", "text": content, "cache_control": value}
+            return with_values(message, {("content",): [part]})
+        if parts and as_dict(parts[-1]) is not None:
+            return with_values(message, {("content", len(parts) - 1, "cache_control"): value})
+        return with_values(message, {("cache_control",): value})
+
+    def transcript(self, message: Dict, /) -> str:
+        """Write a message as `ROLE: text`; calls stand as JSON in place of the text."""
+        role = str(message.get("role") or "unknown").upper()
+        calls = message.get("tool_calls") or message.get("function_call")
+        if calls:
+            return f"{role}: [tool_calls] {compact_json(calls)}"
+        said = "\n".join(slot.text for slot in self.texts(message))
+        call_id = result_id_of(message) or ""
+        return f"{role}({call_id}): {said}" if role in ("TOOL", "FUNCTION") else f"{role}: {said}"
 
 
 def _mapped(message: Any, index: int) -> Dict:

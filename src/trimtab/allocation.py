@@ -1,0 +1,245 @@
+"""Sharing the input room among blocks: one fold, highest rank first (SPEC D5).
+
+What must stay is set aside, then floors; then each block in turn is offered what is left over those, up
+to its need and its cap, and what it does not use goes on to the next. `allocate` runs the fold on
+numbers alone; a `Context` runs the same with strategies that answer what they really used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, groupby
+from typing import Literal, NamedTuple
+
+from trimtab.errors import BudgetExceededError, ConfigurationError
+
+__all__ = ["Allocation", "Claim", "Offer", "Ties", "allocate", "check_ties", "offers"]
+
+Ties = Literal["newest", "first"]
+"""Which of two blocks of one rank is served first: the one added later, or the one added first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What one block asks of the room, in tokens."""
+
+    name: str
+    need_tokens: int
+    """Its size if nothing leaves."""
+    rank: float = 0
+    """Blocks of a higher rank are served first."""
+    must_tokens: int = 0
+    """What cannot leave, at its least; set aside before anything else, whatever its cap."""
+    floor_tokens: int = 0
+    """What it is to keep, if the floors of all fit together; never more than its need."""
+    cap_tokens: int | None = None
+    """The most it may take, also when everything would fit; None: no cap."""
+    share: float | None = None
+    """Weight among blocks of its rank; in a rank where one has a share, None stands for 1."""
+    once: bool = False
+    """True: not offered again what is left in the end, since its strategy would ask a model again."""
+
+    @property
+    def most_tokens(self) -> int:
+        """The most it can be offered: its need, or its cap."""
+        return self.need_tokens if self.cap_tokens is None else min(self.need_tokens, self.cap_tokens)
+
+
+class Offer(NamedTuple):
+    """The limit one block is offered; the answer is what it used of it."""
+
+    at: int
+    """Place of its claim among the claims."""
+    limit_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """How the room was shared."""
+
+    limits: Mapping[str, int]
+    """Tokens each block was offered last, by name, in the order of the claims."""
+    used: Mapping[str, int]
+    """Tokens each block used; with numbers alone the same."""
+    floors_ignored: bool
+    """True if the floors together passed what was left beside what must stay."""
+    unused_tokens: int
+    """Room nobody took."""
+
+
+def allocate(claims: Iterable[Claim], room_tokens: int, *, ties: Ties = "newest") -> Allocation:
+    """Share the input room among blocks that use all they are offered.
+
+    Limits add up to at most the room; where everything fits, each is the block's need or its cap.
+
+    Args:
+        claims: In the order the blocks were added; names are unique.
+        room_tokens: The input room, less what is charged beside the blocks.
+        ties: Among equal ranks, whether what was added last is served first, or what was added first.
+
+    Raises:
+        BudgetExceededError: What must stay passes the room, or its block's cap.
+        ConfigurationError: Two claims have one name, a number is negative, or `ties` is no word of it.
+
+    Complexity: O(n log n) in claims; O(n²) in those of a rank that has shares, at worst.
+
+    Source: seeds/000 (ratios, floors, fallback), seeds/001 (tiers); shares as CSS flexbox divides.
+
+    Example:
+        >>> allocate([Claim(name="history", need_tokens=900), Claim(name="question", need_tokens=30, rank=9)],
+        ...     500).limits
+        {'history': 470, 'question': 30}
+    """
+    claims = tuple(claims)
+    _check(claims, room_tokens)
+    fold = offers(claims, room_tokens, ties=check_ties(ties))
+    try:
+        offer = next(fold)
+        while True:
+            offer = fold.send(offer.limit_tokens)
+    except StopIteration as done:
+        allocation: Allocation = done.value
+        return allocation
+
+
+def check_ties(ties: object, /) -> Ties:
+    """Return one of the words for equal ranks.
+
+    Raises:
+        ConfigurationError: It is none of them.
+    """
+    if ties not in ("newest", "first"):
+        raise ConfigurationError(f"ties is 'newest' or 'first', not {ties!r}")
+    return "first" if ties == "first" else "newest"
+
+
+def _check(claims: Sequence[Claim], room_tokens: int) -> None:
+    names = [claim.name for claim in claims]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ConfigurationError(f"two claims are named {twice!r}")
+    for claim in claims:
+        numbers = (claim.need_tokens, claim.must_tokens, claim.floor_tokens, claim.cap_tokens or 0)
+        if min(numbers) < 0:
+            raise ConfigurationError(f"claim {claim.name!r} has a negative number of tokens: {claim!r}")
+    if room_tokens < 0:
+        raise ConfigurationError(f"room_tokens must be >= 0, not {room_tokens!r}")
+
+
+def offers(claims: Sequence[Claim], room_tokens: int, *, ties: Ties) -> Generator[Offer, int, Allocation]:
+    """Offer the room, block by block; each offer is answered by the tokens used.
+
+    A block may be offered a second, higher limit, when room that was held for others was not used.
+
+    Raises:
+        BudgetExceededError: What must stay passes the room, or its block's cap.
+    """
+    order = _order(claims, ties)
+    held, floors_ignored = _held(claims, order, room_tokens)
+    most = [max(claim.most_tokens, claim.must_tokens) for claim in claims]
+    limits, used = [0] * len(claims), [0] * len(claims)
+    left = room_tokens - sum(held)
+    for _, group in groupby(order, key=lambda at: claims[at].rank):
+        members = list(group)
+        parts = _parts(
+            claims, members, least=held, most=most, room_tokens=left + sum(held[m] for m in members)
+        )
+        over = 0  # what members that were served left of their parts
+        for at in members:
+            limits[at] = min(most[at], left + held[at] if parts is None else parts[at] + over)
+            used[at] = yield Offer(at, limits[at])
+            left += held[at] - used[at]
+            over += parts[at] - used[at] if parts is not None else 0
+    for at in order:
+        limit = min(most[at], used[at] + left)
+        if limit > limits[at] and not claims[at].once:
+            limits[at], left = limit, left + used[at]
+            used[at] = yield Offer(at, limit)
+            left -= used[at]
+    return Allocation(
+        limits={claim.name: limits[at] for at, claim in enumerate(claims)},
+        used={claim.name: used[at] for at, claim in enumerate(claims)},
+        floors_ignored=floors_ignored,
+        unused_tokens=left,
+    )
+
+
+def _order(claims: Sequence[Claim], ties: Ties) -> list[int]:
+    """Return the places of the claims in the order they are served."""
+    sign = -1 if ties == "newest" else 1
+    return sorted(range(len(claims)), key=lambda at: (-claims[at].rank, sign * at))
+
+
+class _Held(NamedTuple):
+    """What is held back for each block until its turn."""
+
+    tokens: list[int]
+    floors_ignored: bool
+
+
+def _held(claims: Sequence[Claim], order: Sequence[int], room_tokens: int) -> _Held:
+    """Return what is held back for each block, and whether floors had to be ignored for it."""
+    must = [claim.must_tokens for claim in claims]
+    for at in order:
+        cap = claims[at].cap_tokens
+        if cap is not None and must[at] > cap:
+            raise _exceeded(claims[at].name, must[at], cap, "its cap")
+    if sum(must) > room_tokens:
+        over = next(at for at, total in zip(order, _totals(must, order), strict=True) if total > room_tokens)
+        raise _exceeded(claims[over].name, sum(must), room_tokens, "the room of all blocks")
+    floors = [max(must[at], min(claim.floor_tokens, claim.most_tokens)) for at, claim in enumerate(claims)]
+    ignored = sum(floors) > room_tokens
+    return _Held(must if ignored else floors, ignored)
+
+
+def _totals(tokens: Sequence[int], order: Sequence[int]) -> list[int]:
+    return list(accumulate(tokens[at] for at in order))
+
+
+def _exceeded(name: str, needed_tokens: int, limit_tokens: int, what: str) -> BudgetExceededError:
+    return BudgetExceededError(
+        f"block {name!r} does not fit: what must stay takes {needed_tokens:,} tokens and {what} is"
+        f" {limit_tokens:,}, {needed_tokens - limit_tokens:,} too few. Raise the budget or the cap, or pin"
+        " less.",
+        needed_tokens=needed_tokens,
+        limit_tokens=limit_tokens,
+        block=name,
+    )
+
+
+def _parts(
+    claims: Sequence[Claim],
+    members: Sequence[int],
+    *,
+    least: Sequence[int],
+    most: Sequence[int],
+    room_tokens: int,
+) -> dict[int, int] | None:
+    """Divide the room of one rank by weight, each part between its bounds; None if nobody has a share.
+
+    Parts whose bound is passed are fixed at it, and the rest is divided anew, as flexbox does. Whole
+    tokens go to the largest remainders, among equal ones to who is served first.
+    """
+    if all(claims[at].share is None for at in members):
+        return None
+    weights = {at: Fraction(claims[at].share or 1) for at in members}
+    fixed: dict[int, int] = {}
+    while True:
+        free = [at for at in members if at not in fixed]
+        room, whole = room_tokens - sum(fixed.values()), sum(weights[at] for at in free)
+        exact = {at: room * weights[at] / whole for at in free}
+        low = [at for at in free if exact[at] < least[at]]
+        high = [at for at in free if exact[at] > most[at]]
+        if not low and not high:
+            break
+        missing = sum((least[at] - exact[at] for at in low), start=Fraction(0))
+        beyond = sum((exact[at] - most[at] for at in high), start=Fraction(0))
+        fixed.update({at: least[at] for at in low} if missing >= beyond else {})
+        fixed.update({at: most[at] for at in high} if beyond >= missing else {})
+    parts = {at: int(exact[at]) for at in free}
+    rest = max(0, int(room) - sum(parts.values())) if free else 0
+    for at in sorted(free, key=lambda at: parts[at] - exact[at])[:rest]:
+        parts[at] += 1
+    return {**fixed, **parts}
