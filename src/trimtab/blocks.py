@@ -40,10 +40,18 @@ class Tier(IntEnum):
     SCRATCHPAD = 4
     """Notes and logs of tools that may go first."""
 
-    @property
-    def label(self) -> str:
-        """The tier's name in lower case, as in reports and policies."""
-        return self.name.lower()
+    @staticmethod
+    def label(tier: int, /) -> str:
+        """Return a tier's word for reports: its name in lower case, `Tier(42)` for one without.
+
+        Example:
+            >>> Tier.label(Tier.RAG), Tier.label(42)
+            ('rag', 'Tier(42)')
+        """
+        try:
+            return Tier(tier).name.lower()
+        except ValueError:
+            return f"Tier({tier})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

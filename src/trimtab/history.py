@@ -13,7 +13,7 @@ from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._check import check_roles
 from trimtab.units import History, Unit
 
-__all__ = ["Evicted", "evict_messages", "message", "recent", "span", "text", "within"]
+__all__ = ["Evicted", "evict_messages", "inject_into_system", "message", "recent", "span", "text", "within"]
 
 M = TypeVar("M")
 
@@ -102,6 +102,43 @@ def message(role: str, *parts: Any) -> dict[str, Any]:
         {'role': 'user', 'content': 'hi'}
     """
     return detect([]).message(role, parts)
+
+
+def inject_into_system(system: M, /, *facts: Any) -> M:
+    r"""Put facts into a system message, marked as facts and escaped, so that none can pass for a rule.
+
+    Args:
+        system: A system message. What it says stays as it is; parts that are no text are left out.
+        facts: Texts or messages; only their text is taken.
+
+    Returns:
+        A shallow copy with one text; without facts the message itself.
+
+    Source: `InjectIntoSystem` of seeds/001.
+
+    Example:
+        >>> print(inject_into_system({"role": "system", "content": "Be kind."}, "Likes <tea>.")["content"])
+        Be kind.
+        <context>
+          <fact>Likes &lt;tea&gt;.</fact>
+        </context>
+    """
+    if not facts:
+        return system
+    format = detect([system])
+
+    def text_of(value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        return "".join(slot.text for slot in format.texts(mapping_of(value)))
+
+    told = "".join(f"  <fact>{text_of(fact).translate(_XML)}</fact>\n" for fact in facts)
+    injected: M = format.with_text(system, f"{text_of(system)}\n<context>\n{told}</context>")
+    return injected
+
+
+_XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;"})
+"""Escapes for XML text, in the spelling of seeds/001's own (Go's `encoding/xml`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -272,6 +272,10 @@ class Format(Protocol):
         """Return a shallow copy of the caller's message with another role."""
         ...
 
+    def with_text(self, message: Any, text: str, /) -> Any:
+        """Return a shallow copy of the caller's message with this text for all its content."""
+        ...
+
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
         """Return a shallow copy that ends a prefix for the provider's prompt cache."""
         ...

@@ -257,6 +257,10 @@ class OpenAIChat:
         """Return a shallow copy of the caller's message with another role."""
         return with_values(message, {("role",): role})
 
+    def with_text(self, message: Any, text: str, /) -> Any:
+        """Return a shallow copy of the caller's message with this text for all its content."""
+        return with_values(message, {("content",): text})
+
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
         """Return a shallow copy whose last content part carries `cache_control`.
 
