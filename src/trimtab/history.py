@@ -105,7 +105,9 @@ def message(role: str, *parts: Any) -> dict[str, Any]:
 
 
 def inject_into_system(system: M, /, *facts: Any) -> M:
-    r"""Put facts into a system message, marked as facts and escaped, so that none can pass for a rule.
+    r"""Put facts into a system message, marked and escaped.
+
+    A fact that reads like a rule, or ends its mark, stays a fact.
 
     Args:
         system: A system message. What it says stays as it is; parts that are no text are left out.

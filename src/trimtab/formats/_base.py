@@ -273,7 +273,7 @@ class Format(Protocol):
         ...
 
     def with_text(self, message: Any, text: str, /) -> Any:
-        """Return a shallow copy of the caller's message with this text for all its content."""
+        """Return a shallow copy of the caller's message with one text for content."""
         ...
 
     def with_cache_control(self, message: Any, value: Any, /) -> Any:

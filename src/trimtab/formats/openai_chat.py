@@ -258,7 +258,7 @@ class OpenAIChat:
         return with_values(message, {("role",): role})
 
     def with_text(self, message: Any, text: str, /) -> Any:
-        """Return a shallow copy of the caller's message with this text for all its content."""
+        """Return a shallow copy of the caller's message with one text for content."""
         return with_values(message, {("content",): text})
 
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
