@@ -27,6 +27,7 @@ from trimtab.strategies import (
     Place,
     Strategy,
     StrategyKind,
+    Summarize,
     default_score,
     strategy_data,
 )
@@ -95,14 +96,16 @@ STRATEGIES: list[tuple[dict[str, Any], Strategy]] = [
     ),
 ]
 
+NEED_A_SUMMARIZER = {StrategyKind.SUMMARIZE, StrategyKind.SLIDING_WINDOW_WITH_SUMMARY}
+
 every_strategy = pytest.mark.parametrize(
     ("data", "strategy"), STRATEGIES, ids=[json.dumps(data) for data, _ in STRATEGIES]
 )
 
 
 def test_every_kind_is_in_the_table() -> None:
-    """A kind that comes is put into the table too; the one that needs a summarizer is yet to come."""
-    made = set(StrategyKind) - {StrategyKind.SLIDING_WINDOW_WITH_SUMMARY}
+    """A kind that comes is put into the table too; those that need a summarizer are tried below."""
+    made = set(StrategyKind) - NEED_A_SUMMARIZER
     assert {data["kind"] for data, _ in STRATEGIES} == made
 
 
@@ -121,7 +124,7 @@ def test_a_strategy_survives_the_trip_through_json(data: dict[str, Any], strateg
     assert create_strategy(json.loads(json.dumps(written))) == strategy
 
 
-NEEDS_MORE = (StrategyKind.CASCADE, StrategyKind.SLIDING_WINDOW_WITH_SUMMARY)
+NEEDS_MORE = {StrategyKind.CASCADE, *NEED_A_SUMMARIZER}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in StrategyKind if kind not in NEEDS_MORE])
@@ -159,20 +162,39 @@ def test_a_kind_like_no_other_lists_all() -> None:
     assert caught.value.near == ()
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        "sliding_window_with_summary",
-        StrategyKind.SLIDING_WINDOW_WITH_SUMMARY,
-        {"kind": "sliding_window_with_summary"},
-        {"kind": "sliding_window_with_summary", "target_ratio": 0.7},
-        {"kind": "cascade", "steps": ["sliding_window_with_summary"]},
-    ],
-)
-def test_a_window_with_summary_is_an_error_at_once(data: Any) -> None:
-    """It does not quietly become a window without one, unlike R6."""
-    with pytest.raises(ConfigurationError, match="needs a summarizer"):
-        create_strategy(data)
+@pytest.mark.parametrize("kind", sorted(NEED_A_SUMMARIZER))
+@pytest.mark.parametrize("options", [{}, {"max_summary_tokens": 9}])
+def test_a_summary_without_a_summarizer_is_an_error_at_once(kind: str, options: dict[str, Any]) -> None:
+    """Not a window that silently loses what it was to summarize."""
+    with pytest.raises(ConfigurationError, match=f"{kind} needs a summarizer"):
+        create_strategy({"kind": kind, **options})
+
+
+@pytest.mark.parametrize("kind", sorted(NEED_A_SUMMARIZER))
+def test_a_summarizer_is_written_by_its_name(kind: str) -> None:
+    """The function is given again when the data is read."""
+    data = {
+        "kind": kind,
+        "summarizer": "mine",
+        "max_summary_tokens": 50,
+        "role": "system",
+        "fallback": "drop",
+    }
+    names = {"mine": _summary}
+    strategy = create_strategy(data, names=names)
+    assert isinstance(strategy, Summarize)
+    assert (strategy.max_summary_tokens, strategy.role, strategy.fallback) == (50, "system", Drop())
+    written = json.loads(json.dumps(strategy_data(strategy)))
+    assert written == {**data, "kind": "summarize", "fallback": {"kind": "drop"}}
+    assert strategy_data(create_strategy(written, names=names)) == written
+    with pytest.raises(UnknownNameError, match="no summarizer is called 'mine'; names= has: mime"):
+        create_strategy(data, names={"mime": _summary})
+    with pytest.raises(ConfigurationError, match="has no name to be written as data"):
+        strategy_data(Summarize(_summary))
+
+
+def _summary(messages: list[Any]) -> str:
+    return f"{len(messages)} messages"
 
 
 def test_a_strategy_of_ones_own_needs_a_name() -> None:

@@ -47,6 +47,8 @@ class History:
         pins: Collection[int] = (),
         pending_calls: Collection[str] = (),
         protect: bool = True,
+        followed: bool = False,
+        answered: Collection[tuple[int, str]] = (),
     ) -> None:
         self.originals: list[Any] = messages
         """The caller's objects, in a list that is not the caller's and is not changed."""
@@ -58,7 +60,10 @@ class History:
         self.structure = Structure(self.count)
         self.pins = frozenset(pins)
         self.pending_calls = frozenset(pending_calls)
-        self._protect = protect
+        self.protect = protect
+        """True if leading system messages, the latest user message and the newest unit stay."""
+        self._followed = followed
+        self._answered = frozenset(answered)
         self._read_from = self._walked_from = self.count
         self._latest_user: int | None = -1
         self._last_turn_at: int | None = None
@@ -67,15 +72,15 @@ class History:
         self._alone: dict[int, bool] = {}
         self._units: tuple[Unit, ...] | None = None
         self.head = self._leading()
-        """Number of leading system messages."""
+        """Number of leading system messages; 0 where these may leave."""
 
     def __len__(self) -> int:
         return self.count
 
     @property
     def asks_for_all(self) -> bool:
-        """True if pins or pending ids make it necessary to group everything."""
-        return bool(self.pins or self.pending_calls)
+        """True if pins, pending ids or results elsewhere make it necessary to group everything."""
+        return bool(self.pins or self.pending_calls or self._answered)
 
     @property
     def read_from(self) -> int:
@@ -119,7 +124,7 @@ class History:
 
     def _leading(self) -> int:
         head = 0
-        while head < self.count and self.kind(head) == "system":
+        while self.protect and head < self.count and self.kind(head) == "system":
             head += 1
         return head
 
@@ -263,6 +268,8 @@ class History:
 
     def _last_turn(self) -> int:
         """Position of the last message from the user or the model; only its calls can be open."""
+        if self._followed:
+            return self.count
         if self._last_turn_at is None:
             last = self.count - 1
             while last >= 0 and self.kind(last) not in ("user", "assistant"):
@@ -275,7 +282,7 @@ class History:
 
         They are the latest user message, the unit of the newest message and open calls.
         """
-        if not self._protect or not self.count:
+        if not self.protect or not self.count:
             return self._staying_of(self._open_units())
         firsts = self._open_units()
         if (user := self.latest_user) is not None:
@@ -285,7 +292,7 @@ class History:
 
     def _open_units(self) -> set[int]:
         last = self._last_turn()
-        return {last} if last >= 0 and self.is_open(last) else set()
+        return {last} if 0 <= last < self.count and self.is_open(last) else set()
 
     def _staying_of(self, firsts: set[int]) -> list[int]:
         head = self.head
@@ -318,7 +325,7 @@ class History:
             self.read(0)
             pairing = pair(self.structure, range(len(self)))
             calls = open_calls(self.structure, pairing, pending_calls=self.pending_calls)
-            opened = {index for index, _ in calls}
+            opened = {index for index, _ in calls - self._answered}
             units = [self._unit_of(group, opened) for group in members(self.structure, pairing)]
             self._units = tuple(sorted(units, key=lambda unit: unit.indices[0]))
         return self._units
@@ -333,7 +340,7 @@ class History:
     def _state(self, indices: Sequence[int], open_call: bool, parts: Parts = NO_PARTS) -> State:
         if not self.pins.isdisjoint(indices):
             return "pinned"
-        if not self._protect:
+        if not self.protect:
             return "held" if open_call else "free"
         if indices[0] < self.head or self._is_latest_user(indices, parts):
             return "pinned"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trimtab._later import later
-from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Strategy
+from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Insertion, Strategy
 from trimtab.strategies.cascade import Cascade
 from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.truncate_text import TruncateText
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trimtab.strategies.clear_tool_results import ClearToolResults
     from trimtab.strategies.priority import Place, PriorityBased, Score, default_score
     from trimtab.strategies.simple import Drop, DropNewest, Strict
+    from trimtab.strategies.summarize import Summarize
 else:
     # Not those of `fit`'s default: each costs as much of the import as it takes to make its class.
     _HERE = "trimtab.strategies."
@@ -25,6 +26,7 @@ else:
             **dict.fromkeys(("Place", "PriorityBased", "Score", "default_score"), _HERE + "priority"),
             **dict.fromkeys(("Drop", "DropNewest", "Strict"), _HERE + "simple"),
             "ClearToolResults": _HERE + "clear_tool_results",
+            "Summarize": _HERE + "summarize",
         },
     )
 
@@ -36,6 +38,7 @@ __all__ = [
     "Edit",
     "EvictionRequest",
     "EvictionResult",
+    "Insertion",
     "Place",
     "PriorityBased",
     "Score",
@@ -43,6 +46,7 @@ __all__ = [
     "Strategy",
     "StrategyKind",
     "Strict",
+    "Summarize",
     "TruncateText",
     "create_strategy",
     "default_score",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from trimtab.errors import StrategyContractError
-from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult
+from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Insertion
 from trimtab.units import Unit
 
 __all__ = ["breach", "checked_answer"]
@@ -41,6 +41,10 @@ def checked_answer(result: object, request: EvictionRequest, name: str) -> Evict
         _check_sequence(result.edits, "edits", name)
         for edit in result.edits:
             _check_edit(edit, name)
+    if result.insertions != ():
+        _check_sequence(result.insertions, "insertions", name)
+        for insertion in result.insertions:
+            _check_insertion(insertion, request, name)
     _check_words(result, name)
     return result
 
@@ -63,6 +67,19 @@ def _check_edit(edit: object, name: str) -> None:
             breach(name, f"edits message {edit.index} at {path!r} with {type(text).__name__}, not text")
 
 
+def _check_insertion(insertion: object, request: EvictionRequest, name: str) -> None:
+    """Check that what is put in is a message with a place."""
+    if not isinstance(insertion, Insertion):
+        breach(name, f"answers {insertion!r} among its insertions, which is no Insertion")
+    if type(insertion.at) is not int or not 0 <= insertion.at < request.history.count:
+        breach(name, f"puts a message in at {insertion.at!r}, which is no position of a message")
+    if type(insertion.message) is not dict:
+        breach(name, f"puts in {type(insertion.message).__name__}; a message it makes is a dict")
+    planned = insertion.planned_tokens
+    if planned is not None and (type(planned) is not int or planned < 0):
+        breach(name, f"puts in a message of {planned!r} tokens; planned_tokens is a whole number, or None")
+
+
 def _check_words(result: EvictionResult, name: str) -> None:
     """Check the values that go into the report as they are."""
     fits, actions, needed = result.fits, result.actions, result.needed_tokens
@@ -74,6 +91,8 @@ def _check_words(result: EvictionResult, name: str) -> None:
         breach(name, f"answers {actions!r} as actions; it is a tuple of words, or None")
     if not isinstance(result.protected, (frozenset, set)):
         breach(name, f"answers {result.protected!r} as protected; it is a set of positions of messages")
+    if type(result.notes) is not tuple or not all(isinstance(note, str) for note in result.notes):
+        breach(name, f"answers {result.notes!r} as notes; it is a tuple of sentences")
     if result.reason != "over_limit":
         from trimtab.report import REASONS  # not above: a report is loaded by who reads one
 

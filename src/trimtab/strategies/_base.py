@@ -6,6 +6,7 @@ request only, which answers them from what is known or from the counter.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -19,7 +20,7 @@ from trimtab.units import History, Unit
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["Edit", "EvictionRequest", "EvictionResult", "Strategy"]
+__all__ = ["Edit", "EvictionRequest", "EvictionResult", "Insertion", "Strategy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,22 @@ class Edit:
     """Position of the message in the conversation."""
     texts: Mapping[Path, str]
     """New text by the path of a `TextSlot`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insertion:
+    """A message that trimtab writes into a conversation in place of others."""
+
+    at: int
+    """It stands before what stays from this message on."""
+    message: Any
+    """In the conversation's wire form."""
+    why: str
+    """What it is for, in a few words, for the report."""
+    covers: frozenset[int] = frozenset()
+    """Messages it stands for; none of them stays."""
+    planned_tokens: int | None = None
+    """Its size, where the message itself is still to be written; None: it is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +72,10 @@ class EvictionResult:
     """When it does not fit: the size of the request at its least, if that is not this result's."""
     protected: frozenset[int] = frozenset()
     """First messages of kept units that later steps of a Cascade may shorten, but not evict."""
+    insertions: Sequence[Insertion] = ()
+    """Messages to put in, ascending."""
+    notes: tuple[str, ...] = ()
+    """What else the report should say, a sentence each; no text of messages."""
 
 
 @runtime_checkable
@@ -87,9 +108,11 @@ class EvictionRequest:
         "_counted",
         "_cuts",
         "_edits",
+        "_inserted_tokens",
         "block",
         "constant_limit_tokens",
         "history",
+        "insertions",
         "limit_tokens",
         "protected",
         "sizes",
@@ -107,8 +130,12 @@ class EvictionRequest:
         edits: Mapping[int, Mapping[Path, str]] | None = None,
         protected: frozenset[int] = frozenset(),
         counted: int | None = None,
+        insertions: Sequence[Insertion] = (),
     ) -> None:
         self._counted = counted
+        self.insertions = insertions
+        """Messages that earlier steps put in; their tokens are among the fixed ones."""
+        self._inserted_tokens: int | None = None if insertions else 0
         self.history = history
         self.sizes = sizes
         self.limit_tokens = limit_tokens
@@ -137,8 +164,10 @@ class EvictionRequest:
 
     @property
     def fixed_tokens(self) -> int:
-        """Tokens of system text outside the messages, tools and the request's framing."""
-        return self.sizes.fixed_tokens
+        """Tokens beside the units: system text, tools, framing, and what earlier steps put in."""
+        if self._inserted_tokens is None:
+            self._inserted_tokens = sum(map(self.inserted_tokens, self.insertions))
+        return self.sizes.fixed_tokens + self._inserted_tokens
 
     @property
     def edits(self) -> Mapping[int, Mapping[Path, str]]:
@@ -180,19 +209,36 @@ class EvictionRequest:
             message = keep_parts(self.history, index, message, unit.parts[index])
         return self.sizes.message(message, index)
 
+    def inserted_tokens(self, insertion: Insertion, /) -> int:
+        """Return the tokens of a message that is put in."""
+        if insertion.planned_tokens is not None:
+            return insertion.planned_tokens
+        return self.sizes.message(insertion.message)
+
     def total(
-        self, units: Iterable[Unit], /, *, edits: Mapping[int, Mapping[Path, str]] | None = None
+        self,
+        units: Iterable[Unit],
+        /,
+        *,
+        edits: Mapping[int, Mapping[Path, str]] | None = None,
+        insertions: Sequence[Insertion] = (),
     ) -> int:
         """Return the tokens of a request of these units, fixed part included.
 
         Args:
             units: Units of this request, in order.
             edits: Texts to replace, by message, on top of those of earlier steps.
+            insertions: Messages to put in, beside those of earlier steps.
         """
         units = list(units)
         merged = merge_edits(self._edits, edits.items()) if edits else self._edits
         if isinstance(self.sizes, Shares):
-            return self.sizes.request_tokens(assembled(self.history, units, merged))
+            put_in = (*self.insertions, *insertions)
+            planned = sum(one.planned_tokens or 0 for one in put_in)
+            written = [one for one in put_in if one.planned_tokens is None]
+            return planned + self.sizes.request_tokens(assembled(self.history, units, merged, written))
+        if insertions:
+            return self.total(units, edits=edits) + sum(map(self.inserted_tokens, insertions))
         if not edits:
             return self.fixed_tokens + sum(map(self.size, units))
         return self.fixed_tokens + sum(
@@ -200,10 +246,15 @@ class EvictionRequest:
         )
 
     def fits(
-        self, units: Iterable[Unit], /, *, edits: Mapping[int, Mapping[Path, str]] | None = None
+        self,
+        units: Iterable[Unit],
+        /,
+        *,
+        edits: Mapping[int, Mapping[Path, str]] | None = None,
+        insertions: Sequence[Insertion] = (),
     ) -> bool:
         """Tell whether a request of these units keeps to the limit."""
-        return self.total(units, edits=edits) <= self.limit_tokens
+        return self.total(units, edits=edits, insertions=insertions) <= self.limit_tokens
 
     # -- texts
 
@@ -233,7 +284,7 @@ class EvictionRequest:
     def cuts(self) -> Cuts:
         """The places where the conversation may be cut, with what each would cost."""
         if self._cuts is None:
-            plain = self._alive is None and not self._edits and not self.protected and self.additive
+            plain = self.additive and self._alive is None and not (self._edits or self.protected)
             tail = TailCuts.of(self.history, self.sizes, self._counted) if plain else None
             self._cuts = tail if tail is not None else UnitCuts(self)
         return self._cuts
@@ -267,6 +318,7 @@ class EvictionRequest:
             alive=kept,
             edits={index: texts for index, texts in edits.items() if index in present},
             protected=self.protected | result.protected,
+            insertions=(*self.insertions, *result.insertions),
         )
 
     def _with(
@@ -275,6 +327,7 @@ class EvictionRequest:
         alive: Sequence[Unit] | None = None,
         edits: Mapping[int, Mapping[Path, str]] | None = None,
         protected: frozenset[int] | None = None,
+        insertions: Sequence[Insertion] | None = None,
     ) -> EvictionRequest:
         return EvictionRequest(
             self.history,
@@ -285,6 +338,7 @@ class EvictionRequest:
             alive=self._alive if alive is None else alive,
             edits=self._edits if edits is None else edits,
             protected=self.protected if protected is None else protected,
+            insertions=self.insertions if insertions is None else insertions,
         )
 
 
@@ -327,7 +381,12 @@ def keep_parts(history: History, index: int, message: Any, parts: Collection[int
     return history.format.without_parts(message, gone) if gone else message
 
 
-def assembled(history: History, units: Iterable[Unit], edits: Mapping[int, Mapping[Path, str]]) -> list[Any]:
+def assembled(
+    history: History,
+    units: Iterable[Unit],
+    edits: Mapping[int, Mapping[Path, str]],
+    insertions: Sequence[Insertion] = (),
+) -> list[Any]:
     """Put kept units back into the caller's messages, in order, edited where they must be."""
     kept: dict[int, set[int] | None] = {}
     for unit in units:
@@ -337,7 +396,16 @@ def assembled(history: History, units: Iterable[Unit], edits: Mapping[int, Mappi
                 kept[index] = None
             else:
                 kept[index] = {*(kept.get(index) or ()), *part}
-    return [assemble_one(history, index, kept[index], edits.get(index)) for index in sorted(kept)]
+    indices = sorted(kept)
+    messages = [assemble_one(history, index, kept[index], edits.get(index)) for index in indices]
+    return put_in(messages, indices, insertions) if insertions else messages
+
+
+def put_in(messages: list[Any], indices: Sequence[int], insertions: Sequence[Insertion]) -> list[Any]:
+    """Put messages in among those that stay, whose places in the conversation are `indices`."""
+    for shift, insertion in enumerate(insertions):
+        messages.insert(bisect_left(indices, insertion.at) + shift, insertion.message)
+    return messages
 
 
 def assemble_one(

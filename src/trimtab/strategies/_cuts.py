@@ -320,7 +320,7 @@ def count_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
     room = limit_tokens - sizes.fixed_tokens
     for index in range(head):
         room -= sizes.of(index)
-    user = history.latest_user
+    user = history.latest_user if history.protect else None
     if user is not None and user >= head:
         user_tokens = sizes.of(user)
         if user_tokens * _SMALL_SHARE >= room:

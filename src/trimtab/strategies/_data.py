@@ -13,6 +13,7 @@ from trimtab.strategies.clear_tool_results import ClearToolResults
 from trimtab.strategies.priority import PriorityBased
 from trimtab.strategies.simple import Drop, DropNewest, Strict
 from trimtab.strategies.sliding_window import SlidingWindow, require_strategy
+from trimtab.strategies.summarize import Summarize
 from trimtab.strategies.truncate_text import TruncateText
 
 __all__ = ["StrategyKind", "create_strategy", "strategy_data"]
@@ -29,6 +30,7 @@ class StrategyKind(StrEnum):
     TRUNCATE_TEXT = "truncate_text"
     CLEAR_TOOL_RESULTS = "clear_tool_results"
     CASCADE = "cascade"
+    SUMMARIZE = "summarize"
     SLIDING_WINDOW_WITH_SUMMARY = "sliding_window_with_summary"
 
 
@@ -36,6 +38,7 @@ ALIASES: Mapping[str, StrategyKind] = {
     "truncate_oldest": StrategyKind.SLIDING_WINDOW,
     "drop_head": StrategyKind.SLIDING_WINDOW,
     "drop_tail": StrategyKind.DROP_NEWEST,
+    StrategyKind.SLIDING_WINDOW_WITH_SUMMARY: StrategyKind.SUMMARIZE,
 }
 """Words of other libraries for the same thing."""
 
@@ -59,6 +62,7 @@ _KEYS: Mapping[StrategyKind, tuple[str, ...]] = {
         "placeholder",
     ),
     StrategyKind.CASCADE: ("steps",),
+    StrategyKind.SUMMARIZE: ("summarizer", "max_summary_tokens", "role", "fallback"),
 }
 
 _CLASSES: Mapping[StrategyKind, Callable[..., Strategy]] = {
@@ -111,17 +115,14 @@ def create_strategy(
         return _cascade(options.get("steps"), names)
     if kind is StrategyKind.PRIORITY_BASED:
         return _priority(options.get("score"), names)
+    if kind is StrategyKind.SUMMARIZE:
+        return _summarize(word, options, names)
     return _CLASSES[kind](**options)
 
 
 def _kind_of(word: str) -> StrategyKind:
     if word in ALIASES:
         return ALIASES[word]
-    if word == StrategyKind.SLIDING_WINDOW_WITH_SUMMARY:
-        raise ConfigurationError(
-            "sliding_window_with_summary summarizes what leaves and needs a summarizer, which comes with "
-            "the Summarize strategy of a later version; use sliding_window until then"
-        )
     try:
         return StrategyKind(word)
     except ValueError:
@@ -155,18 +156,34 @@ def _cascade(steps: Any, names: Mapping[str, Any]) -> Strategy:
 def _priority(score: Any, names: Mapping[str, Any]) -> Strategy:
     if score is None:
         return PriorityBased()
-    if not isinstance(score, str):
-        raise ConfigurationError(f"score must be a name given in names=, not {score!r}")
-    if score not in names:
+    return PriorityBased(score=_function("score", score, names), score_name=score)
+
+
+def _summarize(kind: str, options: dict[str, Any], names: Mapping[str, Any]) -> Strategy:
+    name = options.pop("summarizer", None)
+    if name is None:
+        raise ConfigurationError(
+            f"{kind} needs a summarizer: its name under 'summarizer', and the function in names="
+        )
+    if (fallback := options.pop("fallback", None)) is not None:
+        options["fallback"] = create_strategy(fallback, names=names)
+    return Summarize(_function("summarizer", name, names), **options, summarizer_name=name)
+
+
+def _function(option: str, name: Any, names: Mapping[str, Any]) -> Any:
+    """Look a function up by the name used in data."""
+    if not isinstance(name, str):
+        raise ConfigurationError(f"{option} must be a name given in names=, not {name!r}")
+    if name not in names:
         from difflib import get_close_matches
 
-        near = tuple(get_close_matches(score, names, n=3, cutoff=0.4))
+        near = tuple(get_close_matches(name, names, n=3, cutoff=0.4))
         raise UnknownNameError(
-            f"no score is called {score!r}; names= has: {', '.join(names) or 'nothing'}",
-            name=score,
+            f"no {option} is called {name!r}; names= has: {', '.join(names) or 'nothing'}",
+            name=name,
             near=near,
         )
-    return PriorityBased(score=names[score], score_name=score)
+    return names[name]
 
 
 def strategy_data(strategy: Strategy, /) -> dict[str, Any]:

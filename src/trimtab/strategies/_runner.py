@@ -6,26 +6,27 @@ summed up again here; a breach is a `StrategyContractError`, never a wrong reque
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from trimtab.counting._sizes import Shares
 from trimtab.formats import Path
 from trimtab.strategies._answers import breach, checked_answer
 from trimtab.strategies._base import (
     EvictionRequest,
     EvictionResult,
+    Insertion,
     Strategy,
     assemble_one,
-    assembled,
     kept_units,
     merge_edits,
     owns_text,
+    put_in,
     unit_key,
 )
 from trimtab.strategies._cuts import TailCuts
+from trimtab.summaries._base import SummaryCall, drive
 from trimtab.units import Unit
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ class Settled:
     actions: tuple[str, ...] = ()
     reason: Reason = "over_limit"
     needed_tokens: int | None = None
+    insertions: Sequence[Insertion] = ()
+    """Messages that were put in, ascending; all of them before the cut."""
+    inserted_tokens: Sequence[int] = ()
+    """Tokens of each of them."""
+    notes: tuple[str, ...] = ()
 
     @property
     def changed(self) -> set[int]:
@@ -67,18 +73,23 @@ class Settled:
         if self.before:
             originals = history.originals
             messages = [originals[index] for index in self.before] + messages
-        if not self.edits and not self.partial:
+        if not self.edits and not self.partial and not self.insertions:
             return messages
         places = {index: at for at, index in enumerate(self.before)}
         for index in self.changed:  # what changes is never behind the cut
             at = places[index]
             parts = self.partial.get(index)
             messages[at] = assemble_one(history, index, parts, self.edits.get(index))
-        return messages
+        return put_in(messages, self.before, self.insertions)
 
 
 def run(strategy: Strategy, request: EvictionRequest) -> Settled:
-    """Ask a strategy and check what it answers.
+    """Ask a strategy and check what it answers; see `running`."""
+    return drive(running(strategy, request))
+
+
+def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCall, str | None, Settled]:
+    """Ask a strategy and check what it answers; yields what it needs from outside.
 
     Raises:
         StrategyContractError: It claims to fit and does not, loses what must stay, splits, invents or
@@ -86,9 +97,11 @@ def run(strategy: Strategy, request: EvictionRequest) -> Settled:
         BudgetExceededError: Only if the strategy raises it itself.
     """
     name = str(getattr(strategy, "name", type(strategy).__name__))
-    result = checked_answer(strategy.evict(request), request, name)
+    evicting = getattr(strategy, "evicting", None)
+    answer = strategy.evict(request) if evicting is None else (yield from evicting(request))
+    result = checked_answer(answer, request, name)
     cuts = _tail(request, result)
-    if cuts is not None and not result.edits:
+    if cuts is not None and not result.edits and not result.insertions:
         settled = _settle_tail(request, cuts, result, name)
     else:
         settled = _settle_units(request, result, name)
@@ -96,6 +109,7 @@ def run(strategy: Strategy, request: EvictionRequest) -> Settled:
     settled.reason = result.reason
     settled.needed_tokens = result.needed_tokens
     settled.fits = result.fits
+    settled.notes = result.notes
     if result.fits and settled.tokens > request.limit_tokens:
         breach(name, f"says it fits, but {settled.tokens:,} tokens are over {request.limit_tokens:,}")
     return settled
@@ -157,11 +171,16 @@ def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -
     while before and before[-1] == cut - 1 and before[-1] not in partial and before[-1] not in edits:
         cut -= 1
         before.pop()
-    settled = Settled(before=before, cut=cut, partial=partial, edits=edits)
-    if isinstance(request.sizes, Shares):
-        settled.tokens = request.sizes.request_tokens(assembled(request.history, kept, edits))
-    else:
-        settled.tokens = request.total(kept, edits=edits)
+    insertions = _checked_insertions(result, {*before, *range(cut, len(request.history))}, name)
+    settled = Settled(
+        before=before,
+        cut=cut,
+        partial=partial,
+        edits=edits,
+        insertions=insertions,
+        inserted_tokens=[request.inserted_tokens(insertion) for insertion in insertions],
+        tokens=request.total(kept, edits=edits, insertions=insertions),
+    )
     settled.edited_tokens = {
         index: request.sizes.message(
             assemble_one(request.history, index, partial.get(index), edits.get(index)), index
@@ -219,6 +238,17 @@ def _checked_edits(
         if not known.issuperset(edit.texts):
             breach(name, f"edits message {edit.index} at {set(edit.texts) - known}, where no text is")
     return merge_edits({}, ((edit.index, edit.texts) for edit in result.edits))
+
+
+def _checked_insertions(result: EvictionResult, kept: set[int], name: str) -> list[Insertion]:
+    """Look over what is put in: in order, and only in place of what left."""
+    found = sorted(result.insertions, key=lambda insertion: insertion.at)
+    for insertion in found:
+        if not insertion.covers.isdisjoint(kept):
+            breach(name, f"puts in {insertion.why!r}, which stands for messages that stay")
+        if insertion.at not in insertion.covers:
+            breach(name, f"puts in {insertion.why!r} at message {insertion.at}, in place of none")
+    return found
 
 
 def _messages_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from trimtab.strategies._answers import checked_answer
 from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Strategy
 from trimtab.strategies._runner import check_step
 from trimtab.strategies.sliding_window import require_strategy
+from trimtab.summaries._base import SummaryCall, drive
 
 __all__ = ["Cascade"]
 
@@ -68,16 +70,26 @@ class Cascade:
         Raises:
             StrategyContractError: A step breaks its contract; the error names it.
         """
-        answer = self._ask(0, request)
+        return drive(self.evicting(request))
+
+    def evicting(self, request: EvictionRequest, /) -> Generator[SummaryCall, str | None, EvictionResult]:
+        """Run the steps; yields what they need from outside."""
+        answer = yield from self._ask(0, request)
         if answer.fits:
             return answer
-        left, reason, actions = request.after(answer), answer.reason, answer.actions or ()
+        left, reason, actions, notes = (
+            request.after(answer),
+            answer.reason,
+            answer.actions or (),
+            answer.notes,
+        )
         for at in range(1, len(self.steps)):
             if left.fits(left.units):
                 answer = EvictionResult()
                 break
-            answer = self._ask(at, left)
+            answer = yield from self._ask(at, left)
             left, actions = left.after(answer), (*actions, *(answer.actions or ()))
+            notes = (*notes, *answer.notes)
             if answer.fits:
                 break
         return EvictionResult(
@@ -88,12 +100,15 @@ class Cascade:
             reason=reason,
             needed_tokens=answer.needed_tokens,
             protected=left.protected,
+            insertions=left.insertions,
+            notes=notes,
         )
 
-    def _ask(self, at: int, request: EvictionRequest) -> EvictionResult:
+    def _ask(self, at: int, request: EvictionRequest) -> Generator[SummaryCall, str | None, EvictionResult]:
         """Ask a step and check its answer; the runner looks at the answer of the first if it fits."""
         step = self.steps[at]
-        answer = step.evict(request)
+        evicting = getattr(step, "evicting", None)
+        answer = step.evict(request) if evicting is None else (yield from evicting(request))
         if not at and type(answer) is EvictionResult and answer.fits is True and answer.actions is not None:
             return answer
         name = f"{step.name}, step {at + 1} of a cascade,"

@@ -7,10 +7,10 @@ what a tool said cannot end the mark and go on as if the user had written it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from trimtab._arguments import answers_later
 from trimtab.errors import ConfigurationError, SummaryError
@@ -19,16 +19,19 @@ from trimtab.formats import detect, mapping_of
 __all__ = [
     "SUMMARY_TAG",
     "Summarizer",
+    "SummaryCall",
     "SummaryRequest",
     "aasked",
     "arun_summarizer",
     "asked",
     "default_prompt",
+    "drive",
+    "drive_planning",
     "marked_summary",
     "require_summarizer",
     "run_summarizer",
     "summarizer_from",
-    "summarizer_name",
+    "word_of",
 ]
 
 SUMMARY_TAG = "summary_of_earlier_messages"
@@ -202,7 +205,7 @@ def asked(summarizer: Summarizer, request: SummaryRequest, /) -> str:
         if close is not None:
             close()  # a coroutine nobody awaits would be warned of
         raise ConfigurationError(
-            f"{summarizer_name(summarizer)} is async: await afit(...) instead of calling fit(...)"
+            f"{word_of(summarizer)} is async: await afit(...) instead of calling fit(...)"
         )
     return _text_of(summarizer, answer)
 
@@ -223,16 +226,60 @@ async def aasked(summarizer: Summarizer, request: SummaryRequest, /) -> str:
 
 
 def _failed(summarizer: Summarizer, error: Exception) -> SummaryError:
-    return SummaryError(f"{summarizer_name(summarizer)} failed with {type(error).__name__}")
+    return SummaryError(f"{word_of(summarizer)} failed with {type(error).__name__}")
 
 
 def _text_of(summarizer: Summarizer, answer: object) -> str:
     if not isinstance(answer, str):
-        raise SummaryError(f"{summarizer_name(summarizer)} answered {type(answer).__name__}, not text")
+        raise SummaryError(f"{word_of(summarizer)} answered {type(answer).__name__}, not text")
     return answer
 
 
-def summarizer_name(summarizer: Any, /) -> str:
+class SummaryCall(NamedTuple):
+    """What an algorithm yields when it needs a summary.
+
+    It is sent the text, or None where no summarizer is to be asked.
+    """
+
+    summarizer: Summarizer
+    request: SummaryRequest
+
+
+T = TypeVar("T")
+
+
+def drive(steps: Generator[SummaryCall, str | None, T], /) -> T:
+    """Run an algorithm to its end, with summarizers that answer at once.
+
+    Raises:
+        ConfigurationError: A summarizer is async.
+    """
+    try:
+        call = next(steps)
+        while True:
+            try:
+                text = asked(*call)
+            except SummaryError as error:
+                call = steps.throw(error)
+            else:
+                call = steps.send(text)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+
+
+def drive_planning(steps: Generator[SummaryCall, str | None, T], /) -> T:
+    """Run an algorithm to its end without asking any summarizer."""
+    try:
+        next(steps)
+        while True:
+            steps.send(None)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+
+
+def word_of(summarizer: Any, /) -> str:
     """Return the word for a summarizer in reports and errors."""
     return f"summarizer {getattr(summarizer, 'name', None) or type(summarizer).__name__}"
 

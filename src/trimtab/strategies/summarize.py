@@ -1,0 +1,194 @@
+"""`Summarize`: the oldest units become one message a summarizer writes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from trimtab.errors import ConfigurationError, SummaryError
+from trimtab.strategies._base import (
+    EvictionRequest,
+    EvictionResult,
+    Insertion,
+    Strategy,
+    assembled,
+    kept_units,
+    unit_key,
+)
+from trimtab.strategies._check import check_choice, check_count
+from trimtab.strategies.sliding_window import SlidingWindow, require_strategy
+from trimtab.summaries._base import (
+    Summarizer,
+    SummaryCall,
+    SummaryRequest,
+    drive,
+    marked_summary,
+    require_summarizer,
+    word_of,
+)
+from trimtab.units import Unit
+
+__all__ = ["DEFAULT_SUMMARY_RATIO", "Summarize"]
+
+DEFAULT_SUMMARY_RATIO = 0.3
+"""Part of the limit a summary may take where no other is given; the share seeds/004 gives it."""
+
+_ROLES = ("user", "system", "developer", "assistant")
+
+
+@dataclass(frozen=True, slots=True)
+class Summarize:
+    """Replace the oldest free units by one marked message, written by a summarizer.
+
+    The units that do not fit next to the summary's cap are summarized; the message stands where the
+    first of them stood. A summary that is empty, over its cap, no smaller than what it replaces, or was
+    never written is not used: the fallback evicts, and the report says so.
+
+    Raises:
+        ConfigurationError: There is no summarizer, the cap is no number of tokens, the role is none of
+            its words, or the fallback is no strategy.
+
+    Example:
+        >>> from trimtab import FixedCounter, fit
+        >>> messages = [{"role": "user", "content": str(n)} for n in range(9)]
+        >>> strategy = Summarize(lambda messages: f"{len(messages)} numbers", max_summary_tokens=10)
+        >>> fitted = fit(messages, 40, counter=FixedCounter(per_message=10), strategy=strategy)
+        >>> print(fitted.messages[0]["content"], *[m["content"] for m in fitted.messages[1:]])
+        <summary_of_earlier_messages count="6" by="trimtab">
+        6 numbers
+        </summary_of_earlier_messages> 6 7 8
+    """
+
+    summarizer: Summarizer
+    """What writes the text: a `Summarizer`, or a function of messages; may be async, then for `afit`."""
+    max_summary_tokens: int | None = field(default=None, kw_only=True)
+    """Cap of the message in tokens; None: 0.3 of the limit. At the limit everything free is summarized."""
+    role: str = field(default="user", kw_only=True)
+    """Role of the message."""
+    fallback: Strategy = field(default=SlidingWindow(), kw_only=True)
+    """What evicts where no summary can be used."""
+    summarizer_name: str | None = field(default=None, kw_only=True, compare=False)
+    """The summarizer's name in data; set by `create_strategy`."""
+
+    def __post_init__(self) -> None:
+        """Take a function as a summarizer, and check the rest."""
+        object.__setattr__(self, "summarizer", require_summarizer(self.summarizer))
+        if self.max_summary_tokens is not None and not check_count(
+            "max_summary_tokens", self.max_summary_tokens
+        ):
+            raise ConfigurationError("max_summary_tokens must be above 0: a summary takes some room")
+        check_choice("role", self.role, _ROLES)
+        require_strategy(self.fallback)
+
+    @property
+    def name(self) -> str:
+        """The word for it in reports and data."""
+        return "summarize"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as data for `create_strategy`.
+
+        Raises:
+            ConfigurationError: The summarizer has no name, or the fallback cannot be written.
+        """
+        if self.summarizer_name is None:
+            raise ConfigurationError(
+                f"{word_of(self.summarizer)} has no name to be written as data; make the strategy by"
+                " create_strategy({'kind': 'summarize', 'summarizer': 'mine'}, names={'mine': ...})"
+            )
+        from trimtab.strategies._data import strategy_data
+
+        return {
+            "kind": self.name,
+            "summarizer": self.summarizer_name,
+            "max_summary_tokens": self.max_summary_tokens,
+            "role": self.role,
+            "fallback": strategy_data(self.fallback),
+        }
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Summarize what does not fit beside the cap.
+
+        Raises:
+            ConfigurationError: The summarizer is async.
+        """
+        return drive(self.evicting(request))
+
+    def evicting(self, request: EvictionRequest, /) -> Generator[SummaryCall, str | None, EvictionResult]:
+        """Summarize what does not fit beside the cap; yields the request for the summary."""
+        limit = request.limit_tokens
+        cap = self.max_summary_tokens
+        cap = min(limit, int(limit * DEFAULT_SUMMARY_RATIO) if cap is None else cap)
+        kept, covered = _split(request, limit - cap)
+        if not covered:
+            return (yield from self._fall_back(request, None))
+        try:
+            insertion = yield from self._insertion(request, covered, cap)
+        except SummaryError as error:
+            return (yield from self._fall_back(request, str(error)))
+        if not request.fits(kept, insertions=(insertion,)):
+            return (yield from self._fall_back(request, "what must stay does not fit beside a summary"))
+        return EvictionResult(
+            kept=kept,
+            insertions=(insertion,),
+            actions=("summarized",),
+            reason="superseded_by_summary",
+        )
+
+    def _insertion(
+        self, request: EvictionRequest, covered: Sequence[Unit], cap: int
+    ) -> Generator[SummaryCall, str | None, Insertion]:
+        """Ask for a summary of these units.
+
+        Raises:
+            SummaryError: There is none, or none that can be used.
+        """
+        indices = sorted({index for unit in covered for index in unit.indices})
+        made = Insertion(
+            at=indices[0],
+            message=self._message(request, "", len(indices)),
+            why=f"summary of {len(indices):,} messages",
+            covers=frozenset(indices),
+        )
+        text_tokens = cap - request.inserted_tokens(made)
+        if text_tokens < 0:
+            raise SummaryError(f"a summary of at most {cap:,} tokens has no room for text")
+        messages = assembled(request.history, covered, request.edits)
+        text = yield SummaryCall(
+            self.summarizer, SummaryRequest(messages=messages, max_tokens=max(1, text_tokens))
+        )
+        if text is None:
+            return replace(made, planned_tokens=cap, why=f"planned {made.why}")
+        name = word_of(self.summarizer)
+        if not text.strip():
+            raise SummaryError(f"{name} answered an empty summary")
+        made = replace(made, message=self._message(request, text, len(indices)))
+        tokens, replaced = request.inserted_tokens(made), sum(map(request.size, covered))
+        if tokens > cap or tokens >= replaced:
+            most = f"its cap of {cap:,}" if tokens > cap else f"the {replaced:,} it stands for"
+            raise SummaryError(f"{name} wrote a summary of {tokens:,} tokens, too many for {most}")
+        return made
+
+    def _message(self, request: EvictionRequest, text: str, messages: int) -> dict[str, Any]:
+        return request.history.format.message(self.role, [marked_summary(text, messages=messages)])
+
+    def _fall_back(
+        self, request: EvictionRequest, why: str | None
+    ) -> Generator[SummaryCall, str | None, EvictionResult]:
+        evicting = getattr(self.fallback, "evicting", None)
+        answer = self.fallback.evict(request) if evicting is None else (yield from evicting(request))
+        if why is None or type(answer) is not EvictionResult:
+            return answer
+        note = f"Block {request.block!r} has no summary: {why}; {self.fallback.name} was used instead."
+        actions = answer.actions if answer.actions is not None else (self.fallback.name,)
+        return replace(answer, notes=(note, *answer.notes), actions=actions)
+
+
+def _split(request: EvictionRequest, room_tokens: int) -> tuple[list[Unit], list[Unit]]:
+    """Return the units that stay beside a summary, and those it would cover."""
+    cuts = request.cuts
+    cut = cuts.oldest(lambda cut: cuts.tokens(cut) <= room_tokens)
+    kept = kept_units(request, EvictionResult(cut=cuts.end if cut is None else cut))
+    stays = set(map(unit_key, kept))
+    return kept, [unit for unit in request.units if unit_key(unit) not in stays]
