@@ -148,7 +148,6 @@ class OpenAIChat:
             sizes,
             structure=structure,
             prices=prices,
-            kinds_by_role=_KINDS,
             other=other,
         )
 
