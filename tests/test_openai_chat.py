@@ -51,12 +51,12 @@ class TestScan:
         """Every role of the API has its kind; anything else is "other", unhashable values too."""
         message = {"role": role, "content": "x"}
         assert CHAT.kind(message) == kind
-        assert scanned(message).kinds == [kind]
+        assert scanned(message).kinds == {0: kind}
 
     def test_a_message_without_a_role_is_other(self) -> None:
         """Nothing is raised for a missing role."""
         assert CHAT.kind({}) == "other"
-        assert scanned({}).kinds == ["other"]
+        assert scanned({}).kinds == {0: "other"}
 
     @pytest.mark.parametrize(
         ("message", "ids"),
@@ -109,7 +109,7 @@ class TestScan:
         structure = Structure(3)
         CHAT.scan(items, 0, 3, structure)
         assert [type(item) for item in items] == [dict, dict, dict]
-        assert structure.kinds == ["assistant", "user", "user"]
+        assert structure.kinds == {0: "assistant", 1: "user", 2: "user"}
         assert structure.calls == {0: ("a", "c")}
         assert message == sdk_message()
 
@@ -118,7 +118,7 @@ class TestScan:
         items: list[Any] = [None, {"role": "user"}, 3]
         structure = Structure(3)
         CHAT.scan(items, 1, 2, structure)
-        assert structure.kinds == [None, "user", None]
+        assert structure.kinds == {1: "user"}
         assert items == [None, {"role": "user"}, 3]
 
     @pytest.mark.parametrize("entry", [None, 3, "hello", b"x", ["role"], object()])
@@ -150,7 +150,7 @@ class TestScan:
         """Scanning, listing texts, pieces, names and faults answer for any JSON-like dicts."""
         before = copy.deepcopy(messages)
         structure = scanned(*messages)
-        assert None not in structure.kinds
+        assert len(structure.kinds) == len(messages)
         for message in messages:
             CHAT.texts(message)
             CHAT.tool_names(message)

@@ -134,7 +134,7 @@ class TestParts:
         PARTS.scan([calls("a"), calls("b"), carries("a", "b")], 0, 3, structure)
         pairing = pair(structure, range(3))
         assert late_results(structure, pairing) == {(2, 0)}
-        assert open_calls(structure, pairing) == frozenset()
+        assert open_calls(pairing, last_turn=1) == frozenset()
 
 
 def _texts(messages: Sequence[Mapping[str, Any]]) -> Counter[str]:

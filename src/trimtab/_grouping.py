@@ -134,7 +134,7 @@ def members(structure: Structure, pairing: Pairing) -> list[Group]:
     def group_of(index: int) -> Group:
         return groups.setdefault(home.get(index, index), Group())
 
-    for index in range(len(structure.kinds)):
+    for index in range(structure.count):
         if index - 1 in structure.bound:
             home[index] = home.get(index - 1, index - 1)
         answers = structure.answers.get(index)

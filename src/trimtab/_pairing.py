@@ -6,11 +6,11 @@ nearest earlier call with its id and is *repeated*; one without any earlier call
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
-from trimtab.formats import Structure
+from trimtab.formats import Kind, Structure
 
-__all__ = ["Pairing", "late_results", "open_calls", "pair"]
+__all__ = ["Pairing", "last_turn_of", "late_results", "open_calls", "pair"]
 
 
 class Pairing:
@@ -67,20 +67,21 @@ def pair(structure: Structure, indices: range) -> Pairing:
     return found
 
 
+def last_turn_of(count: int, kind_of: Callable[[int], Kind | None]) -> int:
+    """Return the last of `count` messages that is from the user or the model; -1 if there is none."""
+    last = count - 1
+    while last >= 0 and kind_of(last) not in ("user", "assistant"):
+        last -= 1
+    return last
+
+
 def open_calls(
-    structure: Structure,
-    pairing: Pairing,
-    *,
-    pending_calls: Collection[str] = (),
+    pairing: Pairing, *, last_turn: int, pending_calls: Collection[str] = ()
 ) -> frozenset[tuple[int, str]]:
     """Return the unanswered calls whose result can still come (SPEC A4b).
 
     No user message and no later model turn follows them, or their id is in `pending_calls`.
     """
-    if not pairing.unanswered:
-        return frozenset()
-    kinds = structure.kinds
-    last_turn = next((i for i in range(len(kinds) - 1, -1, -1) if kinds[i] in ("user", "assistant")), -1)
     pending = frozenset(pending_calls)
     return frozenset(
         (index, call_id) for index, call_id in pairing.unanswered if index >= last_turn or call_id in pending

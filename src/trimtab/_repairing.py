@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from trimtab._pairing import Pairing, open_calls, pair
+from trimtab._pairing import Pairing, last_turn_of, open_calls, pair
 from trimtab.formats import Format, Structure
 
 __all__ = ["Change", "Placed", "repaired"]
@@ -48,7 +48,8 @@ def repaired(
     pairing = pair(structure, range(len(originals)))
     work = _Work(format, originals, structure)
     work.drop_results(pairing)
-    work.drop_calls(pairing, open_calls(structure, pairing, pending_calls=pending_calls))
+    last_turn = last_turn_of(structure.count, structure.kinds.get)
+    work.drop_calls(pairing, open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls))
     if format.rules.results_follow_call:
         work.move_late_results(pairing)
     return work.result(), tuple(sorted(work.changes, key=lambda change: change.index))

@@ -24,7 +24,7 @@ from trimtab._grouping import (
     results_in_place,
     unresolved,
 )
-from trimtab._pairing import open_calls, pair
+from trimtab._pairing import last_turn_of, open_calls, pair
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Kind, Prices, Structure
 
@@ -103,7 +103,7 @@ class History:
 
     def kind(self, index: int, /) -> Kind:
         """Tell whom a message is from; looks at that message only."""
-        known = self.structure.kinds[index]
+        known = self.structure.kinds.get(index)
         if known is None:
             if type(self.messages[index]) is not dict:
                 self._columns(index, index + 1)
@@ -149,9 +149,8 @@ class History:
 
     def _user_between(self, after: int, index: int) -> int:
         """Find the newest user message in `(after, index]`; -1 if there is none."""
-        kinds = self.structure.kinds
         while index > after:
-            if (kinds[index] or self.kind(index)) == "user":
+            if self.kind(index) == "user":
                 return index
             index -= 1
         return -1
@@ -242,7 +241,7 @@ class History:
         columns = self.structure
         if index <= self._read_from:
             columns = self._columns(max(0, index - 1), index + 1)
-            index = len(columns.kinds) - 1
+            index = columns.count - 1
         tied = index in columns.calls or index in columns.answers or index in columns.loose
         return not tied and columns.bound.isdisjoint((index - 1, index))
 
@@ -271,10 +270,7 @@ class History:
         if self._followed:
             return self.count
         if self._last_turn_at is None:
-            last = self.count - 1
-            while last >= 0 and self.kind(last) not in ("user", "assistant"):
-                last -= 1
-            self._last_turn_at = last
+            self._last_turn_at = last_turn_of(self.count, self.kind)
         return self._last_turn_at
 
     def staying(self) -> list[int]:
@@ -324,7 +320,8 @@ class History:
         if self._units is None:
             self.read(0)
             pairing = pair(self.structure, range(len(self)))
-            calls = open_calls(self.structure, pairing, pending_calls=self.pending_calls)
+            last_turn = self._last_turn()
+            calls = open_calls(pairing, last_turn=last_turn, pending_calls=self.pending_calls)
             opened = {index for index, _ in calls - self._answered}
             units = [self._unit_of(group, opened) for group in members(self.structure, pairing)]
             self._units = tuple(sorted(units, key=lambda unit: unit.indices[0]))
@@ -332,7 +329,7 @@ class History:
 
     def _unit_of(self, group: Group, opened: set[int]) -> Unit:
         indices, parts = tuple(sorted(group.indices)), group.parts or NO_PARTS
-        kind = group.kind or self.structure.kinds[indices[0]] or "other"
+        kind = group.kind or self.kind(indices[0])
         open_call = not opened.isdisjoint(indices)
         state = self._state(indices, open_call, parts)
         return Unit(indices, kind=kind, state=state, open=open_call, parts=parts)

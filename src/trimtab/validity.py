@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from trimtab._arguments import check_messages, check_pending_calls
 from trimtab._grouping import format_of
-from trimtab._pairing import Pairing, late_results, open_calls, pair
+from trimtab._pairing import Pairing, last_turn_of, late_results, open_calls, pair
 from trimtab._repairing import Change, repaired
 from trimtab.errors import FormatError
 from trimtab.formats import Fault, Format, Request, Rules, Structure, mapping_of
@@ -178,9 +178,10 @@ def _where(fault: Fault) -> str:
 def _pair_violations(
     format: Format, structure: Structure, pending_calls: Collection[str]
 ) -> Iterator[Violation]:
-    pairing = pair(structure, range(len(structure.kinds)))
+    pairing = pair(structure, range(structure.count))
     yield from _result_violations(format.rules, structure, pairing)
-    still_open = open_calls(structure, pairing, pending_calls=pending_calls)
+    last_turn = last_turn_of(structure.count, structure.kinds.get)
+    still_open = open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls)
     for index, call_id in pairing.unanswered:
         if (index, call_id) in still_open:
             text = f"call {call_id!r} waits for its result"

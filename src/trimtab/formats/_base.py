@@ -30,14 +30,16 @@ Path = tuple[str | int, ...]
 class Structure:
     """What a format read of a conversation's messages: columns by message index.
 
-    Sparse on purpose: a message that has no calls and answers none costs one entry of `kinds`.
+    Sparse on purpose: what nobody asks about costs nothing, however many messages there are.
     """
 
-    __slots__ = ("answers", "behind", "bound", "calls", "kinds", "late", "loose")
+    __slots__ = ("answers", "behind", "bound", "calls", "count", "kinds", "late", "loose")
 
     def __init__(self, count: int) -> None:
-        self.kinds: list[Kind | None] = [None] * count
-        """Kind of each message; None where it was not read yet."""
+        self.count = count
+        """Number of messages."""
+        self.kinds: dict[int, Kind] = {}
+        """Kind of each message that was scanned, or whose kind was asked for."""
         self.calls: dict[int, tuple[str, ...]] = {}
         """Ids of the calls a message makes, in its order; only messages that make any."""
         self.answers: dict[int, tuple[tuple[str, int | None], ...]] = {}

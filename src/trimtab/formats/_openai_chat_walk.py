@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trimtab.formats._base import Kind, Prices, Structure
+from trimtab.formats._base import Prices, Structure
 
 __all__ = ["walk_back"]
 
@@ -26,7 +26,6 @@ def walk_back(  # noqa: C901
     *,
     structure: Structure,
     prices: Prices,
-    kinds_by_role: dict[str, Kind],
     other: Other,
 ) -> int:
     """Fill `sizes` and `structure` over a descending span until the room is passed.
@@ -34,7 +33,7 @@ def walk_back(  # noqa: C901
     Returns:
         The last position read; one past the span's first if the span is empty.
     """
-    kinds, calls, answers, behind = structure.kinds, structure.calls, structure.answers, structure.behind
+    calls, answers, behind = structure.calls, structure.answers, structure.behind
     bases, counts = prices.bases, prices.counts
     per_call, name_factor = prices.per_call_tokens, prices.name_factor
     index = span.start + 1
@@ -45,14 +44,12 @@ def walk_back(  # noqa: C901
             size = bases[role] + counts[message["content"]]
             width = len(message)
             if width == 2:
-                kinds[index] = kinds_by_role[role]
                 if behind:
                     structure.close(())
             elif role == "tool":
                 call_id = message["tool_call_id"]
                 if call_id.__class__ is not str or width > 4 or (width == 4 and "name" not in message):
                     raise KeyError
-                kinds[index] = "tool"
                 answers[index] = ((call_id, None),)
                 behind.append(call_id)
             else:
@@ -77,7 +74,6 @@ def walk_back(  # noqa: C901
                     size += tokens
                     structure.close(ids)
                     calls[index] = ids
-                kinds[index] = "assistant"
         except (KeyError, TypeError):
             size = other(index)
         sizes[index] = size

@@ -149,7 +149,6 @@ class OpenAIChat:
             sizes,
             structure=structure,
             prices=prices,
-            kinds_by_role=_KINDS,
             other=other,
         )
 
