@@ -2,20 +2,69 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from trimtab._arguments import move_to_source
-from trimtab._fitting import Decision, Work, decide, exceeded
 from trimtab.budget import Budget
-from trimtab.counting._sizes import Shares, Sizes
-from trimtab.errors import ConfigurationError, CountingError, FormatError
+from trimtab.errors import BudgetExceededError, ConfigurationError
+from trimtab.formats import Format, Request
 
 if TYPE_CHECKING:
     from trimtab.report import Report
 
-__all__ = ["Fitted", "fitted_for"]
+__all__ = ["Fitted", "Plan", "fitted_for"]
 
 M = TypeVar("M")
+
+
+class Plan(Protocol):
+    """What was decided for one budget: all a `Fitted` shows, and how to decide again."""
+
+    budget: Budget
+
+    @property
+    def fits(self) -> bool:
+        """False if what must stay passes the budget."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole request."""
+        ...
+
+    @property
+    def input_messages(self) -> int:
+        """Messages of the input."""
+        ...
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        ...
+
+    @property
+    def body(self) -> Request:
+        """What was asked for, as a request."""
+        ...
+
+    def messages(self) -> list[Any]:
+        """Put the output together."""
+        ...
+
+    def report(self, messages: list[Any], /) -> Report:
+        """Make the report of the fit that gave these messages."""
+        ...
+
+    def at(self, budget: Budget, /) -> Plan:
+        """Decide for another budget; no summarizer is asked."""
+        ...
+
+    def count_all(self) -> None:
+        """Count what the fit did not need to."""
+        ...
+
+    def exceeded(self) -> BudgetExceededError:
+        """Make the error for what does not fit."""
+        ...
 
 
 class Fitted(Generic[M]):
@@ -31,19 +80,19 @@ class Fitted(Generic[M]):
         (3, 1)
     """
 
-    __slots__ = ("_decision", "_report", "_work", "messages")
+    __slots__ = ("_plan", "_report", "messages")
 
-    def __init__(self, work: Work, decision: Decision) -> None:
-        self._work = work
-        self._decision = decision
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
         self._report: Report | None = None
-        self.messages: list[M] = decision.settled.assemble(decision.request)
+        self.messages: list[M] = plan.messages()
         """What stays, in order: the caller's own objects; edited ones are shallow copies."""
 
     def __repr__(self) -> str:
         """Say how much stayed."""
-        tokens, room = self._decision.settled.tokens, self._decision.budget.input_tokens
-        return f"<Fitted {len(self.messages)} of {len(self._work.source)} messages, {tokens}/{room} tokens>"
+        plan = self._plan
+        room = plan.budget.input_tokens
+        return f"<Fitted {len(self.messages)} of {plan.input_messages} messages, {plan.tokens}/{room} tokens>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle without counter, strategy and callbacks."""
@@ -55,34 +104,35 @@ class Fitted(Generic[M]):
 
         None if there is none, or where it became the first of the messages.
         """
-        return self._work.request.system
+        return self._plan.body.system
 
     @property
     def tools(self) -> Any:
         """Tool schemas as given; None if there are none."""
-        return self._work.request.tools
+        return self._plan.body.tools
 
     @property
     def request(self) -> Any:
         """The messages in the form the input had: a copy of the request body, or the list."""
-        return self._work.format.write_request(self._work.request, list(self.messages))
+        return self._plan.format.write_request(self._plan.body, list(self.messages))
 
     @property
     def report(self) -> Report:
         """What was kept, what left, why, and the tokens before and after."""
         if self._report is None:
-            from trimtab._reporting import report_of  # not above: many fits are never reported
-
-            self._report = report_of(self._work, self._decision, self.messages)
+            self._report = self._plan.report(self.messages)
         return self._report
 
     def at(self, budget: Budget | int, /) -> Fitted[M]:
         """Fit the same input to another budget; every size already known is used again.
 
+        Callbacks are not run again, and what they decided holds. No summarizer is asked: the cap of its
+        summary stands in for it, and the report says `planned`.
+
         Raises:
             BudgetExceededError: What must stay does not fit this budget.
         """
-        return fitted_for(self._work, Budget.of(budget))
+        return fitted_for(self._plan.at(Budget.of(budget)))
 
     def count_all(self) -> Report:
         """Count what the fit did not need to.
@@ -93,12 +143,7 @@ class Fitted(Generic[M]):
             CountingError: The counter failed on a message the fit did not need.
             FormatError: Such a message is none.
         """
-        work = self._work
-        if isinstance(work.source_sizes, Shares):
-            work.source_sizes.whole([*work.history.originals[: work.lead], *work.source])
-        else:
-            for sizes in (work.source_sizes, work.sizes):
-                _count_each(work, sizes)
+        self._plan.count_all()
         self._report = None
         return self.report
 
@@ -160,28 +205,17 @@ class CopiedFitted(Fitted[M]):
         raise ConfigurationError("count_all() needs the counter, which a copied or pickled Fitted lacks")
 
 
-def _count_each(work: Work, sizes: Sizes) -> None:
-    try:
-        for index in range(len(sizes.messages)):
-            sizes.of(index)
-    except (CountingError, FormatError) as error:
-        if sizes is work.sizes:
-            move_to_source(error, lead=work.lead, origin=work.origin)
-        raise
-
-
 def _copy(messages: list[Any], system: Any, tools: Any, request: Any, report: Report) -> CopiedFitted[Any]:
     return CopiedFitted(messages, report, system=system, tools=tools, request=request)
 
 
-def fitted_for(work: Work, budget: Budget) -> Fitted[Any]:
-    """Decide for a budget.
+def fitted_for(plan: Plan) -> Fitted[Any]:
+    """Put the output of a plan together.
 
     Raises:
-        BudgetExceededError: With the nearest attempt.
+        BudgetExceededError: It does not fit; with the nearest attempt.
     """
-    decision = decide(work, budget)
-    fitted: Fitted[Any] = Fitted(work, decision)
-    if not decision.settled.fits:
-        raise exceeded(work, decision).with_attempt(fitted)
+    fitted: Fitted[Any] = Fitted(plan)
+    if not plan.fits:
+        raise plan.exceeded().with_attempt(fitted)
     return fitted

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Generator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trimtab._arguments import check_messages, check_pending_calls, check_trim, move_to_source, system_of
 from trimtab._grouping import format_of, resolve_pins
+from trimtab._portion import Decision, Portion
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting._sizes import Fixed, Shares, Sizes, check_counter, sizes_for
@@ -27,16 +28,17 @@ from trimtab.models import facts_for
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies._base import EvictionRequest, assembled
 from trimtab.strategies._cuts import count_back
-from trimtab.strategies._runner import Settled, run
+from trimtab.strategies._runner import Settled, running
 from trimtab.strategies.sliding_window import require_strategy
+from trimtab.summaries._base import SummaryCall, drive_planning
 from trimtab.trimming import OnTrim, TrimContext
 from trimtab.units import History
 
 if TYPE_CHECKING:
     from trimtab._repairing import Change
-    from trimtab.report import Reason
+    from trimtab.report import Reason, Report
 
-__all__ = ["Ask", "Decision", "Work", "decide", "prepare"]
+__all__ = ["Ask", "FitPlan", "Work", "deciding", "prepare"]
 
 BLOCK = "history"
 """Name of the one block of `fit`."""
@@ -64,8 +66,8 @@ class Ask:
 
 
 @dataclass(slots=True, kw_only=True)
-class Work:
-    """Everything that does not depend on the budget; sizes are remembered here."""
+class Work(Portion):
+    """Everything that does not depend on the budget."""
 
     ask: Ask
     body: Request | None
@@ -73,46 +75,17 @@ class Work:
     format: Format
     counter: Any
     strategy: Strategy
-    history: History
-    """What is left to decide about: the input, mended and after the callback."""
-    sizes: Sizes
-    source: list[Any]
-    """The caller's messages, as a list of its own."""
-    source_sizes: Sizes
-    """Sizes of `source`, from `source_offset` on; those of `sizes` where nothing was mended or removed."""
-    source_offset: int = 0
-    lead: int = 0
-    """Messages of `history` that trimtab put before the caller's."""
-    origin: list[int] | None = None
-    """Position in `source` of each message of `history` after `lead`; None where they are the same."""
-    gone: Mapping[int, Reason] = field(default_factory=dict)
-    """Messages of `source` that left before anything was decided, and why."""
-    mended: frozenset[int] = frozenset()
-    """Messages of `source` that a repair edited or moved, or that lost a part to a callback."""
     budget: Budget
     notes: tuple[str, ...] = ()
     """What the report should say beside its numbers."""
 
     @property
-    def request(self) -> Request:
+    def body_of_request(self) -> Request:
         """What was asked for, as a request; system text that became a message is not beside them, too."""
         ask = self.ask
         if self.body is None:
             return Request(messages=ask.messages, system=None if self.lead else ask.system, tools=ask.tools)
         return replace(self.body, system=None) if self.lead else self.body
-
-    def source_index(self, index: int) -> int:
-        """Translate a position in the history to one in the caller's list."""
-        return index - self.lead if self.origin is None else self.origin[index - self.lead]
-
-
-@dataclass(slots=True, kw_only=True)
-class Decision:
-    """What was settled for one budget."""
-
-    budget: Budget
-    settled: Settled
-    request: EvictionRequest
 
 
 def prepare(ask: Ask) -> Work:
@@ -156,6 +129,7 @@ def prepare(ask: Ask) -> Work:
         fixed = Fixed(system=None if lead else body.system, tools=body.tools, extra=body.extra or None)
     sizes = _sizes(counter, history, fixed)
     work = Work(
+        name=BLOCK,
         ask=ask,
         body=body,
         format=format,
@@ -328,31 +302,104 @@ def on_trim_with_note(on_trim: OnTrim, context: TrimContext) -> None:
         raise
 
 
-def decide(work: Work, budget: Budget) -> Decision:
-    """Settle what stays within a budget.
+@dataclass(slots=True, kw_only=True)
+class FitPlan(Decision):
+    """What `fit` decided for one budget, and how to decide again."""
+
+    portion: Work
+    budget: Budget
+
+    @property
+    def fits(self) -> bool:
+        """False if what must stay passes the budget."""
+        return self.settled.fits
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole request."""
+        return self.settled.tokens
+
+    @property
+    def input_messages(self) -> int:
+        """Messages of the input."""
+        return len(self.portion.source)
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        return self.portion.format
+
+    @property
+    def body(self) -> Request:
+        """What was asked for, as a request."""
+        return self.portion.body_of_request
+
+    def messages(self) -> list[Any]:
+        """Put the output together."""
+        return self.settled.assemble(self.request)
+
+    def report(self, messages: list[Any]) -> Report:
+        """Make the report of the fit that gave these messages."""
+        from trimtab._reporting import report_of  # not above: many fits are never reported
+
+        return report_of(self, messages)
+
+    def at(self, budget: Budget) -> FitPlan:
+        """Decide for another budget; no summarizer is asked."""
+        return drive_planning(deciding(self.portion, budget))
+
+    def count_all(self) -> None:
+        """Count what the fit did not need to."""
+        work = self.portion
+        if isinstance(work.source_sizes, Shares):
+            work.source_sizes.whole([*work.history.originals[: work.lead], *work.source])
+            return
+        for sizes in (work.source_sizes, work.sizes):
+            try:
+                sizes.count_each()
+            except (CountingError, FormatError) as error:
+                if sizes is work.sizes:
+                    move_to_source(error, lead=work.lead, origin=work.origin)
+                raise
+
+    def exceeded(self) -> BudgetExceededError:
+        """Make the error for what does not fit."""
+        work, settled, limit = self.portion, self.settled, self.budget.input_tokens
+        needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
+        return BudgetExceededError(
+            f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are there,"
+            f" {needed - limit:,} too few (strategy {work.strategy.name}, {work.sizes.fixed_tokens:,} of them"
+            " beside the messages). Raise the budget, pin less, or shorten the latest user message or system"
+            " text.",
+            needed_tokens=needed,
+            limit_tokens=limit,
+            block=BLOCK,
+        )
+
+
+def deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, FitPlan]:
+    """Settle what stays within a budget; yields what it needs from outside.
 
     Raises:
-        BudgetExceededError: What must stay does not fit; without its attempt yet.
         StrategyContractError: The strategy broke its contract.
     """
     try:
-        return _decided(work, budget)
+        return (yield from _deciding(work, budget))
     except (CountingError, FormatError) as error:
         move_to_source(error, lead=work.lead, origin=work.origin)
         raise
 
 
-def _decided(work: Work, budget: Budget) -> Decision:
-    limit = budget.input_tokens
-    history, sizes = work.history, work.sizes
+def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, FitPlan]:
+    history, sizes, limit = work.history, work.sizes, budget.input_tokens
     counted = count_back(history, sizes, limit) if sizes.additive else None
     request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, counted=counted)
     total = _total_if_known(history, sizes, counted)
     if total is not None and total <= limit:
         settled = Settled(cut=0, tokens=total, actions=("kept",))
     else:
-        settled = run(work.strategy, request)
-    return Decision(budget=budget, settled=settled, request=request)
+        settled = yield from running(work.strategy, request)
+    return FitPlan(portion=work, settled=settled, request=request, budget=budget)
 
 
 def _total_if_known(history: History, sizes: Sizes, counted: int | None) -> int | None:
@@ -362,18 +409,3 @@ def _total_if_known(history: History, sizes: Sizes, counted: int | None) -> int 
     if counted is None or counted > history.head:
         return None
     return sizes.fixed_tokens + sizes.total(0, len(history))
-
-
-def exceeded(work: Work, decision: Decision) -> BudgetExceededError:
-    """Make the error for a decision that does not fit."""
-    settled, limit = decision.settled, decision.budget.input_tokens
-    needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
-    over = needed - limit
-    return BudgetExceededError(
-        f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are there,"
-        f" {over:,} too few (strategy {work.strategy.name}, {work.sizes.fixed_tokens:,} of them beside the"
-        f" messages). Raise the budget, pin less, or shorten the latest user message or system text.",
-        needed_tokens=needed,
-        limit_tokens=limit,
-        block=BLOCK,
-    )

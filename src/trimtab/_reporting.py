@@ -2,86 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
-from trimtab._fitting import BLOCK, Decision, Work
+from trimtab._fitting import FitPlan
+from trimtab._portion import Decision, Portion
+from trimtab.budget import Budget
 from trimtab.counting._sizes import Shares, counter_name
 from trimtab.formats import Format, mapping_of
 from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report, ViolationLike
+from trimtab.strategies._runner import Settled
 from trimtab.units import State
 from trimtab.validity import validate
 
-__all__ = ["report_of"]
+__all__ = ["Lazy", "Rows", "about", "block_report", "is_planned", "report_of", "violations_of"]
 
 T = TypeVar("T")
 
 
-def report_of(work: Work, decision: Decision, output: list[Any]) -> Report:
-    """Make the report of a decision; no counter is called, and rows are made when they are read."""
-    settled, budget = decision.settled, decision.budget
-    rows = _Rows(work, decision)
-    kept = rows.staying_messages(len(output) - work.lead)
-    changed = len(rows.changed)
-    inserted = rows.inserted
-    fixed_tokens = work.sizes.fixed_tokens
-    beside_tokens = fixed_tokens + sum(row.tokens for row in inserted)
-    system_tokens, tools_tokens = work.sizes.fixed_parts
-    before_tokens, block_before_tokens = rows.before_tokens(beside_tokens)
-    block = BlockReport(
-        name=BLOCK,
-        limit_tokens=budget.input_tokens - beside_tokens,
-        tokens_before=block_before_tokens,
-        tokens_after=settled.tokens - beside_tokens,
-        actions=_actions(work, settled.actions),
-        kept_messages=kept - changed,
-        changed_messages=changed,
-        evicted_messages=len(work.source) - kept,
-    )
+def report_of(plan: FitPlan, output: list[Any]) -> Report:
+    """Make the report of a fit; no counter is called, and rows are made when they are read."""
+    work, settled, budget = plan.portion, plan.settled, plan.budget
+    rows = Rows(plan)
+    inserted = (*rows.leading(), *rows.inserted())
+    beside_tokens = work.sizes.fixed_tokens + sum(row.tokens for row in rows.leading())
+    before_tokens = rows.whole_before_tokens(beside_tokens)
+    block = block_report(plan, rows, limit_tokens=budget.input_tokens - beside_tokens, output=output)
+    block = replace(block, tokens_after=settled.tokens - beside_tokens)
     return Report(
-        format=work.format.name,
-        model=work.ask.model,
-        notes=work.notes,
-        counter=counter_name(work.counter),
-        exact=bool(getattr(work.counter, "exact", False)),
+        **about(work, budget, counter=work.counter, model=work.ask.model, format=work.format),
+        notes=(*work.notes, *settled.notes),
+        planned=is_planned(settled),
         shares=isinstance(work.sizes, Shares),
-        window_tokens=budget.window,
-        output_reserve_tokens=budget.output_reserve,
-        overhead_tokens=budget.overhead_tokens,
-        margin_tokens=budget.margin,
-        input_tokens=budget.input_tokens,
-        fixed_tokens=fixed_tokens,
-        system_tokens=system_tokens,
-        tools_tokens=tools_tokens,
         tokens_before=before_tokens,
         tokens_after=settled.tokens,
         fits=settled.fits,
         kept_messages=block.kept_messages,
-        changed_messages=changed,
+        changed_messages=block.changed_messages,
         evicted_messages=block.evicted_messages,
         blocks=(block,),
         messages=rows,
         inserted=inserted,
-        violations=_Lazy(lambda: _violations(work)),
+        violations=Lazy(lambda: violations_of(work.source, work.format, work.ask.pending_calls)),
     )
 
 
-def _actions(work: Work, actions: tuple[str, ...]) -> tuple[str, ...]:
+def about(
+    portion: Portion, budget: Budget, *, counter: Any, model: str | None, format: Format
+) -> dict[str, Any]:
+    """List what a report says of the request as a whole; `portion` has its fixed part."""
+    system_tokens, tools_tokens = portion.sizes.fixed_parts
+    return {
+        "format": format.name,
+        "model": model,
+        "counter": counter_name(counter),
+        "exact": bool(getattr(counter, "exact", False)),
+        "window_tokens": budget.window,
+        "output_reserve_tokens": budget.output_reserve,
+        "overhead_tokens": budget.overhead_tokens,
+        "margin_tokens": budget.margin,
+        "input_tokens": budget.input_tokens,
+        "fixed_tokens": portion.sizes.fixed_tokens,
+        "system_tokens": system_tokens,
+        "tools_tokens": tools_tokens,
+    }
+
+
+def block_report(decision: Decision, rows: Rows, *, limit_tokens: int, output: list[Any]) -> BlockReport:
+    """Make the row of one block; `output` is what of the request came from it."""
+    portion, settled = decision.portion, decision.settled
+    inserted = portion.lead + len(settled.insertions)
+    kept, changed = rows.staying_messages(len(output) - inserted), len(rows.changed)
+    return BlockReport(
+        name=portion.name,
+        limit_tokens=limit_tokens,
+        tokens_before=rows.before_tokens(),
+        tokens_after=settled.tokens,
+        actions=_actions(portion, settled.actions),
+        kept_messages=kept - changed,
+        changed_messages=changed,
+        evicted_messages=len(portion.source) - kept,
+    )
+
+
+def is_planned(settled: Settled) -> bool:
+    """Tell whether a summary is still to be written."""
+    return any(insertion.planned_tokens is not None for insertion in settled.insertions)
+
+
+def _actions(portion: Portion, actions: tuple[str, ...]) -> tuple[str, ...]:
     """List what was done: first what left before anything was decided, then what the strategy did."""
-    reasons = set(work.gone.values())
+    reasons = set(portion.gone.values())
     first = ["removed_by_callback"] if "callback" in reasons else []
     if "repair" in reasons and "evicted" not in actions:
         first.insert(0, "evicted")
     return (*first, *(action for action in actions if action != "kept" or not first)) or ("kept",)
 
 
-def _violations(work: Work) -> list[ViolationLike]:
+def violations_of(messages: list[Any], format: Format, pending_calls: Collection[str]) -> list[ViolationLike]:
     """List what the provider would refuse in the caller's messages, and open calls."""
-    return list(validate(work.source, format=work.format, pending_calls=work.ask.pending_calls))
+    return list(validate(messages, format=format, pending_calls=pending_calls))
 
 
-class _Lazy(Sequence[T]):
+class Lazy(Sequence[T]):
     """A sequence that is made when it is first looked into."""
 
     __slots__ = ("_items", "_make")
@@ -117,84 +142,108 @@ class _Lazy(Sequence[T]):
         return tuple, (list(self.items),)
 
 
-class _Rows(_Lazy[MessageRow]):
+class Rows(Lazy[MessageRow]):
     """One row a message of the input, built when read; texts are added where they are asked for."""
 
-    __slots__ = ("_decision", "_output", "_work")
+    __slots__ = ("_output", "_portion", "_request", "_settled")
 
-    def __init__(self, work: Work, decision: Decision) -> None:
+    def __init__(self, decision: Decision) -> None:
         super().__init__(self._rows)
-        self._work = work
-        self._decision = decision
+        self._portion = decision.portion
+        self._settled = decision.settled
+        self._request = decision.request
         self._output: dict[int, int | None] | None = None
 
     def __len__(self) -> int:
-        return len(self._work.source)
+        return len(self._portion.source)
 
     def with_text(self) -> list[MessageRow]:
         """Return the rows, each with the text of its message."""
-        source, texts = self._work.source, self._work.format.texts
+        portion, texts = self._portion, self._portion.history.format.texts
+        source = portion.source
         return [
-            replace(row, text="\n".join(slot.text for slot in texts(mapping_of(source[row.index]))))
+            replace(
+                row,
+                text="\n".join(slot.text for slot in texts(mapping_of(source[row.index - portion.start]))),
+            )
             for row in self
         ]
 
     @property
     def changed(self) -> set[int]:
         """Positions, in the caller's list, of messages that are in the output, but not as they were."""
-        mended = self._work.mended
+        mended = self._portion.mended
         return self._cut_or_edited | (mended & self._sizes_after().keys() if mended else mended)
 
     @property
     def _cut_or_edited(self) -> set[int]:
         """Of these, those the strategy changed."""
-        work = self._work
-        return {work.source_index(at) for at in self._decision.settled.changed if at >= work.lead}
+        portion = self._portion
+        return {portion.source_index(at) for at in self._settled.changed if at >= portion.lead}
 
     def staying_messages(self, output_messages: int) -> int:
         """Count the caller's messages in the output; one that was parted by a repair is one."""
-        return output_messages if self._work.origin is None else len(self._sizes_after())
+        return output_messages if self._portion.origin is None else len(self._sizes_after())
 
-    @property
-    def inserted(self) -> tuple[InsertedRow, ...]:
-        """What trimtab put before the caller's messages."""
-        lead = self._work.lead
+    def leading(self) -> list[InsertedRow]:
+        """List what trimtab put before the caller's messages."""
+        lead = self._portion.lead
         tokens = list(self._sizes_of_output().values())[:lead] if lead else []
-        return tuple(
+        return [
             InsertedRow(position=at, role="system", tokens=size or 0, why="the text given as system=")
             for at, size in enumerate(tokens)
-        )
+        ]
 
-    def before_tokens(self, beside_tokens: int) -> tuple[int | None, int | None]:
-        """Return what the request and the block had before; None where that is not known."""
-        sizes = self._work.source_sizes
-        if isinstance(sizes, Shares) and not self._work.lead:
-            return sizes.whole_tokens, sizes.whole_tokens
-        total = _sum(self._sizes_before())
+    def inserted(self, *, offset: int = 0) -> list[InsertedRow]:
+        """List what was put in among the messages; `offset` is where the block begins in the output."""
+        settled, format = self._settled, self._portion.history.format
+        return [
+            InsertedRow(
+                position=offset + bisect_left(settled.before, insertion.at) + shift,
+                role=_role(format, insertion.message),
+                tokens=tokens,
+                why=insertion.why,
+            )
+            for shift, (insertion, tokens) in enumerate(
+                zip(settled.insertions, settled.inserted_tokens, strict=True)
+            )
+        ]
+
+    def whole_before_tokens(self, beside_tokens: int) -> int | None:
+        """Return what the request had before; None where that is not known."""
+        sizes = self._portion.source_sizes
         if isinstance(sizes, Shares):
-            return sizes.whole_tokens, total
-        return None if total is None else total + beside_tokens, total
+            return sizes.whole_tokens
+        total = self.before_tokens()
+        return None if total is None else total + beside_tokens
+
+    def before_tokens(self) -> int | None:
+        """Return what the block had before; None where that is not known."""
+        sizes = self._portion.source_sizes
+        if isinstance(sizes, Shares) and not self._portion.lead:
+            return sizes.whole_tokens
+        return _sum(self._sizes_before())
 
     def _sizes_before(self) -> Sequence[int | None]:
         """List the sizes of the caller's messages, as far as they are known."""
-        work, sizes = self._work, self._work.source_sizes
+        portion, sizes = self._portion, self._portion.source_sizes
         if isinstance(sizes, Shares):
             if sizes.whole_tokens is None:
-                return [None] * len(work.source)
-            whole = [*work.history.originals[: work.lead], *work.source]
-            return sizes.split(whole, sizes.whole_tokens)[work.lead :]
-        known: list[int | None] = sizes.known[work.source_offset :]
-        if work.origin is not None and None in known:
-            originals, source = work.history.originals, work.source
-            for at, index in enumerate(work.origin, work.lead):
+                return [None] * len(portion.source)
+            whole = [*portion.history.originals[: portion.lead], *portion.source]
+            return sizes.split(whole, sizes.whole_tokens)[portion.lead :]
+        known: list[int | None] = sizes.known[portion.source_offset :]
+        if portion.origin is not None and None in known:
+            originals, source = portion.history.originals, portion.source
+            for at, index in enumerate(portion.origin, portion.lead):
                 if known[index] is None and originals[at] is source[index]:
-                    known[index] = work.sizes.known[at]
+                    known[index] = portion.sizes.known[at]
         return known
 
     def _sizes_after(self) -> dict[int, int | None]:
         """Map the caller's messages that are in the output to their sizes there."""
         if self._output is None:
-            lead, origin = self._work.lead, self._work.origin
+            lead, origin = self._portion.lead, self._portion.origin
             sizes = self._sizes_of_output()
             if origin is None:
                 self._output = {at - lead: size for at, size in sizes.items() if at >= lead}
@@ -207,32 +256,35 @@ class _Rows(_Lazy[MessageRow]):
 
     def _sizes_of_output(self) -> dict[int, int | None]:
         """Map positions in the history to sizes, for what is in the output; a black box's total is split."""
-        settled, sizes = self._decision.settled, self._work.sizes
-        there = [*settled.before, *range(settled.cut, len(self._work.history))]
+        settled, sizes = self._settled, self._portion.sizes
+        there = [*settled.before, *range(settled.cut, len(self._portion.history))]
         if isinstance(sizes, Shares):
-            return dict(
-                zip(there, sizes.split(settled.assemble(self._decision.request), settled.tokens), strict=True)
-            )
+            return dict(zip(there, sizes.split(settled.assemble(self._request), settled.tokens), strict=True))
         edited, known = settled.edited_tokens, sizes.known
         return {at: edited.get(at, known[at]) for at in there}
 
     def _rows(self) -> list[MessageRow]:
-        work, changed = self._work, self.changed
+        portion, changed = self._portion, self.changed
         before, after = self._sizes_before(), self._sizes_after()
-        over = self._decision.settled.reason
-        reasons: dict[int, Reason] = {**dict.fromkeys(changed - self._cut_or_edited, "repair"), **work.gone}
-        units, calls, rows = _units(work), _calls(work), []
-        for index, message in enumerate(work.source):
+        over, start = self._settled.reason, portion.start
+        reasons: dict[int, Reason] = {
+            **dict.fromkeys(changed - self._cut_or_edited, "repair"),
+            **{portion.source_index(at): reason for at, reason in self._settled.reasons.items()},
+            **portion.gone,
+        }
+        units, calls, rows = _units(portion), _calls(portion), []
+        for index, message in enumerate(portion.source):
             fate: Fate = "evicted" if index not in after else "changed" if index in changed else "kept"
             unit, state = units.get(index) or (index, "free")
             call_ids, tool_names = calls.get(index, _NO_CALLS)
             rows.append(
                 MessageRow(
-                    index=index,
-                    role=_role(work.format, message),
+                    index=start + index,
+                    block=portion.name,
+                    role=_role(portion.history.format, message),
                     fate=fate,
                     reason=None if fate == "kept" else reasons.get(index, over),
-                    unit=unit,
+                    unit=start + unit,
                     state=state,
                     tokens_before=before[index],
                     tokens_after=after.get(index),
@@ -246,34 +298,34 @@ class _Rows(_Lazy[MessageRow]):
 _NO_CALLS: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
 
-def _units(work: Work) -> dict[int, tuple[int, State]]:
+def _units(portion: Portion) -> dict[int, tuple[int, State]]:
     """Map the caller's messages to the first message and the state of their unit."""
-    lead, origin = work.lead, work.origin
+    lead, origin = portion.lead, portion.origin
     found: dict[int, tuple[int, State]] = {}
-    for unit in reversed(work.history.units):
+    for unit in reversed(portion.history.units):
         indices = unit.indices
         if indices[-1] < lead:
             continue
-        shared = (work.source_index(max(indices[0], lead)), unit.state)
+        shared = (portion.source_index(max(indices[0], lead)), unit.state)
         for at in indices:
             found[at - lead if origin is None else origin[at - lead]] = shared
     return found
 
 
-def _calls(work: Work) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
+def _calls(portion: Portion) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
     """Map the caller's messages to ids of calls they make or answer, and the names of the tools.
 
     There are no names where one of them is not known.
     """
-    history = work.history
+    history = portion.history
     called: dict[str, str] = {}
     found = {}
     for at, ids in sorted(history.structure.calls.items()):
         names = history.format.tool_names(history.messages[at])
         called.update(names)
-        found[work.source_index(at)] = _named(ids, names)
+        found[portion.source_index(at)] = _named(ids, names)
     for at, answers in history.structure.answers.items():
-        index = work.source_index(at)
+        index = portion.source_index(at)
         if index not in found:
             found[index] = _named([call_id for call_id, _ in answers], called)
     return found

@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
 from trimtab._fitted import Fitted, fitted_for
-from trimtab._fitting import Ask, prepare
+from trimtab._fitting import Ask, deciding, prepare
 from trimtab.budget import Budget
 from trimtab.formats import Format
 from trimtab.strategies._base import Strategy
+from trimtab.summaries._base import drive
 from trimtab.trimming import OnTrim
 
 __all__ = ["Fitted", "fit"]
@@ -130,4 +131,4 @@ def fit(
             repair=repair,
         )
     )
-    return fitted_for(work, work.budget)
+    return fitted_for(drive(deciding(work, work.budget)))

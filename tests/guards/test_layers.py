@@ -28,6 +28,7 @@ LAYERS = (
     ("blocks",),
     ("allocation",),
     ("trimming",),
+    ("_portion",),
     ("_fitting",),
     ("_reporting",),
     ("_fitted",),

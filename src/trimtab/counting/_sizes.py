@@ -58,13 +58,17 @@ class Sizes:
 
     additive = True
 
-    def __init__(self, counter: Any, messages: list[Any], fixed: Fixed, *, has_system: bool) -> None:
+    def __init__(
+        self, counter: Any, messages: list[Any], fixed: Fixed | None, *, has_system: bool = False
+    ) -> None:
         self.counter = counter
         self.messages = messages
         self.known: list[int | None] = [None] * len(messages)
         """Tokens of each message; None where nobody asked."""
-        self.fixed_tokens = _fixed_tokens(counter, fixed, has_system)
-        self.fixed_parts = _fixed_parts(counter, fixed, self.fixed_tokens, has_system)
+        self.fixed_tokens = 0 if fixed is None else _fixed_tokens(counter, fixed, has_system)
+        self.fixed_parts = (
+            _NO_PARTS if fixed is None else _fixed_parts(counter, fixed, self.fixed_tokens, has_system)
+        )
         """Of the fixed tokens, system text and tools; None where they cannot be told apart."""
         self._back = getattr(counter, "count_back", None)
         kind = type(counter)
@@ -84,6 +88,11 @@ class Sizes:
                 raise placed(error, index) from error.__cause__
             self.known[index] = size
         return size
+
+    def count_each(self) -> None:
+        """Count every message nobody asked about yet."""
+        for index in range(len(self.messages)):
+            self.of(index)
 
     def message(self, message: Any, index: int | None = None, /) -> int:
         """Count a message that may not be of the conversation (an edited one)."""
@@ -151,7 +160,9 @@ class Shares(Sizes):
 
     additive = False
 
-    def __init__(self, counter: Any, messages: list[Any], fixed: Fixed, *, has_system: bool) -> None:
+    def __init__(
+        self, counter: Any, messages: list[Any], fixed: Fixed | None, *, has_system: bool = False
+    ) -> None:
         self.counter = counter
         self.messages = messages
         self.known = [None] * len(messages)
@@ -159,7 +170,7 @@ class Shares(Sizes):
         self._back = None
         self._checks_itself = False
         self._own = None
-        self._fixed = fixed
+        self._fixed = Fixed() if fixed is None else fixed
         self._estimate = EstimateCounter()
         self._scale: float | None = None
         self.fixed_parts = FixedParts(None, None)  # a black box does not say what its parts cost
@@ -212,8 +223,11 @@ class Shares(Sizes):
         return start
 
 
-def sizes_for(counter: Any, messages: list[Any], fixed: Fixed, *, has_system: bool) -> Sizes:
-    """Make the table of sizes for a counter: additive if it counts single messages."""
+def sizes_for(counter: Any, messages: list[Any], fixed: Fixed | None, *, has_system: bool = False) -> Sizes:
+    """Make the table of sizes for a counter: additive if it counts single messages.
+
+    Without `fixed` it is one of a part of a request, which is charged nothing beside its messages.
+    """
     kind = Sizes if hasattr(counter, "count_message") else Shares
     return kind(counter, messages, fixed, has_system=has_system)
 

@@ -108,6 +108,8 @@ class Report:
     """What trimtab put into the output, in order."""
     blocks_dropped: tuple[str, ...] = ()
     """Names of blocks that left whole."""
+    planned: bool = False
+    """True if a summary is still to be written: its cap stands in for it, and a note for its text."""
     floors_ignored: bool = False
     """True if the floors of the blocks together passed the room and were not kept."""
     violations: Sequence[ViolationLike] = ()

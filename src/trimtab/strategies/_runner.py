@@ -60,6 +60,8 @@ class Settled:
     inserted_tokens: Sequence[int] = ()
     """Tokens of each of them."""
     notes: tuple[str, ...] = ()
+    reasons: Mapping[int, Reason] = field(default_factory=dict)
+    """Why single messages left, where it is not `reason`."""
 
     @property
     def changed(self) -> set[int]:
@@ -178,6 +180,7 @@ def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -
         partial=partial,
         edits=edits,
         insertions=insertions,
+        reasons={index: "superseded_by_summary" for one in insertions for index in one.covers},
         inserted_tokens=[request.inserted_tokens(insertion) for insertion in insertions],
         tokens=request.total(kept, edits=edits, insertions=insertions),
     )

@@ -133,7 +133,6 @@ class Summarize:
             kept=kept,
             insertions=(insertion,),
             actions=("summarized",),
-            reason="superseded_by_summary",
         )
 
     def _insertion(
