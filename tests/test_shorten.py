@@ -14,7 +14,7 @@ import toktok
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trimtab.counting._shorten import CUT_MARKER, Keep, cut_text, shorten
+from trimtab.counting._shorten import CUT_MARKER, Keep, cut_text, cut_text_near, shorten
 
 Count = Callable[[str], int]
 
@@ -178,6 +178,36 @@ def test_a_text_is_cut_to_a_number_of_characters(text: str, chars: int, keep: Ke
 def test_the_shapes_without_a_counter(keep: Keep, chars: int, result: str) -> None:
     """Ten digits cut to three: tail, head or both, the odd one to the head."""
     assert cut_text("0123456789", chars, keep=keep, marker="#") == result
+
+
+@given(
+    text=ANY_TEXT | st.text(st.sampled_from("ab Z9\u0663\u00b2,.\n\r'(\u4e2d\u3002"), max_size=200),
+    chars=st.integers(1, 130),
+    others=st.integers(1, 130),
+    keep=st.sampled_from(KEEPS),
+)
+@example(text="ab" * 9 + " " * 1_100 + "ab" * 9, chars=500, others=510, keep="both")
+def test_two_cuts_differ_by_what_is_near_them(text: str, chars: int, others: int, keep: Keep) -> None:
+    """In o200k exactly, so that a cut need not be counted whole to know what it costs."""
+    one, other = (in_o200k(cut_text(text, at, keep=keep)) for at in (chars, others))
+    near = in_o200k(cut_text_near(text, chars, others, keep=keep))
+    assert one - other == near - in_o200k(cut_text_near(text, others, chars, keep=keep))
+
+
+@pytest.mark.parametrize(
+    ("keep", "chars", "others", "result"),
+    [
+        ("end", 9, 14, "#four"),
+        ("end", 14, 9, "#hree four"),
+        ("start", 9, 14, " t#"),
+        ("start", 14, 9, " three #"),
+        ("both", 9, 99, " t#five"),
+        ("both", 99, 9, " two three four five"),
+    ],
+)
+def test_what_is_near_a_cut_ends_with_a_word(keep: Keep, chars: int, others: int, result: str) -> None:
+    """A text that is not cut at all has no marker."""
+    assert cut_text_near("one two three four five", chars, others, keep=keep, marker="#") == result
 
 
 def test_nothing_is_cut_inside_a_cluster() -> None:

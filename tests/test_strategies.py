@@ -25,8 +25,10 @@ from trimtab import (
     fit,
     group,
 )
-from trimtab.counting._shorten import CUT_MARKER
+from trimtab.counting import CharCounter, EstimateCounter, TextCounter
+from trimtab.counting._shorten import CUT_MARKER, cut_text
 from trimtab.counting._sizes import Fixed, sizes_for
+from trimtab.counting._tokenizers import load_tokenizer
 from trimtab.formats import get_format
 from trimtab.strategies import EvictionRequest, Place, default_score
 from trimtab.strategies._cuts import count_back
@@ -283,6 +285,7 @@ def contents(messages: list[Any]) -> list[str]:
         ("u6 a2 u1", 2, [words(1)]),
         ("u6 a2 u1", 1, [words(1)]),
         ("u2 u9 u9 u1", 17, [CUT_MARKER + words(4), words(9), words(1)]),
+        ("u2 u9 u9 u1", 16, [CUT_MARKER + words(3), words(9), words(1)]),
         ("u2 u9 u9 u1", 13, [words(9), words(1)]),
         # a held message: down to its marker
         ("u3 a9", 11, [words(3), CUT_MARKER + words(5)]),
@@ -357,6 +360,68 @@ def test_a_message_of_which_nothing_would_remain_leaves_and_a_held_one_is_its_ma
     assert contents(fit(held, alone, counter=Letters(), strategy=strategy).messages) == ["q", CUT_MARKER]
     with pytest.raises(BudgetExceededError):
         fit(held, alone - 1, counter=Letters(), strategy=strategy)
+
+
+class Distinct(WordCounter):
+    """Counts no word twice, so that no part of a text tells what the whole costs."""
+
+    exact = False
+
+    def count_text(self, text: str, /) -> int:
+        """Count different words."""
+        return len(set(text.split()))
+
+
+COUNTERS: dict[str, Any] = {
+    "o200k": TextCounter(load_tokenizer("o200k_base").count, name="o200k", exact=True),
+    "estimate": EstimateCounter(),
+    "characters": CharCounter(4),
+    "words": WORDS,
+    "distinct words": Distinct(),
+    "black box": WORDS.count,
+}
+
+
+@pytest.mark.parametrize("keep", ["both", "end", "start"])
+@pytest.mark.parametrize("name", COUNTERS)
+def test_the_next_character_would_not_fit(name: str, keep: Any) -> None:
+    """Whatever the search was told on the way: what comes out is counted, and the longest (SPEC A11)."""
+    counter = COUNTERS[name]
+    count = getattr(counter, "count", counter)
+    text = "".join(f"line {at * at}: {'a, 中文 ' * (at % 7)}{'-' * (at % 31)}\n" for at in range(300))
+    question, answer = user("q"), {"role": "assistant", "content": text}
+    whole, least = count([question, answer]), count([question, {**answer, "content": CUT_MARKER}])
+    for part in (0.02, 0.3, 0.77, 0.99):
+        limit = least + 2 + int((whole - least - 3) * part)
+        fitted = fit([question, answer], limit, counter=counter, strategy=TruncateText(keep))
+        kept = fitted.messages[1]["content"]
+        longer = cut_text(text, len(kept) - len(CUT_MARKER) + 1, keep=keep)
+        assert kept == cut_text(text, len(kept) - len(CUT_MARKER), keep=keep)
+        assert count(fitted.messages) <= limit < count([question, {**answer, "content": longer}])
+
+
+def test_a_counter_that_only_says_it_is_exact_is_not_passed() -> None:
+    """What parts of a text foretold is not believed over the count of what comes out."""
+    counter = Distinct()
+    counter.exact = True
+    messages = [user("q"), {"role": "assistant", "content": " ".join(f"{at % 50} {at}" for at in range(900))}]
+    for limit in range(20, 900, 40):
+        assert counter.count(fit(messages, limit, counter=counter).messages) <= limit
+
+
+def test_what_leaves_just_makes_room_and_nothing_is_called_shortened() -> None:
+    """The rest fits to the token."""
+    fitted = fit(talk("u6 a2 u1"), 3, counter=WORDS, strategy=TruncateText())
+    assert fitted.report.blocks[0].actions == ("evicted",)
+
+
+def test_text_stays_whole_where_the_marker_of_a_result_is_enough() -> None:
+    """Of an old call and its result; the words beside the call are more than nothing."""
+    old = [call("A", text="hello"), result("A", "x" * 99)]
+    messages = [user("q"), *old, user("q")]
+    least = Letters().count([user("q"), old[0], result("A", CUT_MARKER), user("q")])
+    kept = fit(messages, least, counter=Letters(), strategy=TruncateText(), pin=[0]).messages
+    assert contents(kept) == ["q", "hello", CUT_MARKER, "q"]
 
 
 def test_a_black_box_is_not_asked_about_every_text() -> None:

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from trimtab.counting._borders import border_after, border_before
+from trimtab.counting._bracket import Bracket
 from trimtab.counting._graphemes import boundary_at_or_after, boundary_at_or_before
 
-__all__ = ["CUT_MARKER", "Keep", "cut_text", "shorten"]
+__all__ = ["CUT_MARKER", "Keep", "cut_text", "cut_text_near", "shorten"]
 
 Keep = Literal["end", "start", "both"]
 """Which part of a text stays."""
@@ -63,7 +65,7 @@ def shorten(
     job = _Job(text=text, limit_tokens=limit_tokens, size_tokens=size_tokens, count=count, marker=marker)
     place = _PLACES[keep]
     job.known_tokens[place(text, 0)] = marker_tokens
-    bracket = _Bracket(low=0, low_tokens=marker_tokens, high=len(text) + 1, high_tokens=size_tokens)
+    bracket = Bracket(low=0, low_tokens=marker_tokens, high=len(text) + 1, high_tokens=size_tokens)
     cut = _longest(job, bracket, place=lambda kept_chars: place(text, kept_chars))
     return _written(text, _filled(job, cut) if keep == "both" else cut, marker)
 
@@ -82,6 +84,27 @@ def cut_text(text: str, kept_chars: int, *, keep: Keep, marker: str = CUT_MARKER
     """
     kept_chars = max(0, kept_chars)
     return text if len(text) <= kept_chars else _written(text, _PLACES[keep](text, kept_chars), marker)
+
+
+def cut_text_near(
+    text: str, kept_chars: int, other_chars: int, *, keep: Keep, marker: str = CUT_MARKER
+) -> str:
+    """Return what `cut_text(text, kept_chars)` has near its cut, without what `other_chars` keeps, too.
+
+    It ends at borders between tokens, so two cuts differ in size by as much as these parts of them
+    do; for a function that counts in another way it is an estimate.
+
+    Example:
+        >>> cut_text_near("one two three four five six", 8, 12, keep="end")
+        '[text cut by trimtab]five'
+        >>> cut_text_near("one two three four five six", 12, 8, keep="end")
+        '[text cut by trimtab]our five'
+    """
+    cut, other = (_PLACES[keep](text, min(chars, len(text))) for chars in (kept_chars, other_chars))
+    start = border_before(text, min(cut.start, other.start))
+    stop = border_after(text, max(cut.stop, other.stop))
+    part = text[start : cut.start], text[cut.stop : stop]
+    return (marker if cut.start < cut.stop else "").join(part)
 
 
 class _Cut(NamedTuple):
@@ -139,48 +162,9 @@ _PLACES: dict[Keep, Callable[[str, int], _Cut]] = {
 }
 
 
-@dataclass(slots=True, kw_only=True)
-class _Bracket:
-    """Two numbers of kept code points: `low` fits, `high` does not; sizes in tokens."""
-
-    low: int
-    low_tokens: int
-    high: int
-    high_tokens: int
-    stalls: int = 0
-    """Steps that did not halve the bracket, less those that did."""
-
-    def narrow(self, kept_chars: int, tokens: int, *, limit_tokens: int) -> None:
-        """Take in that keeping `kept_chars` costs `tokens`."""
-        width = self.high - self.low
-        if tokens <= limit_tokens:
-            self.low, self.low_tokens = kept_chars, tokens
-        else:
-            self.high, self.high_tokens = kept_chars, tokens
-        self.stalls = self.stalls + 1 if (self.high - self.low) * 2 > width + 1 else max(0, self.stalls - 1)
-
-    def probe(self, limit_tokens: int) -> int:
-        """Choose the next number of code points to try, strictly between the two."""
-        under, over = limit_tokens - self.low_tokens, self.high_tokens - limit_tokens
-        if max(under, over) <= _NEAR_TOKENS:
-            return (self.low + self.high) // 2
-        # From the nearer end to just past the limit, so that the bracket closes around it; farther past it
-        # each time that fails, since then the text is not as even as the average takes it to be.
-        aim_tokens = min(under, over) + _PAST_TOKENS * _PAST_GROWTH**self.stalls
-        chars = max(1, int((self.high - self.low) * min(0.5, aim_tokens / (under + over))))
-        return self.low + chars if under <= over else self.high - chars
-
-
-_NEAR_TOKENS = 3
-"""Nearer than this the average says nothing: halving needs fewer counts."""
-_PAST_TOKENS, _PAST_GROWTH = 1.5, 8
-
-
-def _longest(job: _Job, bracket: _Bracket, *, place: Callable[[int], _Cut]) -> _Cut:
+def _longest(job: _Job, bracket: Bracket, *, place: Callable[[int], _Cut]) -> _Cut:
     """Find a cut that fits while the next one in the order of `place` does not."""
-    while bracket.high - bracket.low > 1:
-        kept_chars = bracket.probe(job.limit_tokens)
-        bracket.narrow(kept_chars, job.tokens(place(kept_chars)), limit_tokens=job.limit_tokens)
+    bracket.close(lambda kept_chars: job.tokens(place(kept_chars)), limit_tokens=job.limit_tokens)
     return place(bracket.low)
 
 
@@ -214,7 +198,7 @@ def _longest_side(job: _Job, cut: _Cut, *, grow: Callable[[_Job, _Cut, int], _Cu
     tokens = job.tokens(first)
     if first == cut or tokens > job.limit_tokens:
         return cut
-    bracket = _Bracket(
+    bracket = Bracket(
         low=chars, low_tokens=tokens, high=cut.stop - cut.start + 1, high_tokens=job.size_tokens
     )
     return _longest(job, bracket, place=lambda more_chars: grow(job, cut, more_chars))

@@ -6,7 +6,6 @@ import base64
 import gzip
 import hashlib
 import os
-import re
 import tempfile
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -14,14 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trimtab.counting._borders import border_before
 from trimtab.counting._protocols import TextFunction
 
 PIECE_CHARS = 98_304
 """Longest text given to tiktoken at once. Version 0.14 panics on about 1,000,000 whitespace
 characters in a row; a multiple of the longest whitespace tokens, so that runs stay exact."""
-
-_SEARCHED_CHARS = 1_024
-"""How far back from there a border between tokens is looked for."""
 
 _TOO_MUCH = ("PanicException", "TokenLimitError")
 """What encoders raise for a text they cannot take whole, by name: pyo3's panic is a
@@ -102,19 +99,12 @@ def guarded(encode: Callable[[str], list[int]]) -> TextFunction:
     return count
 
 
-# A word ends before a blank or a mark, whatever follows; a line end before a word. All patterns
-# above split there, and none of them looks further ahead, so counts of the pieces add up exactly.
-_BORDER = re.compile(r"(?<=[^\W\d_])(?=[ \t.,;:()\"，。、；：！？])|(?<=\n)(?=[^\W_])")
-
-
 def pieces_of(text: str) -> Iterator[str]:
     """Cut a long text into pieces of at most `PIECE_CHARS`, between tokens wherever it can."""
     start = 0
     while len(text) - start > PIECE_CHARS:
         stop = start + PIECE_CHARS
-        borders = [found.start() for found in _BORDER.finditer(text, stop - _SEARCHED_CHARS, stop - 1)]
-        if borders:
-            stop = borders[-1]
+        stop = border_before(text, stop) or stop
         yield text[start:stop]
         start = stop
     yield text[start:]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from trimtab.counting._shorten import CUT_MARKER, Keep, cut_text
+from trimtab.counting._bracket import Bracket
+from trimtab.counting._shorten import CUT_MARKER, Keep, cut_text, cut_text_near
 from trimtab.counting._sizes import Shares
 from trimtab.formats import Path, TextSlot
 from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, merge_edits, owns_text
@@ -14,9 +15,6 @@ from trimtab.strategies._check import check_choice
 from trimtab.units import Unit
 
 __all__ = ["TruncateText"]
-
-_CHARS_PER_TOKEN = 4
-"""First guess for a cut; only the number of counts depends on it, not the result."""
 
 
 class _Slot:
@@ -38,6 +36,12 @@ class _Slot:
         if level <= 0:
             return self.shortest
         return cut_text(self.text, level, keep=self.keep)
+
+    def near(self, level: int, other: int) -> str:
+        """Return of the text cut to a level what may cost another number of tokens than at the other."""
+        if level <= 0:
+            return self.at(level)
+        return cut_text_near(self.text, level, other, keep=self.keep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +165,46 @@ class _Search:
         for slot in slots:
             slot.shortest = self._shortest(slot)
         limit = self._request.limit_tokens
-
-        def fits(level: int) -> bool:
-            return self.tokens(_at(slots, level)) <= limit
-
-        if not fits(floor):
+        most = self.tokens({})
+        if most <= limit:  # since the stage before this one was cut down
+            return self.edits({})
+        least = self.tokens(_at(slots, floor))
+        if least > limit:
             self._cut = merge_edits(self._cut, _at(slots, 0).items())
             return None
-        level = _highest(fits, floor, max(len(slot.text) for slot in slots), limit * _CHARS_PER_TOKEN)
-        return self.edits(_at(slots, level))
+        whole = max(len(slot.text) for slot in slots)
+        bracket = Bracket(low=floor, low_tokens=least, high=whole, high_tokens=most)
+        return self.edits(_at(slots, self._highest(slots, bracket)))
+
+    def _highest(self, slots: list[_Slot], bracket: Bracket) -> int:
+        """Return a level that fits, the next of which does not.
+
+        To count a level costs all its texts, so it is first foretold by what lies between levels; the
+        outcome is always counted. Where a tokenizer said what was foretold, parts of texts add up, and
+        the level after it is not counted; any other counter may round, and is asked about both.
+        """
+        request, limit = self._request, self._request.limit_tokens
+
+        def size(level: int) -> int:
+            return self.tokens(_at(slots, level))
+
+        if request.additive:
+            near = replace(bracket)
+            near.close(lambda level: self._foretold(slots, level, near), limit_tokens=limit)
+            tokens = size(near.low)
+            if tokens == near.low_tokens and getattr(request.sizes.counter, "exact", False):
+                return near.low
+            for level in (near.low, near.high):
+                if bracket.low < level < bracket.high:
+                    bracket.narrow(level, size(level), limit_tokens=limit)
+        bracket.close(size, limit_tokens=limit)
+        return bracket.low
+
+    def _foretold(self, slots: list[_Slot], level: int, bracket: Bracket) -> int:
+        """Tell the size of a level by that of the nearer end of the bracket, and the texts between."""
+        ends = (bracket.low, bracket.low_tokens), (bracket.high, bracket.high_tokens)
+        other, tokens = min(ends, key=lambda end: abs(end[0] - level))
+        return tokens + self.tokens(_near(slots, level, other)) - self.tokens(_near(slots, other, level))
 
     def _shortest(self, slot: _Slot) -> str:
         """Choose between a text and its marker alone: the one that costs less."""
@@ -195,26 +230,13 @@ def _at(slots: list[_Slot], level: int) -> dict[int, dict[Path, str]]:
     return cut
 
 
-def _highest(fits: Callable[[int], bool], low: int, high: int, guess: int) -> int:
-    """Return the highest level that fits; `low` does, `high` does not.
-
-    Doubles from a guess, so that what is counted stays in proportion to what fits.
-    """
-    step = max(1, min(guess, high - low) // 2)
-    while low + step < high:
-        if fits(low + step):
-            low += step
-            step *= 2
-        else:
-            high = low + step
-            break
-    while high - low > 1:
-        middle = (low + high) // 2
-        if fits(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+def _near(slots: list[_Slot], level: int, other: int) -> dict[int, dict[Path, str]]:
+    """Reduce every slot that two levels cut differently to what is near its cut at the first."""
+    near: dict[int, dict[Path, str]] = {}
+    for slot in slots:
+        if len(slot.text) > min(level, other):
+            near.setdefault(slot.index, {})[slot.path] = slot.near(level, other)
+    return near
 
 
 def _fewest_dropped(request: EvictionRequest, units: list[Unit], free: list[Unit]) -> int:
