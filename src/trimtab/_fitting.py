@@ -31,14 +31,23 @@ from trimtab.strategies._cuts import count_back
 from trimtab.strategies._runner import Settled, running
 from trimtab.strategies.sliding_window import require_strategy
 from trimtab.summaries._base import SummaryCall, drive_planning
-from trimtab.trimming import OnTrim, TrimContext
+from trimtab.trimming import OnTrim, TrimContext, let_trim
 from trimtab.units import History
 
 if TYPE_CHECKING:
     from trimtab._repairing import Change
     from trimtab.report import Reason, Report
 
-__all__ = ["Ask", "FitPlan", "Work", "deciding", "prepare"]
+__all__ = [
+    "Ask",
+    "FitPlan",
+    "Work",
+    "budget_of",
+    "counter_of",
+    "deciding",
+    "leading_system",
+    "prepare",
+]
 
 BLOCK = "history"
 """Name of the one block of `fit`."""
@@ -97,8 +106,8 @@ def prepare(ask: Ask) -> Work:
     if type(ask.messages) is not list:
         notes = _take_model(ask) if ask.model is None else ()
         body = _body_of(ask, format)
-    counter = _counter_of(ask)
-    budget = _budget_of(ask)
+    counter = counter_of(ask.counter, ask.model)
+    budget = budget_of(ask.budget, ask.model)
     strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)
     source = list(ask.messages if body is None else body.messages)
     items = source
@@ -112,7 +121,7 @@ def prepare(ask: Ask) -> Work:
     pins = resolve_pins(ask.pin, source) if ask.pin is not None and ask.pin != () else frozenset[int]()
     if origin is not None and pins:
         pins = frozenset(at for at, index in enumerate(origin) if index in pins)
-    lead = _leading_system(ask, format)
+    lead = leading_system(ask.system, format)
     try:
         history = History(
             [*lead, *items] if lead else items,
@@ -211,30 +220,41 @@ def _body_of(ask: Ask, format: Format) -> Request | None:
     return None
 
 
-def _counter_of(ask: Ask) -> Any:
-    if isinstance(ask.counter, type):
-        name = ask.counter.__name__
+def counter_of(counter: Any, model: str | None) -> Any:
+    """Return the counter asked for: the one given, the model's own, or the estimate.
+
+    Raises:
+        ConfigurationError: What was given is no counter.
+        UnknownNameError: The model is not known.
+    """
+    if isinstance(counter, type):
+        name = counter.__name__
         raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
-    if ask.counter is not None:
-        return check_counter(ask.counter)
-    return counter_for(ask.model) if ask.model is not None else EstimateCounter()
+    if counter is not None:
+        return check_counter(counter)
+    return counter_for(model) if model is not None else EstimateCounter()
 
 
-def _budget_of(ask: Ask) -> Budget:
-    if ask.budget is not None:
-        return Budget.of(ask.budget)
-    facts = facts_for(ask.model) if ask.model is not None else None
+def budget_of(budget: Budget | int | None, model: str | None) -> Budget:
+    """Return the budget asked for, or the window of the model less its output limit.
+
+    Raises:
+        ConfigurationError: There is none, and no known window.
+    """
+    if budget is not None:
+        return Budget.of(budget)
+    facts = facts_for(model) if model is not None else None
     if facts is None or facts.window_tokens is None:
-        known = f"the window of {ask.model!r} is not known" if ask.model else "no model is named"
+        known = f"the window of {model!r} is not known" if model else "no model is named"
         raise ConfigurationError(f"{known}: pass budget= (tokens, or a Budget)")
     return Budget(facts.window_tokens, output_reserve=facts.output_reserve_tokens)
 
 
-def _leading_system(ask: Ask, format: Format) -> list[Any]:
+def leading_system(system: str | list[Any] | None, format: Format) -> list[Any]:
     """Write system text as a message, where the wire form keeps it among them."""
-    if ask.system is None or not format.rules.system_in_messages:
+    if system is None or not format.rules.system_in_messages:
         return []
-    return [format.message("system", [ask.system] if isinstance(ask.system, str) else list(ask.system))]
+    return [format.message("system", [system] if isinstance(system, str) else list(system))]
 
 
 def _mended(
@@ -269,7 +289,7 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         lead=work.lead,
         origin=work.origin,
     )
-    on_trim_with_note(on_trim, context)
+    let_trim(on_trim, context, block=BLOCK)
     removed = context.removed
     if not removed:
         return
@@ -291,15 +311,6 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
     if sizes.additive:
         sizes.known[:] = [None if index in shared else work.sizes.known[index] for index in indices]
     work.sizes = sizes
-
-
-def on_trim_with_note(on_trim: OnTrim, context: TrimContext) -> None:
-    """Call a callback; what it raises goes on, with a note that names the block."""
-    try:
-        on_trim(context)
-    except BaseException as error:
-        error.add_note(f"raised by on_trim of block {BLOCK!r}")
-        raise
 
 
 @dataclass(slots=True, kw_only=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trimtab.report import Reason
     from trimtab.units import History, Unit
 
-__all__ = ["MessageElement", "OnTrim", "TrimContext"]
+__all__ = ["MessageElement", "OnTrim", "TrimContext", "let_trim", "view_of_block"]
 
 
 class MessageElement(Mapping[str, Any]):
@@ -86,6 +86,7 @@ class TrimContext:
         "_origin",
         "_removed",
         "_sizes",
+        "_stop",
         "budget",
         "limit_tokens",
     )
@@ -98,11 +99,13 @@ class TrimContext:
         budget: Budget | None,
         limit_tokens: int,
         lead: int = 0,
+        stop: int | None = None,
         origin: Sequence[int] | None = None,
     ) -> None:
         self._history = history
         self._sizes = sizes
         self._lead = lead
+        self._stop = len(history) if stop is None else stop
         self._origin = origin
         self._by_seq: dict[int, list[int]] | None = None
         self._removed: dict[int, Reason] = {}
@@ -118,7 +121,7 @@ class TrimContext:
         """The messages still there, oldest first; a fresh list."""
         return [
             MessageElement(self, index)
-            for index in range(self._lead, len(self._history))
+            for index in range(self._lead, self._stop)
             if index not in self._removed
         ]
 
@@ -164,17 +167,17 @@ class TrimContext:
     def _places_of(self, seq: int) -> list[int]:
         """List the positions in the history of the message with this number; empty if it is unknown."""
         if self._origin is None:
-            places = [seq + self._lead] if seq >= 0 else []
+            places = [seq + self._lead] if 0 <= seq < self._stop - self._lead else []
         else:
             if self._by_seq is None:
                 self._by_seq = {}
                 for at, position in enumerate(self._origin):
                     self._by_seq.setdefault(position, []).append(at + self._lead)
             places = self._by_seq.get(seq, [])
-        return [place for place in places if place in self._units_by_message]
+        return [place for place in places if place in self._members_of_messages]
 
     def _remove(self, index: int) -> None:
-        for unit in self._units_by_message[index]:
+        for unit in self._members_of_messages[index]:
             if unit.open:
                 continue
             if id(unit) not in self._gone:
@@ -184,7 +187,7 @@ class TrimContext:
             self._removed[index] = "callback"
 
     @property
-    def _units_by_message(self) -> dict[int, list[Unit]]:
+    def _members_of_messages(self) -> dict[int, list[Unit]]:
         if self._members is None:
             self._members = {}
             for unit in self._history.units:
@@ -205,4 +208,28 @@ class TrimContext:
 
 
 OnTrim = Callable[[TrimContext], object]
-"""A callback of `fit`; what it returns is ignored."""
+"""A callback of `fit`, a `Context` or one of its blocks; what it returns is ignored."""
+
+
+def view_of_block(whole: TrimContext, *, start: int, stop: int, limit_tokens: int) -> TrimContext:
+    """Return what the callback of one block sees; what it removes is removed from the whole."""
+    view = TrimContext(
+        whole._history, whole._sizes, budget=whole.budget, limit_tokens=limit_tokens, lead=start, stop=stop
+    )
+    view._removed, view._gone, view._members = whole._removed, whole._gone, whole._members_of_messages
+    return view
+
+
+def let_trim(on_trim: OnTrim, context: TrimContext, *, block: str | None) -> None:
+    """Call a callback; what it raises goes on, with a note that names the block.
+
+    Args:
+        on_trim: The callback.
+        context: What it sees.
+        block: The block it was given for; None: the whole `Context`.
+    """
+    try:
+        on_trim(context)
+    except BaseException as error:
+        error.add_note("raised by on_trim of " + ("the context" if block is None else f"block {block!r}"))
+        raise

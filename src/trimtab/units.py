@@ -286,6 +286,19 @@ class History:
         firsts.add(self._newest_unit())
         return self._staying_of(firsts)
 
+    def may_hold(self) -> bool:
+        """Tell whether anything may have to stay where nothing is protected.
+
+        Reads no further back than the last turn.
+        """
+        if self.protect or self.asks_for_all:
+            return True
+        last = self._last_turn()
+        if not 0 <= last < self.count:
+            return False
+        self.read(last)
+        return self.is_open(last)
+
     def _open_units(self) -> set[int]:
         last = self._last_turn()
         return {last} if 0 <= last < self.count and self.is_open(last) else set()

@@ -6,8 +6,8 @@ summed up again here; a breach is a `StrategyContractError`, never a wrong reque
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,19 @@ class Settled:
     def changed(self) -> set[int]:
         """Messages that stay, but not as they were."""
         return {*self.partial, *self.edits}
+
+    def without(self, gone: Collection[int], *, count: int, tokens: int) -> Settled:
+        """Return what stays of `count` messages once more have left, in which the rest belongs to others."""
+        there = [index for index in (*self.before, *range(self.cut, count)) if index not in gone]
+        return replace(
+            self,
+            before=there,
+            cut=count,
+            partial={index: parts for index, parts in self.partial.items() if index not in gone},
+            edits={index: texts for index, texts in self.edits.items() if index not in gone},
+            tokens=tokens,
+            reasons={**self.reasons, **dict.fromkeys(gone, "unit_of_removed")},
+        )
 
     def assemble(self, request: EvictionRequest) -> list[Any]:
         """Put the output together: the caller's own objects, in order, edited where they must be."""

@@ -1,0 +1,101 @@
+"""Units that span blocks: a call in one block, its result in another."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+from trimtab._grouping import members
+from trimtab._pairing import Pairing, pair
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Structure
+from trimtab.units import History
+
+__all__ = ["Bonds", "bonds_of"]
+
+
+class Bonds:
+    """What belongs together across blocks, by position in the whole request."""
+
+    __slots__ = ("answered", "units")
+
+    def __init__(self) -> None:
+        self.units: list[frozenset[int]] = []
+        """Members of each unit that has some in two blocks or more."""
+        self.answered: list[tuple[int, str]] = []
+        """(message, call id) of calls whose result stands in another block."""
+
+
+def bonds_of(histories: Sequence[History], names: Sequence[str]) -> Bonds:
+    """Find the units that span blocks; `histories` in the order of the request.
+
+    The largest block is read only if another one has a call or a result.
+
+    Raises:
+        ConfigurationError: A result stands in a block before that of its call.
+    """
+    found = Bonds()
+    by_size = sorted(range(len(histories)), key=lambda at: len(histories[at]))
+    for at in by_size[:-1]:
+        histories[at].read(0)
+    if not any(_has_tools(histories[at].structure) for at in by_size[:-1]):
+        return found
+    histories[by_size[-1]].read(0)
+    if sum(_has_tools(history.structure) for history in histories) < 2:
+        return found
+    starts = _starts(histories)
+    whole = _joined(histories, starts)
+    pairing = pair(whole, range(whole.count))
+
+    def block_of(index: int) -> int:
+        return bisect_right(starts, index) - 1
+
+    _check_order(whole, pairing, block_of, names)
+    for index, owners in pairing.owner.items():
+        for (call_id, _), owner in zip(whole.answers[index], owners, strict=True):
+            if owner is not None and block_of(owner) != block_of(index):
+                found.answered.append((owner, call_id))
+    if found.answered:
+        groups = (group.indices for group in members(whole, pairing))
+        found.units = [frozenset(one) for one in groups if len({block_of(index) for index in one}) > 1]
+    return found
+
+
+def _has_tools(structure: Structure) -> bool:
+    return bool(structure.calls or structure.answers)
+
+
+def _starts(histories: Sequence[History]) -> list[int]:
+    starts, start = [], 0
+    for history in histories:
+        starts.append(start)
+        start += len(history)
+    return starts
+
+
+def _joined(histories: Sequence[History], starts: Sequence[int]) -> Structure:
+    """Lay the columns of all blocks behind each other."""
+    whole = Structure(sum(map(len, histories)))
+    for history, start in zip(histories, starts, strict=True):
+        one = history.structure
+        whole.calls.update({start + index: ids for index, ids in one.calls.items()})
+        whole.answers.update({start + index: found for index, found in one.answers.items()})
+        whole.loose.update({start + index: parts for index, parts in one.loose.items()})
+        whole.bound.update(start + index for index in one.bound)
+    return whole
+
+
+def _check_order(
+    whole: Structure, pairing: Pairing, block_of: Callable[[int], int], names: Sequence[str]
+) -> None:
+    """Refuse a result whose call stands in a later block."""
+    calls = {call_id: index for index, ids in whole.calls.items() for call_id in ids}
+    for index, owners in pairing.owner.items():
+        for (call_id, _), owner in zip(whole.answers[index], owners, strict=True):
+            later = calls.get(call_id, -1) if owner is None else -1
+            if later >= 0 and block_of(later) > block_of(index):
+                result, call = names[block_of(index)], names[block_of(later)]
+                raise ConfigurationError(
+                    f"block {result!r} holds the result of call {call_id!r} and stands before block {call!r},"
+                    " which makes the call: give it a later position, or add it later"
+                )

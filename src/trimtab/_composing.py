@@ -1,0 +1,305 @@
+"""From blocks to portions: what a `Context` does once for a request, whatever the budget.
+
+The blocks' messages are laid in order, calls are matched with results across blocks, callbacks run, and
+each block becomes a `Portion` of its own that strategies can be asked about. `_settling.py` decides.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from trimtab._bonds import Bonds, bonds_of
+from trimtab._fitting import budget_of, counter_of, leading_system
+from trimtab._grouping import format_of
+from trimtab._portion import Portion
+from trimtab.allocation import Ties
+from trimtab.blocks import Block
+from trimtab.budget import Budget
+from trimtab.counting._sizes import Fixed, Shares, Sizes, sizes_for
+from trimtab.formats import Format, Request
+from trimtab.strategies._base import assembled
+from trimtab.trimming import OnTrim, TrimContext, let_trim, view_of_block
+from trimtab.units import History
+
+if TYPE_CHECKING:
+    from trimtab.report import Reason
+
+__all__ = ["Composition", "Part", "Policy", "compose"]
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a `Context` was made with, and its blocks in the order they were added."""
+
+    budget: Budget | int | None
+    model: str | None
+    counter: Any
+    format: str | Format
+    system: Any
+    tools: Any
+    ties: Ties | None
+    pending_calls: Collection[str]
+    on_trim: OnTrim | None
+    blocks: tuple[Block, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Part(Portion):
+    """One block of a request at work."""
+
+    block: Block
+    whole: bool
+    """True: it stays whole if its cap allows, whatever its rank (SPEC D7), or whatever its cap (pinned)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Composition:
+    """Everything that does not depend on the budget; sizes are remembered in its parts."""
+
+    policy: Policy
+    budget: Budget
+    format: Format
+    counter: Any
+    parts: list[Part]
+    """In the order they stand in the request; only blocks that have messages."""
+    adding: list[int]
+    """Places in `parts`, in the order the blocks were added."""
+    bonds: Bonds
+    """Units that span blocks, by position in the request that is left after callbacks."""
+    starts: list[int]
+    """Position of each part's first message in that request."""
+    lead: list[Any]
+    """System text as a message before all blocks, where the wire form keeps it among them."""
+    fixed: Fixed
+
+    @property
+    def source(self) -> list[Any]:
+        """All messages of all blocks as given, in the order of the request."""
+        return [message for part in self.parts for message in part.source]
+
+    @property
+    def body(self) -> Request:
+        """What was asked for, as a request."""
+        policy = self.policy
+        return Request(messages=self.source, system=None if self.lead else policy.system, tools=policy.tools)
+
+    @property
+    def ties(self) -> Ties:
+        """The rule for equal ranks: as given, or by whether tiers are used."""
+        if self.policy.ties is not None:
+            return self.policy.ties
+        return "first" if any(block.tier is not None for block in self.policy.blocks) else "newest"
+
+    def request_sizes(self, *, has_system: bool) -> Sizes:
+        """Return the table for what stands beside the blocks."""
+        return sizes_for(self.counter, self.lead, self.fixed, has_system=has_system)
+
+    @property
+    def is_black_box(self) -> bool:
+        """True if the counter tells the size of whole lists only."""
+        return any(isinstance(part.sizes, Shares) for part in self.parts)
+
+
+def compose(policy: Policy) -> Composition:
+    """Lay the blocks out, match what spans them, and let the callbacks run.
+
+    Raises:
+        ConfigurationError: No budget and no known window, or a result stands before its call.
+        FormatError: An entry is no message.
+    """
+    filled = [at for at, block in enumerate(policy.blocks) if block.content not in (None, ())]
+    blocks = [policy.blocks[at] for at in sorted(filled, key=lambda at: (policy.blocks[at].place, at))]
+    format = format_of([block.content for block in blocks], policy.format)
+    counter, budget = counter_of(policy.counter, policy.model), budget_of(policy.budget, policy.model)
+    lead = leading_system(policy.system, format)
+    sources = [messages_of(block, format) for block in blocks]
+    removals = _Removals(policy, blocks, sources, format=format, counter=counter, budget=budget)
+    if any((policy.on_trim, *(block.on_trim for block in blocks))):
+        removals.run()
+    parts, bonds = _parts(policy, blocks, sources, removals, format=format, counter=counter)
+    order = {block.name: at for at, block in enumerate(blocks)}
+    return Composition(
+        policy=policy,
+        budget=budget,
+        format=format,
+        counter=counter,
+        parts=parts,
+        adding=[order[policy.blocks[at].name] for at in filled],
+        bonds=bonds,
+        starts=_starts([part.history for part in parts]),
+        lead=lead,
+        fixed=Fixed(system=None if lead else policy.system, tools=policy.tools),
+    )
+
+
+def messages_of(block: Block, format: Format) -> list[Any]:
+    """Write a block's content as messages: the caller's own objects where they are messages."""
+    content, role = block.content, block.role
+    text_role = role or ("system" if block.name == "system" else "user")
+    items = content if isinstance(content, tuple) else (content,)
+    return [_message_of(item, role, text_role, format) for item in items]
+
+
+def _message_of(item: Any, role: str | None, text_role: str, format: Format) -> Any:
+    if isinstance(item, str):
+        return format.message(text_role, [item])
+    if isinstance(item, Mapping) and "attachments" in item and "role" not in item:
+        text = item.get("text")
+        return format.message(text_role, [*([text] if text else []), *(item["attachments"] or ())])
+    return item if role is None else format.with_role(item, role)
+
+
+def _starts(of: Sequence[Sized]) -> list[int]:
+    """Return where each begins if they stand behind each other."""
+    return list(accumulate(map(len, of), initial=0))[:-1]
+
+
+class _Removals:
+    """What callbacks take out, before anything is decided."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        blocks: Sequence[Block],
+        sources: Sequence[list[Any]],
+        *,
+        format: Format,
+        counter: Any,
+        budget: Budget,
+    ) -> None:
+        self._policy = policy
+        self._blocks = blocks
+        self._sources = sources
+        self._format = format
+        self._counter = counter
+        self._budget = budget
+        self._starts = list(accumulate(map(len, sources), initial=0))
+        self._reasons: dict[int, Reason] = {}
+        self._left: dict[int, Any] | None = None
+        self._known: list[int | None] = []
+
+    def run(self) -> None:
+        """Call the callbacks: the context's own, then those of blocks in order of adding."""
+        whole = [message for source in self._sources for message in source]
+        history = History(whole, format=self._format, pending_calls=self._policy.pending_calls, protect=False)
+        sizes = sizes_for(self._counter, history.messages, None)
+        room = self._budget.input_tokens
+        context = TrimContext(history, sizes, budget=self._budget, limit_tokens=room)
+        if self._policy.on_trim is not None:
+            let_trim(self._policy.on_trim, context, block=None)
+        places = {block.name: at for at, block in enumerate(self._blocks)}
+        for block in self._policy.blocks:
+            if block.on_trim is not None and block.name in places:
+                at = places[block.name]
+                start, stop = self._starts[at], self._starts[at + 1]
+                view = view_of_block(context, start=start, stop=stop, limit_tokens=block.cap_tokens(room))
+                let_trim(block.on_trim, view, block=block.name)
+        self._known = sizes.known
+        if context.removed:
+            self._reasons = context.removed
+            units = context.remaining
+            indices = sorted({index for unit in units for index in unit.indices})
+            self._left = dict(zip(indices, assembled(history, units, {}), strict=True))
+
+    def part(self, at: int) -> tuple[list[Any], dict[str, Any]]:
+        """Return what is left of a block's messages, and what its portion should know of the rest."""
+        source, start = self._sources[at], self._starts[at]
+        if self._left is None:
+            return source, {}
+        stop = self._starts[at + 1]
+        origin = [index - start for index in range(start, stop) if index in self._left]
+        messages = [self._left[start + index] for index in origin]
+        gone = {index - start: reason for index, reason in self._reasons.items() if start <= index < stop}
+        parted = (i for i, message in zip(origin, messages, strict=True) if message is not source[i])
+        return messages, {"origin": origin, "gone": gone, "mended": frozenset(parted)}
+
+    def fill(self, part: Part, at: int) -> None:
+        """Give a part the sizes its callbacks asked for."""
+        if not self._known or not part.sizes.additive:
+            return
+        known = self._known[self._starts[at] : self._starts[at + 1]]
+        part.source_sizes.known[:] = known
+        if part.origin is not None:
+            part.sizes.known[:] = [None if index in part.mended else known[index] for index in part.origin]
+
+
+def _parts(
+    policy: Policy,
+    blocks: Sequence[Block],
+    sources: Sequence[list[Any]],
+    removals: _Removals,
+    *,
+    format: Format,
+    counter: Any,
+) -> tuple[list[Part], Bonds]:
+    """Make a portion of each block, and find what spans them."""
+    taken = [removals.part(at) for at in range(len(blocks))]
+    plain = [History(list(messages), format=format, protect=False) for messages, _ in taken]
+    bonds = bonds_of(plain, [block.name for block in blocks])
+    starts, source_starts = _starts(plain), _starts(sources)
+    ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
+    pins = _by_block(starts, ((index, index) for index in _pinned(blocks, plain, bonds)))
+    answered = _by_block(starts, bonds.answered)
+    parts: list[Part] = []
+    followed = False
+    for at in range(len(blocks) - 1, -1, -1):
+        block, (messages, rest), source = blocks[at], taken[at], sources[at]
+        history = History(
+            list(messages),
+            format=format,
+            pins=[index for index, _ in pins.get(at, ())],
+            pending_calls=policy.pending_calls,
+            protect=False,
+            followed=followed,
+            answered=answered.get(at, ()),
+        )
+        followed = followed or _has_turn(history)
+        sizes = sizes_for(counter, history.messages, None)
+        part = Part(
+            name=block.name,
+            block=block,
+            whole=block.pinned or (not ranked and _is_system(history)),
+            history=history,
+            sizes=sizes,
+            source=source,
+            source_sizes=sizes if "origin" not in rest else sizes_for(counter, source.copy(), None),
+            start=source_starts[at],
+            **rest,
+        )
+        removals.fill(part, at)
+        parts.append(part)
+    parts.reverse()
+    return parts, bonds
+
+
+def _by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int, list[tuple[int, T]]]:
+    """Sort (message, value) by block, each message by its position in the block."""
+    sorted_out: dict[int, list[tuple[int, T]]] = {}
+    for index, value in found:
+        at = bisect_right(starts, index) - 1
+        sorted_out.setdefault(at, []).append((index - starts[at], value))
+    return sorted_out
+
+
+def _pinned(blocks: Sequence[Block], histories: Sequence[History], bonds: Bonds) -> set[int]:
+    """List the messages of pinned blocks, and what in others belongs to them."""
+    pinned: set[int] = set()
+    for block, history, start in zip(blocks, histories, _starts(histories), strict=True):
+        if block.pinned:
+            pinned.update(range(start, start + len(history)))
+    return pinned.union(*(unit for unit in bonds.units if not unit.isdisjoint(pinned)))
+
+
+def _has_turn(history: History) -> bool:
+    return any(history.kind(i) in ("user", "assistant") for i in range(len(history) - 1, -1, -1))
+
+
+def _is_system(history: History) -> bool:
+    return all(history.kind(index) == "system" for index in range(len(history)))
