@@ -105,9 +105,11 @@ class History:
         """Tell whom a message is from; looks at that message only."""
         known = self.structure.kinds.get(index)
         if known is None:
-            if type(self.messages[index]) is not dict:
+            message = self.messages[index]
+            if type(message) is not dict:
                 self._columns(index, index + 1)
-            known = self.structure.kinds[index] = self.format.kind(self.messages[index])
+                message = self.messages[index]
+            known = self.structure.kinds[index] = self.format.kind(message)
         return known
 
     def _columns(self, start: int, stop: int) -> Structure:
