@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trimtab import history
+from trimtab._fit import fit
+from trimtab._fitted import Fitted
 from trimtab._later import later
 from trimtab.budget import Budget
-from trimtab.context import Fitted, fit
 from trimtab.counting import (
     CharCounter,
     EstimateCounter,
@@ -16,12 +17,14 @@ from trimtab.counting import (
     counter_from_text,
 )
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, CountingError
-from trimtab.history import evict_messages, message
+from trimtab.history import evict_messages, inject_into_system, message
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 from trimtab.trimming import TrimContext
 from trimtab.units import group
 
 if TYPE_CHECKING:
+    from trimtab.blocks import Block, Tier
+    from trimtab.context import Context
     from trimtab.report import Report
     from trimtab.strategies import (
         ClearToolResults,
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
         DropNewest,
         PriorityBased,
         Strict,
+        Summarize,
         create_strategy,
     )
     from trimtab.validity import repair, validate
@@ -37,9 +41,20 @@ else:
     __getattr__ = later(
         globals(),
         {
+            "Block": "trimtab.blocks",
+            "Context": "trimtab.context",
             "Report": "trimtab.report",
+            "Tier": "trimtab.blocks",
             **dict.fromkeys(
-                ("ClearToolResults", "Drop", "DropNewest", "PriorityBased", "Strict", "create_strategy"),
+                (
+                    "ClearToolResults",
+                    "Drop",
+                    "DropNewest",
+                    "PriorityBased",
+                    "Strict",
+                    "Summarize",
+                    "create_strategy",
+                ),
                 "trimtab.strategies",
             ),
             **dict.fromkeys(("repair", "validate"), "trimtab.validity"),
@@ -47,12 +62,14 @@ else:
     )
 
 __all__ = [
+    "Block",
     "Budget",
     "BudgetExceededError",
     "Cascade",
     "CharCounter",
     "ClearToolResults",
     "ConfigurationError",
+    "Context",
     "ContextError",
     "CountingError",
     "Drop",
@@ -64,6 +81,8 @@ __all__ = [
     "Report",
     "SlidingWindow",
     "Strict",
+    "Summarize",
+    "Tier",
     "TrimContext",
     "TruncateText",
     "counter_for",
@@ -73,6 +92,7 @@ __all__ = [
     "fit",
     "group",
     "history",
+    "inject_into_system",
     "message",
     "repair",
     "validate",

@@ -8,27 +8,29 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from trimtab._arguments import check_pending_calls, check_trim, system_of
+from trimtab._asking import budget_of, counter_of, leading_system
 from trimtab._bonds import Bonds, bonds_of
-from trimtab._fitting import budget_of, counter_of, leading_system
 from trimtab._grouping import format_of
 from trimtab._portion import Portion
-from trimtab.allocation import Ties
+from trimtab.allocation import Ties, check_ties
 from trimtab.blocks import Block
 from trimtab.budget import Budget
 from trimtab.counting._sizes import Fixed, Shares, Sizes, sizes_for
+from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Request
-from trimtab.strategies._base import assembled
+from trimtab.strategies._assembly import assembled
 from trimtab.trimming import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab.units import History
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["Composition", "Part", "Policy", "compose"]
+__all__ = ["Composition", "Part", "Policy", "checked", "compose"]
 
 
 T = TypeVar("T")
@@ -48,6 +50,28 @@ class Policy:
     pending_calls: Collection[str]
     on_trim: OnTrim | None
     blocks: tuple[Block, ...]
+
+
+def checked(policy: Policy, /) -> Policy:
+    """Refuse what no fit could use, and bring the rest into one form.
+
+    Raises:
+        ConfigurationError: With what to write instead.
+    """
+    if policy.model is not None and not isinstance(policy.model, str):
+        raise ConfigurationError(f"model is the name of a model, not {policy.model!r}")
+    if policy.on_trim is not None:
+        check_trim(policy.on_trim)
+    if policy.counter is not None:
+        counter_of(policy.counter, None)
+    format_of([], policy.format)
+    return replace(
+        policy,
+        budget=None if policy.budget is None else Budget.of(policy.budget),
+        system=system_of(policy.system),
+        ties=None if policy.ties is None else check_ties(policy.ties),
+        pending_calls=check_pending_calls(policy.pending_calls),
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,7 +138,7 @@ def compose(policy: Policy) -> Composition:
         ConfigurationError: No budget and no known window, or a result stands before its call.
         FormatError: An entry is no message.
     """
-    filled = [at for at, block in enumerate(policy.blocks) if block.content not in (None, ())]
+    filled = [at for at, block in enumerate(policy.blocks) if not block.is_empty]
     blocks = [policy.blocks[at] for at in sorted(filled, key=lambda at: (policy.blocks[at].place, at))]
     format = format_of([block.content for block in blocks], policy.format)
     counter, budget = counter_of(policy.counter, policy.model), budget_of(policy.budget, policy.model)

@@ -19,7 +19,10 @@ M = TypeVar("M")
 class Plan(Protocol):
     """What was decided for one budget: all a `Fitted` shows, and how to decide again."""
 
-    budget: Budget
+    @property
+    def budget(self) -> Budget:
+        """The budget it was decided for."""
+        ...
 
     @property
     def fits(self) -> bool:

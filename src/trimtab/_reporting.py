@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
-from trimtab._fitting import FitPlan
+from trimtab._fitting import Work
 from trimtab._portion import Decision, Portion
 from trimtab.budget import Budget
-from trimtab.counting._sizes import Shares, counter_name
+from trimtab.counting._sizes import Shares, Sizes, counter_name
 from trimtab.formats import Format, mapping_of
 from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report, ViolationLike
 from trimtab.strategies._runner import Settled
@@ -22,17 +22,16 @@ __all__ = ["Lazy", "Rows", "about", "block_report", "is_planned", "report_of", "
 T = TypeVar("T")
 
 
-def report_of(plan: FitPlan, output: list[Any]) -> Report:
+def report_of(work: Work, decision: Decision, budget: Budget, output: list[Any]) -> Report:
     """Make the report of a fit; no counter is called, and rows are made when they are read."""
-    work, settled, budget = plan.portion, plan.settled, plan.budget
-    rows = Rows(plan)
+    settled, rows = decision.settled, Rows(decision)
     inserted = (*rows.leading(), *rows.inserted())
     beside_tokens = work.sizes.fixed_tokens + sum(row.tokens for row in rows.leading())
     before_tokens = rows.whole_before_tokens(beside_tokens)
-    block = block_report(plan, rows, limit_tokens=budget.input_tokens - beside_tokens, output=output)
+    block = block_report(decision, rows, limit_tokens=budget.input_tokens - beside_tokens, output=output)
     block = replace(block, tokens_after=settled.tokens - beside_tokens)
     return Report(
-        **about(work, budget, counter=work.counter, model=work.ask.model, format=work.format),
+        **about(work.sizes, budget, counter=work.counter, model=work.ask.model, format=work.format),
         notes=(*work.notes, *settled.notes),
         planned=is_planned(settled),
         shares=isinstance(work.sizes, Shares),
@@ -49,11 +48,9 @@ def report_of(plan: FitPlan, output: list[Any]) -> Report:
     )
 
 
-def about(
-    portion: Portion, budget: Budget, *, counter: Any, model: str | None, format: Format
-) -> dict[str, Any]:
-    """List what a report says of the request as a whole; `portion` has its fixed part."""
-    system_tokens, tools_tokens = portion.sizes.fixed_parts
+def about(sizes: Sizes, budget: Budget, *, counter: Any, model: str | None, format: Format) -> dict[str, Any]:
+    """List what a report says of the request as a whole; `sizes` has its fixed part."""
+    system_tokens, tools_tokens = sizes.fixed_parts
     return {
         "format": format.name,
         "model": model,
@@ -64,7 +61,7 @@ def about(
         "overhead_tokens": budget.overhead_tokens,
         "margin_tokens": budget.margin,
         "input_tokens": budget.input_tokens,
-        "fixed_tokens": portion.sizes.fixed_tokens,
+        "fixed_tokens": sizes.fixed_tokens,
         "system_tokens": system_tokens,
         "tools_tokens": tools_tokens,
     }

@@ -2,141 +2,44 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Generator
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import cast
 
 from trimtab._composing import Composition, Part
-from trimtab._portion import Decision
+from trimtab._outcome import BlockDecision, Outcome
 from trimtab.allocation import Claim, offers
 from trimtab.budget import Budget
 from trimtab.counting._sizes import Shares
 from trimtab.errors import BudgetExceededError
-from trimtab.formats import Format, Request
 from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._cuts import count_back
-from trimtab.strategies._runner import Settled, running
+from trimtab.strategies._runner import Settled, run, running
+from trimtab.strategies.simple import Drop, Strict
 from trimtab.strategies.truncate_text import TruncateText
-from trimtab.summaries._base import SummaryCall, drive_planning
+from trimtab.summaries._base import SummaryCall
 
-if TYPE_CHECKING:
-    from trimtab.report import Report
+__all__ = ["Steps", "settling"]
 
-__all__ = ["BlockDecision", "ContextPlan", "settling"]
-
-Steps = Generator[SummaryCall, str | None, "ContextPlan"]
-
-_ROUNDS = 8
-"""How often a black box may say that the whole is more than its blocks, before that is an error."""
-
-
-@dataclass(slots=True, kw_only=True)
-class BlockDecision(Decision):
-    """What was settled for one block."""
-
-    portion: Part
-    limit_tokens: int
-    floor_tokens: int = 0
-    """Its floor in force; 0 where floors were ignored."""
-    freed_tokens: int = 0
-
-
-@dataclass(slots=True, kw_only=True)
-class ContextPlan:
-    """What a `Context` decided for one budget, and how to decide again."""
-
-    composition: Composition
-    budget: Budget
-    decisions: list[BlockDecision]
-    """In the order of the request."""
-    floors_ignored: bool = False
-    error: BudgetExceededError | None = None
-    """Why it does not fit; None if it does."""
-    notes: list[str] = field(default_factory=list)
-    tokens: int = 0
-    _messages: list[Any] | None = None
-
-    @property
-    def fits(self) -> bool:
-        """False if what must stay passes the budget or a cap."""
-        return self.error is None
-
-    @property
-    def input_messages(self) -> int:
-        """Messages of all blocks."""
-        return sum(len(part.source) for part in self.composition.parts)
-
-    @property
-    def format(self) -> Format:
-        """The wire form."""
-        return self.composition.format
-
-    @property
-    def body(self) -> Request:
-        """What was asked for, as a request."""
-        return self.composition.body
-
-    @property
-    def has_system(self) -> bool:
-        """True if the request begins with a system message."""
-        return bool(self.composition.lead) or any(
-            self.format.kind(message) == "system" for message in self.messages()[:1]
-        )
-
-    def messages(self) -> list[Any]:
-        """Put the output together."""
-        if self._messages is None:
-            blocks = (message for one in self.decisions for message in self.of_block(one))
-            self._messages = [*self.composition.lead, *blocks]
-        return list(self._messages)
-
-    def of_block(self, decision: BlockDecision) -> list[Any]:
-        """Return what came out of a block; its last message ends a cached prefix where that is asked for."""
-        messages = decision.settled.assemble(decision.request)
-        mark = decision.portion.block.cache_control
-        if mark is not None and messages:
-            messages[-1] = self.format.with_cache_control(messages[-1], mark)
-        return messages
-
-    def report(self, messages: list[Any]) -> Report:
-        """Make the report of the fit that gave these messages."""
-        from trimtab._context_report import report_of  # not above: many fits are never reported
-
-        return report_of(self, messages)
-
-    def at(self, budget: Budget) -> ContextPlan:
-        """Decide for another budget; callbacks hold, and no summarizer is asked."""
-        return drive_planning(settling(self.composition, budget))
-
-    def count_all(self) -> None:
-        """Count what the fit did not need to."""
-        for part in self.composition.parts:
-            if isinstance(part.source_sizes, Shares):
-                part.source_sizes.whole(part.source)
-                continue
-            for sizes in (part.source_sizes, part.sizes):
-                sizes.count_each()
-
-    def exceeded(self) -> BudgetExceededError:
-        """Return the error for what does not fit."""
-        assert self.error is not None
-        return self.error
+Steps = Generator[SummaryCall, str | None, Outcome]
+"""An algorithm that comes to an outcome, and yields what it needs from outside."""
 
 
 def settling(composition: Composition, budget: Budget) -> Steps:
     """Settle what stays of each block; yields what it needs from outside.
 
-    A black box may count the whole higher than its blocks; then they get that much less, and once more.
+    A black box may count the whole higher than its blocks; then they get that much less, and again.
     """
     less = 0
-    for _ in range(_ROUNDS):
-        plan = yield from _Settlement(composition, budget, less_tokens=less).run()
-        over = plan.tokens - budget.input_tokens
-        if plan.error is not None or over <= 0:
-            return plan
-        less += over
-    plan.error = _exceeded_by_whole(plan)
-    return plan
+    while True:
+        outcome = yield from _Settlement(composition, budget, less_tokens=less).run()
+        over = outcome.tokens - budget.input_tokens
+        if outcome.error is not None or over <= 0:
+            return outcome
+        if less >= budget.input_tokens:
+            outcome.error = _exceeded_by_whole(outcome)
+            return outcome
+        less = min(budget.input_tokens, max(less + over, 2 * less))
 
 
 class _Settlement:
@@ -159,7 +62,9 @@ class _Settlement:
             used: int | None = None
             while True:
                 offer = next(fold) if used is None else fold.send(used)
-                decision = yield from self._settle(self._parts[offer.at], claims[offer.at], offer.limit_tokens)
+                decision = yield from self._settle(
+                    self._parts[offer.at], claims[offer.at], offer.limit_tokens
+                )
                 self._decided[offer.at] = decision
                 if not decision.settled.fits:
                     error = self._exceeded(decision)
@@ -172,3 +77,220 @@ class _Settlement:
         if error is None and self._room < 0:
             error = self._no_room()
         return self._plan(claims, floors_ignored=floors_ignored, error=error)
+
+    def _claim(self, part: Part) -> Claim:
+        block, room = part.block, self._budget.input_tokens
+        need, cap = self._need_tokens(part), block.cap_tokens(room)
+        if part.whole:
+            must = need if block.pinned else min(need, cap)
+        else:
+            must = _least_tokens(part) if part.history.may_hold() else 0
+        return Claim(
+            name=block.name,
+            need_tokens=need,
+            rank=block.rank,
+            must_tokens=must,
+            floor_tokens=block.floor_tokens(room),
+            cap_tokens=None if block.pinned else cap,
+            share=block.share,
+            once=getattr(block.gives_way_by, "asks_model", False),
+        )
+
+    def _need_tokens(self, part: Part) -> int:
+        """Return a block's size; counted only until it passes the room, unless all of it must stay."""
+        history, sizes = part.history, part.sizes
+        if isinstance(sizes, Shares):
+            return sizes.whole(history.originals)
+        if part.whole:
+            sizes.count_each()
+        elif count_back(history, sizes, max(0, self._room)) > 0:
+            return max(0, self._room) + 1
+        return sizes.total(0, len(history))
+
+    def _settle(
+        self, part: Part, claim: Claim, limit_tokens: int
+    ) -> Generator[SummaryCall, str | None, BlockDecision]:
+        """Ask the block's strategy, if it does not fit as it is."""
+        request = self._request(part, limit_tokens)
+        if claim.need_tokens <= limit_tokens:
+            settled = Settled(cut=0, tokens=claim.need_tokens, actions=("kept",))
+        else:
+            settled = yield from running(part.block.gives_way_by, request)
+        if settled.reason == "over_limit" and limit_tokens == claim.cap_tokens:
+            settled.reason = "over_cap"
+        return BlockDecision(portion=part, settled=settled, request=request, limit_tokens=limit_tokens)
+
+    def _request(self, part: Part, limit_tokens: int) -> EvictionRequest:
+        additive = part.sizes.additive
+        return EvictionRequest(
+            part.history,
+            part.sizes,
+            limit_tokens=limit_tokens,
+            constant_limit_tokens=part.block.cap_tokens(self._budget.input_tokens),
+            block=part.name,
+            counted=count_back(part.history, part.sizes, limit_tokens) if additive else None,
+        )
+
+    def _plan(
+        self, claims: list[Claim], *, floors_ignored: bool, error: BudgetExceededError | None
+    ) -> Outcome:
+        """Put decisions in the order of the request; blocks not reached keep what must stay."""
+        composition = self._composition
+        for at, part in enumerate(self._parts):
+            if at not in self._decided:
+                request = self._request(part, claims[at].must_tokens)
+                self._decided[at] = BlockDecision(
+                    portion=part,
+                    settled=run(Drop(), request),
+                    request=request,
+                    limit_tokens=request.limit_tokens,
+                )
+            if not floors_ignored:
+                self._decided[at].floor_tokens = min(claims[at].floor_tokens, claims[at].most_tokens)
+        places = {composition.adding[at]: decision for at, decision in self._decided.items()}
+        outcome = Outcome(
+            composition=composition,
+            budget=self._budget,
+            decisions=[places[at] for at in range(len(composition.parts))],
+            floors_ignored=floors_ignored,
+            error=error,
+        )
+        _let_go_together(outcome)
+        _add_up(outcome)
+        return outcome
+
+    def _exceeded(self, decision: BlockDecision) -> BudgetExceededError:
+        """Make the error for a block whose strategy could not keep to its limit."""
+        settled, limit, name = decision.settled, decision.limit_tokens, decision.portion.name
+        block = decision.portion.block
+        needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
+        at_cap = limit == block.cap_tokens(self._budget.input_tokens) and not block.pinned
+        others = sum(
+            one.settled.tokens for one in self._decided.values() if one.portion is not decision.portion
+        )
+        change = "Raise its cap" if at_cap else "Raise the budget or its rank, or give other blocks a cap"
+        return BudgetExceededError(
+            f"block {name!r} does not fit: it needs at least {needed:,} tokens and {limit:,} are left for it,"
+            f" {needed - limit:,} too few (strategy {block.gives_way_by.name}). {change}.",
+            needed_tokens=needed if at_cap else self._beside_tokens + others + needed,
+            limit_tokens=limit if at_cap else self._budget.input_tokens,
+            block=name,
+        )
+
+    def _in_request(self, error: BudgetExceededError) -> BudgetExceededError:
+        """Say of the whole request what the fold says of its blocks; a block's cap stays as it is."""
+        if error.needed_tokens is None or error.limit_tokens != max(0, self._room):
+            return error
+        room = self._budget.input_tokens
+        return BudgetExceededError(
+            f"{error} Beside the blocks the request takes {self._beside_tokens:,} of {room:,} tokens.",
+            needed_tokens=self._beside_tokens + error.needed_tokens,
+            limit_tokens=room,
+            block=error.block,
+        )
+
+    def _no_room(self) -> BudgetExceededError:
+        needed, room = self._beside_tokens, self._budget.input_tokens
+        return BudgetExceededError(
+            f"the request does not fit: system text, tools and framing take {needed:,} tokens and {room:,}"
+            f" are there, {needed - room:,} too few. Raise the budget, or shorten them.",
+            needed_tokens=needed,
+            limit_tokens=room,
+        )
+
+
+def _least_tokens(part: Part) -> int:
+    """Return the size of what may not leave, held texts at their shortest."""
+    units = [unit for unit in part.history.units if unit.state != "free"]
+    request = EvictionRequest(part.history, part.sizes, limit_tokens=0, block=part.name, alive=units)
+    if not units:
+        return 0
+    answer = TruncateText().evict(request)
+    return request.total(answer.kept) if answer.needed_tokens is None else answer.needed_tokens
+
+
+def _begins_with_system(composition: Composition) -> bool:
+    """Tell whether the request will begin with a system message, whatever leaves."""
+    if composition.lead:
+        return True
+    first = composition.parts[0] if composition.parts else None
+    if first is None or not (first.whole or isinstance(first.block.gives_way_by, Strict)):
+        return False
+    return len(first.history) > 0 and first.history.kind(0) == "system"
+
+
+def _beside_tokens(composition: Composition, *, has_system: bool) -> int:
+    """Return what the request costs beside its blocks."""
+    sizes, lead = composition.request_sizes(has_system=has_system), composition.lead
+    if isinstance(sizes, Shares):
+        fixed = composition.fixed
+        return sizes.request_tokens(lead) if lead or fixed.system or fixed.tools else 0
+    return sizes.fixed_tokens + sum(map(sizes.of, range(len(lead))))
+
+
+def _let_go_together(outcome: Outcome) -> None:
+    """Take out what belongs to something another block let go."""
+    composition = outcome.composition
+    starts, gone = composition.starts, set[int]()
+    for unit in composition.bonds.units:
+        there = {index for index in unit if _stays(outcome.decisions, starts, index)}
+        if len(there) < len(unit):
+            gone |= there
+    for decision, start in zip(outcome.decisions, starts, strict=True):
+        portion, settled = decision.portion, decision.settled
+        mine = {index - start for index in gone if 0 <= index - start < len(portion.history)}
+        if not mine:
+            continue
+        known, count = portion.sizes.known, len(portion.history)
+        less = settled.without(mine, count=count, tokens=settled.tokens)
+        if isinstance(portion.sizes, Shares):
+            less.tokens = portion.sizes.request_tokens(less.assemble(decision.request))
+        else:
+            less.tokens -= sum(settled.edited_tokens.get(i, known[i] or 0) for i in mine)
+        decision.settled, decision.freed_tokens = less, settled.tokens - less.tokens
+
+
+def _stays(decisions: list[BlockDecision], starts: list[int], index: int) -> bool:
+    at = bisect_right(starts, index) - 1
+    return decisions[at].settled.keeps(index - starts[at])
+
+
+def _add_up(outcome: Outcome) -> None:
+    """Count the whole; leave out marks for the cache that it has no room for."""
+    outcome.tokens = _total(outcome)
+    if outcome.error is None and outcome.tokens > outcome.budget.input_tokens and outcome.marked:
+        outcome.marked, outcome._messages = False, None
+        outcome.tokens = _total(outcome)
+        outcome.notes.append("cache_control was left out: there was no room for its marks.")
+
+
+def _total(outcome: Outcome) -> int:
+    composition, decisions = outcome.composition, outcome.decisions
+    planned = any(one.planned_tokens is not None for d in decisions for one in d.settled.insertions)
+    if composition.is_black_box and not planned:
+        sizes = composition.request_sizes(has_system=False)
+        total = cast("Shares", sizes).request_tokens(outcome.messages())
+        _share_out(outcome, total - _beside_tokens(composition, has_system=False))
+        return total
+    marks = sum(map(outcome.mark_tokens, decisions))
+    beside = _beside_tokens(composition, has_system=outcome.has_system)
+    return beside + marks + sum(decision.settled.tokens for decision in decisions)
+
+
+def _share_out(outcome: Outcome, tokens: int) -> None:
+    """Share what a black box said of the whole among the blocks, by what it said of each."""
+    whole, passed = sum(one.settled.tokens for one in outcome.decisions), 0
+    for decision in outcome.decisions:
+        before = passed * tokens // whole if whole else 0
+        passed += decision.settled.tokens
+        decision.settled.tokens = (passed * tokens // whole if whole else 0) - before
+
+
+def _exceeded_by_whole(outcome: Outcome) -> BudgetExceededError:
+    needed, limit = outcome.tokens, outcome.budget.input_tokens
+    return BudgetExceededError(
+        f"the request does not fit: the counter says {needed:,} tokens of the whole and {limit:,} are there,"
+        f" {needed - limit:,} too few, although the blocks alone fit. Raise the budget, or add a margin.",
+        needed_tokens=needed,
+        limit_tokens=limit,
+    )

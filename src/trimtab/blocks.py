@@ -133,6 +133,11 @@ class Block:
         return f"Block({self.name!r}{''.join(given)})"
 
     @property
+    def is_empty(self) -> bool:
+        """True if it adds nothing to a request."""
+        return self.content is None or self.content == ()
+
+    @property
     def rank(self) -> float:
         """Its rank: the priority, or below 0 by its tier; higher is served first."""
         return self.priority if self.tier is None else -self.tier

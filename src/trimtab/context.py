@@ -1,134 +1,235 @@
-"""`fit`: the whole path for one history: read, group, count, evict, check, report."""
+"""`Context`: a request of many blocks. And `fit`, the one-liner for one history."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any, Self
 
+from trimtab._composing import Policy, checked, compose
+from trimtab._context_plan import ContextPlan
+from trimtab._fit import fit
 from trimtab._fitted import Fitted, fitted_for
-from trimtab._fitting import Ask, deciding, prepare
+from trimtab._settling import settling
+from trimtab.allocation import Ties
+from trimtab.blocks import Block, TrimBehavior
 from trimtab.budget import Budget
+from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format
 from trimtab.strategies._base import Strategy
 from trimtab.summaries._base import drive
 from trimtab.trimming import OnTrim
 
-__all__ = ["Fitted", "fit"]
-
-M = TypeVar("M")
+__all__ = ["Context", "Fitted", "fit"]
 
 
-@overload
-def fit(
-    messages: Mapping[str, Any],
-    budget: Budget | int | None = None,
-    *,
-    model: str | None = None,
-    counter: Any = None,
-    format: str | Format = "auto",
-    system: Any = None,
-    tools: Any = None,
-    strategy: Strategy | None = None,
-    pin: Iterable[int] | Callable[[Any, int], bool] = (),
-    pending_calls: Collection[str] = (),
-    on_trim: OnTrim | None = None,
-    repair: bool = False,
-) -> Fitted[Any]: ...
+class Context:
+    """A request made of named blocks, which share one budget.
 
-
-@overload
-def fit(
-    messages: Sequence[M],
-    budget: Budget | int | None = None,
-    *,
-    model: str | None = None,
-    counter: Any = None,
-    format: str | Format = "auto",
-    system: Any = None,
-    tools: Any = None,
-    strategy: Strategy | None = None,
-    pin: Iterable[int] | Callable[[M, int], bool] = (),
-    pending_calls: Collection[str] = (),
-    on_trim: OnTrim | None = None,
-    repair: bool = False,
-) -> Fitted[M]: ...
-
-
-def fit(
-    messages: Any,
-    budget: Budget | int | None = None,
-    *,
-    model: str | None = None,
-    counter: Any = None,
-    format: str | Format = "auto",
-    system: Any = None,
-    tools: Any = None,
-    strategy: Strategy | None = None,
-    pin: Any = (),
-    pending_calls: Collection[str] = (),
-    on_trim: OnTrim | None = None,
-    repair: bool = False,
-) -> Fitted[Any]:
-    """Fit a conversation into a token budget, valid for its provider.
-
-    The report says what left and why. Leading system messages and the latest user message stay as
-    they are, and so does the newest unit, shortened if it must be. Everything else leaves from the
-    oldest on. The objects that come out are those that went in; an edited message is a shallow
-    copy.
+    It is a template: `fit` changes nothing in it, so it may be fitted many times, and from many threads
+    and tasks. Methods that change it return it, so they can be chained.
 
     Args:
-        messages: A list of messages (mappings, or objects with `model_dump()`), or a request body.
-        budget: Room for the request in tokens, or a `Budget`. None: the model's window less its
-            output limit, or less half the window if the limit is higher.
-        model: Name of the model, for its tokenizer, window and wire form. None: the one a request
-            body names, if it is known.
-        counter: What counts tokens: a `Counter`, or a function over a list of messages. None: the
-            model's own; without a model an estimate that errs high.
-        format: Name of the wire form. "auto": the provider's of `model`, else by the shapes that occur.
-        system: System text beside the messages. Where the wire form keeps it among them it
-            becomes the first message.
+        budget: Room for the request in tokens, or a `Budget`. None: the model's window less its output
+            limit.
+        model: Name of the model, for its tokenizer, window and wire form.
+        counter: What counts tokens; see `fit`.
+        format: Name of the wire form. "auto": by the shapes that occur.
+        system: System text beside the blocks; stays, and is counted once.
         tools: Tool schemas; counted with the request, handed back unchanged.
-        strategy: What leaves first. None: `Cascade(SlidingWindow(), TruncateText())`.
-        pin: Indices, or a predicate `(message, index)`, of messages that must stay as they are.
+        ties: Which of two blocks of one rank gives way: "newest" keeps the one added later, "first" the
+            one added first. None: "first" in a context that uses tiers, else "newest".
         pending_calls: Ids of calls whose results are still to come.
-        on_trim: Called with a `TrimContext` before anything is decided, also when everything fits.
-        repair: Mend orphaned results and unanswered calls first.
-
-    Returns:
-        A `Fitted`: `messages` ready to send and the `report`. Within budget, always.
+        on_trim: Called with a `TrimContext` of all messages before anything is decided.
 
     Raises:
-        BudgetExceededError: What must stay does not fit; has the numbers and the best attempt.
-        ConfigurationError: No budget and no known window; arguments that contradict each other.
-        UnknownNameError: An unknown model without a counter, or an unknown format.
-        FormatError: An entry is no message; `.path` says which.
-        CountingError: The counter failed or answered nonsense.
-        StrategyContractError: The strategy broke its contract.
-
-    Complexity: O(kept) with an additive counter for a valid history; O(n) else.
+        ConfigurationError: An argument is out of range or of the wrong kind; when made.
 
     Example:
-        >>> from trimtab import CharCounter, fit
-        >>> messages = [{"role": "system", "content": "Be brief."}] + [
-        ...     {"role": "user", "content": f"question {n}"} for n in range(100)]
-        >>> fitted = fit(messages, budget=20, counter=CharCounter())
-        >>> len(fitted.messages), fitted.report.tokens_after
-        (6, 18)
+        >>> from trimtab import CharCounter, Context, Strict
+        >>> context = Context(60, counter=CharCounter())
+        >>> context = context.add("system", "Be brief.", priority=100, strategy=Strict())
+        >>> context = context.add("documents", ["Tea is a drink." * 20], priority=40)
+        >>> context = context.add("question", "What is tea?", priority=95)
+        >>> [message["role"] for message in context.fit().messages]
+        ['system', 'user']
     """
-    work = prepare(
-        Ask(
-            messages=messages,
-            budget=budget,
-            model=model,
-            counter=counter,
-            format=format,
-            system=system,
-            tools=tools,
-            strategy=strategy,
-            pin=pin,
-            pending_calls=pending_calls,
-            on_trim=on_trim,
-            repair=repair,
+
+    __slots__ = ("_blocks", "_policy")
+
+    def __init__(
+        self,
+        budget: Budget | int | None = None,
+        *,
+        model: str | None = None,
+        counter: Any = None,
+        format: str | Format = "auto",
+        system: Any = None,
+        tools: Any = None,
+        ties: Ties | None = None,
+        pending_calls: Collection[str] = (),
+        on_trim: OnTrim | None = None,
+    ) -> None:
+        self._blocks: dict[str, Block] = {}
+        self._policy = checked(
+            Policy(
+                budget=budget,
+                model=model,
+                counter=counter,
+                format=format,
+                system=system,
+                tools=tools,
+                ties=ties,
+                pending_calls=pending_calls,
+                on_trim=on_trim,
+                blocks=(),
+            )
         )
-    )
-    return fitted_for(drive(deciding(work, work.budget)))
+
+    def __repr__(self) -> str:
+        """Name the blocks; no content."""
+        return f"<Context of {', '.join(map(repr, self._blocks)) or 'no blocks'}>"
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether there is a block of that name."""
+        return name in self._blocks
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks, in the order they were added."""
+        return tuple(self._blocks.values())
+
+    def add(
+        self,
+        name: str,
+        content: Any,
+        *,
+        priority: float = 0,
+        position: float | None = None,
+        tier: int | None = None,
+        min_tokens: int = 0,
+        max_tokens: int | None = None,
+        min_ratio: float = 0.0,
+        max_ratio: float = 1.0,
+        share: float | None = None,
+        role: str | None = None,
+        strategy: Strategy | None = None,
+        trim_behavior: TrimBehavior | None = None,
+        pinned: bool = False,
+        cache_control: Any = None,
+        on_trim: OnTrim | None = None,
+        replace: bool = False,
+    ) -> Self:
+        """Add a block. What each option means is said at `Block`.
+
+        Args:
+            name: Not yet used, unless by a block without content or with `replace`.
+            content: Text, a message, a list of these, or `{"text": …, "attachments": [parts]}`. None and
+                `[]` add nothing to the request; the block can be filled later.
+            replace: Put it in the place of the block of that name, if there is one.
+
+        Raises:
+            ConfigurationError: The name is taken, an option is out of range, or tiers and other ranks meet
+                in one context.
+        """
+        block = Block(
+            name=name,
+            content=content,
+            priority=priority,
+            position=position,
+            tier=tier,
+            min_tokens=min_tokens,
+            max_tokens=max_tokens,
+            min_ratio=min_ratio,
+            max_ratio=max_ratio,
+            share=share,
+            role=role,
+            strategy=strategy,
+            trim_behavior=trim_behavior,
+            pinned=pinned,
+            cache_control=cache_control,
+            on_trim=on_trim,
+        )
+        return self.add_block(block, replace=replace)
+
+    def add_block(self, block: Block, /, *, replace: bool = False) -> Self:
+        """Add a block that was made before.
+
+        Raises:
+            ConfigurationError: As for `add`.
+        """
+        there = self._blocks.get(block.name)
+        if there is not None and not replace and not there.is_empty:
+            raise ConfigurationError(
+                f"a block named {block.name!r} is there already: pass replace=True, or call replace()"
+            )
+        for other in self._blocks.values():
+            if other.name != block.name and (other.tier is None) != (block.tier is None):
+                tiered, ranked = (block, other) if other.tier is None else (other, block)
+                raise ConfigurationError(
+                    f"block {tiered.name!r} has a tier and block {ranked.name!r} has none: in one context all"
+                    " blocks have tiers, or none has"
+                )
+        self._blocks[block.name] = block
+        return self
+
+    def replace(self, name: str, content: Any) -> Self:
+        """Give a block new content; its options and its place stay.
+
+        Raises:
+            UnknownNameError: There is no such block.
+        """
+        self._blocks[name] = replace(self._block(name), content=content)
+        return self
+
+    def remove(self, name: str) -> Self:
+        """Take a block out.
+
+        Raises:
+            UnknownNameError: There is no such block.
+        """
+        del self._blocks[self._block(name).name]
+        return self
+
+    def clone(self) -> Self:
+        """Return a context with the same blocks, to be changed apart from this one."""
+        twin = type(self).__new__(type(self))
+        twin._policy = self._policy
+        twin._blocks = dict(self._blocks)
+        return twin
+
+    def fit(self, budget: Budget | int | None = None) -> Fitted[Any]:
+        """Fit the blocks into the budget; changes nothing here.
+
+        Args:
+            budget: Another than the context's own, for this call.
+
+        Raises:
+            BudgetExceededError: What must stay does not fit; has the numbers and the best attempt.
+            ConfigurationError: There is no budget, a summarizer or the counter is async (await `afit`), or
+                a result stands in a block before its call.
+            FormatError: An entry of a block is no message.
+            CountingError: The counter failed or answered nonsense.
+            StrategyContractError: A strategy broke its contract.
+
+        Complexity: O(n) in messages; O(kept) in the largest block if no other has tool calls.
+        """
+        composition = compose(self._snapshot(budget))
+        return fitted_for(ContextPlan(outcome=drive(settling(composition, composition.budget))))
+
+    def _snapshot(self, budget: Budget | int | None) -> Policy:
+        given = self._policy.budget if budget is None else Budget.of(budget)
+        return replace(self._policy, blocks=self.blocks, budget=given)
+
+    def _block(self, name: str) -> Block:
+        try:
+            return self._blocks[name]
+        except KeyError:
+            from difflib import get_close_matches
+
+            near = tuple(get_close_matches(str(name), self._blocks, n=3, cutoff=0.4))
+            raise UnknownNameError(
+                f"no block is named {name!r}; there are: {', '.join(self._blocks) or 'none'}",
+                name=str(name),
+                near=near,
+            ) from None

@@ -212,7 +212,7 @@ OnTrim = Callable[[TrimContext], object]
 
 
 def view_of_block(whole: TrimContext, *, start: int, stop: int, limit_tokens: int) -> TrimContext:
-    """Return what the callback of one block sees; what it removes is removed from the whole."""
+    """Return what the callback of one block sees; it removes from the whole."""
     view = TrimContext(
         whole._history, whole._sizes, budget=whole.budget, limit_tokens=limit_tokens, lead=start, stop=stop
     )

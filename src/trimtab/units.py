@@ -79,7 +79,7 @@ class History:
 
     @property
     def asks_for_all(self) -> bool:
-        """True if pins, pending ids or results elsewhere make it necessary to group everything."""
+        """True if everything has to be grouped: pins, pending ids, results elsewhere."""
         return bool(self.pins or self.pending_calls or self._answered)
 
     @property
@@ -315,10 +315,7 @@ class History:
         return found
 
     def end_of(self, first: int, /) -> int:
-        """Return where the unit that begins at a border ends.
-
-        Only a call has results behind it.
-        """
+        """Return where the unit that begins at a border ends."""
         stop = first + 1
         if first in self.structure.calls:
             answers = self.structure.answers

@@ -42,9 +42,9 @@ def test_the_guard_sees_the_surface() -> None:
     assert len(public_callables()) >= 30
 
 
-def test_the_front_door_has_at_most_thirty_names() -> None:
-    """More than thirty names is a decision, not a habit."""
-    assert len(trimtab.__all__) <= 30
+def test_the_front_door_has_few_names() -> None:
+    """One more is a decision (design/005), not a habit."""
+    assert len(trimtab.__all__) <= 38
 
 
 def test_the_public_names_are_those_stored() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trimtab._later import later
-from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Insertion, Strategy
+from trimtab.strategies._assembly import Insertion
+from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Strategy
 from trimtab.strategies.cascade import Cascade
 from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.truncate_text import TruncateText

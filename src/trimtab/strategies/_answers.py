@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from trimtab.errors import StrategyContractError
-from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Insertion
+from trimtab.strategies._assembly import Insertion
+from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult
 from trimtab.units import Unit
 
 __all__ = ["breach", "checked_answer"]

@@ -6,14 +6,14 @@ request only, which answers them from what is known or from the counter.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from trimtab.counting._shorten import Keep, shorten
 from trimtab.counting._sizes import Shares, Sizes
 from trimtab.formats import Path, TextSlot, mapping_of
+from trimtab.strategies._assembly import Insertion, assembled, keep_parts, merge_edits
 from trimtab.strategies._cuts import Cuts, TailCuts, UnitCuts
 from trimtab.units import History, Unit
 
@@ -31,22 +31,6 @@ class Edit:
     """Position of the message in the conversation."""
     texts: Mapping[Path, str]
     """New text by the path of a `TextSlot`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Insertion:
-    """A message that trimtab writes into a conversation in place of others."""
-
-    at: int
-    """It stands before what stays from this message on."""
-    message: Any
-    """In the conversation's wire form."""
-    why: str
-    """What it is for, in a few words, for the report."""
-    covers: frozenset[int] = frozenset()
-    """Messages it stands for; none of them stays."""
-    planned_tokens: int | None = None
-    """Its size, where the message itself is still to be written; None: it is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +148,10 @@ class EvictionRequest:
 
     @property
     def fixed_tokens(self) -> int:
-        """Tokens beside the units: system text, tools, framing, and what earlier steps put in."""
+        """Tokens beside the units.
+
+        System text, tools, framing, and what earlier steps put in.
+        """
         if self._inserted_tokens is None:
             self._inserted_tokens = sum(map(self.inserted_tokens, self.insertions))
         return self.sizes.fixed_tokens + self._inserted_tokens
@@ -357,62 +344,3 @@ def kept_units(request: EvictionRequest, result: EvictionResult) -> list[Unit]:
 def unit_key(unit: Unit) -> tuple[object, ...]:
     """Tell units apart by what is in them: the same one may be made more than once."""
     return (unit.indices, tuple(sorted(unit.parts.items())))
-
-
-def owns_text(unit: Unit, index: int, path: Path) -> bool:
-    """Tell whether a text of a message is the unit's, where units share the message by its parts."""
-    own = unit.parts.get(index)
-    return own is None or next((key for key in path if isinstance(key, int)), None) in own
-
-
-def merge_edits(
-    old: Mapping[int, Mapping[Path, str]], new: Iterable[tuple[int, Mapping[Path, str]]]
-) -> dict[int, Mapping[Path, str]]:
-    """Lay new texts over old ones, message by message."""
-    merged = dict(old)
-    for index, texts in new:
-        merged[index] = {**merged.get(index, {}), **texts}
-    return merged
-
-
-def keep_parts(history: History, index: int, message: Any, parts: Collection[int]) -> Any:
-    """Return a message with only these of its parts."""
-    gone = sorted(history.structure.parts_of(index).difference(parts))
-    return history.format.without_parts(message, gone) if gone else message
-
-
-def assembled(
-    history: History,
-    units: Iterable[Unit],
-    edits: Mapping[int, Mapping[Path, str]],
-    insertions: Sequence[Insertion] = (),
-) -> list[Any]:
-    """Put kept units back into the caller's messages, in order, edited where they must be."""
-    kept: dict[int, set[int] | None] = {}
-    for unit in units:
-        for index in unit.indices:
-            part = unit.parts.get(index)
-            if part is None:
-                kept[index] = None
-            else:
-                kept[index] = {*(kept.get(index) or ()), *part}
-    indices = sorted(kept)
-    messages = [assemble_one(history, index, kept[index], edits.get(index)) for index in indices]
-    return put_in(messages, indices, insertions) if insertions else messages
-
-
-def put_in(messages: list[Any], indices: Sequence[int], insertions: Sequence[Insertion]) -> list[Any]:
-    """Put messages in among those that stay, whose places in the conversation are `indices`."""
-    for shift, insertion in enumerate(insertions):
-        messages.insert(bisect_left(indices, insertion.at) + shift, insertion.message)
-    return messages
-
-
-def assemble_one(
-    history: History, index: int, parts: Collection[int] | None, texts: Mapping[Path, str] | None
-) -> Any:
-    """Return the caller's message, edited only where a text or part of it goes."""
-    message = history.originals[index]
-    if texts:
-        message = history.format.with_texts(message, texts)
-    return message if parts is None else keep_parts(history, index, message, parts)

@@ -6,6 +6,7 @@ summed up again here; a breach is a `StrategyContractError`, never a wrong reque
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -13,18 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from trimtab.formats import Path
 from trimtab.strategies._answers import breach, checked_answer
-from trimtab.strategies._base import (
-    EvictionRequest,
-    EvictionResult,
-    Insertion,
-    Strategy,
-    assemble_one,
-    kept_units,
-    merge_edits,
-    owns_text,
-    put_in,
-    unit_key,
-)
+from trimtab.strategies._assembly import Insertion, assemble_one, merge_edits, owns_text, put_in
+from trimtab.strategies._base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key
 from trimtab.strategies._cuts import TailCuts
 from trimtab.summaries._base import SummaryCall, drive
 from trimtab.units import Unit
@@ -67,6 +58,11 @@ class Settled:
     def changed(self) -> set[int]:
         """Messages that stay, but not as they were."""
         return {*self.partial, *self.edits}
+
+    def keeps(self, index: int) -> bool:
+        """Tell whether a message, or a part of it, stays."""
+        at = bisect_left(self.before, index)
+        return index >= self.cut or (at < len(self.before) and self.before[at] == index)
 
     def without(self, gone: Collection[int], *, count: int, tokens: int) -> Settled:
         """Return what stays of `count` messages once more have left, in which the rest belongs to others."""

@@ -54,6 +54,11 @@ class Cascade:
         """The word for it in reports and data."""
         return "cascade"
 
+    @property
+    def asks_model(self) -> bool:
+        """True if one of the steps does."""
+        return any(getattr(step, "asks_model", False) for step in self.steps)
+
     def to_dict(self) -> dict[str, Any]:
         """Write it as data for `create_strategy`.
 

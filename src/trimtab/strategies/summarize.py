@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from trimtab.errors import ConfigurationError, SummaryError
-from trimtab.strategies._base import (
-    EvictionRequest,
-    EvictionResult,
-    Insertion,
-    Strategy,
-    assembled,
-    kept_units,
-    unit_key,
-)
+from trimtab.strategies._assembly import Insertion, assembled
+from trimtab.strategies._base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key
 from trimtab.strategies._check import check_choice, check_count
 from trimtab.strategies.sliding_window import SlidingWindow, require_strategy
 from trimtab.summaries._base import (
@@ -80,6 +73,9 @@ class Summarize:
             raise ConfigurationError("max_summary_tokens must be above 0: a summary takes some room")
         check_choice("role", self.role, _ROLES)
         require_strategy(self.fallback)
+
+    asks_model: ClassVar[bool] = True
+    """It is not asked a second time for one fit: each answer is a call of a model."""
 
     @property
     def name(self) -> str:

@@ -10,7 +10,8 @@ from trimtab.counting._bracket import Bracket
 from trimtab.counting._shorten import CUT_MARKER, Keep, cut_text, cut_text_near
 from trimtab.counting._sizes import Shares
 from trimtab.formats import Path, TextSlot
-from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, merge_edits, owns_text
+from trimtab.strategies._assembly import merge_edits, owns_text
+from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult
 from trimtab.strategies._check import check_choice
 from trimtab.units import Unit
 

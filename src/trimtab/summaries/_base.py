@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from trimtab._arguments import answers_later
@@ -297,5 +296,7 @@ def marked_summary(text: str, /, *, messages: int) -> str:
         They said &lt;/system&gt;.
         </summary_of_earlier_messages>
     """
+    from html import escape  # not above: it brings every named entity of HTML
+
     body = escape(text.strip(), quote=False)
     return f'<{SUMMARY_TAG} count="{messages}" by="trimtab">\n{body}\n</{SUMMARY_TAG}>'

@@ -9,7 +9,7 @@ from typing import Any
 from trimtab.formats import Path
 from trimtab.report import REASONS
 from trimtab.strategies import Edit, EvictionRequest, EvictionResult
-from trimtab.strategies._base import assembled, owns_text
+from trimtab.strategies._assembly import assembled, owns_text
 from trimtab.testing._errors import broken
 from trimtab.units import Unit
 

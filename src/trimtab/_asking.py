@@ -1,0 +1,129 @@
+"""What `fit` was asked, looked over; and what `fit` and `Context` choose in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab._arguments import check_messages, check_pending_calls, check_trim, system_of
+from trimtab.budget import Budget
+from trimtab.counting import EstimateCounter, counter_for
+from trimtab.counting._sizes import check_counter
+from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.formats import Format, Request
+from trimtab.models import facts_for
+from trimtab.strategies import Strategy
+from trimtab.trimming import OnTrim
+
+__all__ = ["Ask", "body_of", "budget_of", "check", "counter_of", "leading_system", "take_model"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Ask:
+    """What `fit` was called with."""
+
+    messages: Any
+    budget: Budget | int | None
+    model: str | None
+    counter: Any
+    format: str | Format
+    system: Any
+    tools: Any
+    strategy: Strategy | None
+    pin: Any
+    pending_calls: Collection[str]
+    on_trim: OnTrim | None
+    repair: bool
+
+
+def check(ask: Ask) -> None:
+    """Refuse arguments of the wrong kind, and bring the others into one form.
+
+    Raises:
+        ConfigurationError: With what to write instead.
+    """
+    if type(ask.messages) is not list:
+        check_messages(ask.messages)
+    if ask.model is not None and not isinstance(ask.model, str):
+        raise ConfigurationError(f"model is the name of a model, not {ask.model!r}")
+    if ask.pending_calls != ():
+        ask.pending_calls = check_pending_calls(ask.pending_calls)
+    if ask.on_trim is not None:
+        check_trim(ask.on_trim)
+    if ask.system is not None:
+        ask.system = system_of(ask.system)
+
+
+def take_model(ask: Ask) -> tuple[str, ...]:
+    """Take the model a request body names, if it is known and nothing else was asked for."""
+    named = ask.messages.get("model") if isinstance(ask.messages, Mapping) else None
+    if not isinstance(named, str):
+        return ()
+    try:
+        facts_for(named)
+    except UnknownNameError:
+        if ask.counter is not None:
+            return ()
+        return (f"The model of the request body, {named!r}, is not known: tokens are estimated.",)
+    ask.model = named
+    return ()
+
+
+def body_of(ask: Ask, format: Format) -> Request | None:
+    if isinstance(ask.messages, Mapping):
+        request = format.read_request(ask.messages)
+        for name, given, held in (
+            ("system", ask.system, request.system),
+            ("tools", ask.tools, request.tools),
+        ):
+            if given is not None and held is not None:
+                raise ConfigurationError(f"{name} is given twice: by {name}= and in the request body")
+        system = request.system if ask.system is None else ask.system
+        tools = request.tools if ask.tools is None else ask.tools
+        return Request(
+            messages=request.messages,
+            system=system,
+            tools=tools,
+            body=request.body,
+            key=request.key,
+            extra=request.extra,
+        )
+    return None
+
+
+def counter_of(counter: Any, model: str | None) -> Any:
+    """Return the counter asked for: the one given, the model's own, or the estimate.
+
+    Raises:
+        ConfigurationError: What was given is no counter.
+        UnknownNameError: The model is not known.
+    """
+    if isinstance(counter, type):
+        name = counter.__name__
+        raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
+    if counter is not None:
+        return check_counter(counter)
+    return counter_for(model) if model is not None else EstimateCounter()
+
+
+def budget_of(budget: Budget | int | None, model: str | None) -> Budget:
+    """Return the budget asked for, or the window of the model less its output limit.
+
+    Raises:
+        ConfigurationError: There is none, and no known window.
+    """
+    if budget is not None:
+        return Budget.of(budget)
+    facts = facts_for(model) if model is not None else None
+    if facts is None or facts.window_tokens is None:
+        known = f"the window of {model!r} is not known" if model else "no model is named"
+        raise ConfigurationError(f"{known}: pass budget= (tokens, or a Budget)")
+    return Budget(facts.window_tokens, output_reserve=facts.output_reserve_tokens)
+
+
+def leading_system(system: str | list[Any] | None, format: Format) -> list[Any]:
+    """Write system text as a message, where the wire form keeps it among them."""
+    if system is None or not format.rules.system_in_messages:
+        return []
+    return [format.message("system", [system] if isinstance(system, str) else list(system))]

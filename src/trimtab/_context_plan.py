@@ -1,0 +1,84 @@
+"""What a `Context` decides for one budget; it may decide again for another (`Fitted.at`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trimtab._outcome import Outcome
+from trimtab._settling import settling
+from trimtab.budget import Budget
+from trimtab.counting._sizes import Shares
+from trimtab.errors import BudgetExceededError
+from trimtab.formats import Format, Request
+from trimtab.summaries._base import drive_planning
+
+if TYPE_CHECKING:
+    from trimtab.report import Report
+
+__all__ = ["ContextPlan"]
+
+
+@dataclass(slots=True, kw_only=True)
+class ContextPlan:
+    """An outcome, and how to come to another one."""
+
+    outcome: Outcome
+
+    @property
+    def budget(self) -> Budget:
+        """The budget it was decided for."""
+        return self.outcome.budget
+
+    @property
+    def fits(self) -> bool:
+        """False if what must stay passes the budget or a cap."""
+        return self.outcome.error is None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole request."""
+        return self.outcome.tokens
+
+    @property
+    def input_messages(self) -> int:
+        """Messages of all blocks."""
+        return sum(len(part.source) for part in self.outcome.composition.parts)
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        return self.outcome.format
+
+    @property
+    def body(self) -> Request:
+        """What was asked for, as a request."""
+        return self.outcome.composition.body
+
+    def messages(self) -> list[Any]:
+        """Put the output together."""
+        return self.outcome.messages()
+
+    def report(self, messages: list[Any]) -> Report:
+        """Make the report of the fit that gave these messages."""
+        from trimtab._context_report import report_of  # not above: many fits are never reported
+
+        return report_of(self.outcome)
+
+    def at(self, budget: Budget) -> ContextPlan:
+        """Decide for another budget; callbacks hold, and no summarizer is asked."""
+        return ContextPlan(outcome=drive_planning(settling(self.outcome.composition, budget)))
+
+    def count_all(self) -> None:
+        """Count what the fit did not need to."""
+        for part in self.outcome.composition.parts:
+            if isinstance(part.source_sizes, Shares):
+                part.source_sizes.whole(part.source)
+                continue
+            for sizes in (part.source_sizes, part.sizes):
+                sizes.count_each()
+
+    def exceeded(self) -> BudgetExceededError:
+        """Return the error for what does not fit."""
+        assert self.outcome.error is not None
+        return self.outcome.error

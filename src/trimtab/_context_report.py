@@ -1,0 +1,117 @@
+"""The report of a `Context`: a row a block, and one a message, made when it is read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from trimtab._outcome import BlockDecision, Outcome
+from trimtab._reporting import Lazy, Rows, about, block_report, is_planned, violations_of
+from trimtab.counting._sizes import Shares
+from trimtab.report import BlockReport, InsertedRow, MessageRow, Report
+
+__all__ = ["report_of"]
+
+
+def report_of(outcome: Outcome) -> Report:
+    """Make the report of an outcome; no counter is called that was not before."""
+    composition, budget = outcome.composition, outcome.budget
+    policy, decisions = composition.policy, outcome.decisions
+    rows = [Rows(decision) for decision in decisions]
+    lead = _lead_rows(outcome)
+    outputs = [outcome.of_block(decision) for decision in decisions]
+    blocks = tuple(
+        _block(outcome, decision, own, out)
+        for decision, own, out in zip(decisions, rows, outputs, strict=True)
+    )
+    sizes = composition.request_sizes(has_system=outcome.has_system)
+    inserted, offset = list(lead), len(lead)
+    for own, out in zip(rows, outputs, strict=True):
+        inserted.extend(own.inserted(offset=offset))
+        offset += len(out)
+    return Report(
+        **about(sizes, budget, counter=composition.counter, model=policy.model, format=outcome.format),
+        notes=(*(note for one in decisions for note in one.settled.notes), *outcome.notes),
+        planned=any(is_planned(decision.settled) for decision in decisions),
+        shares=composition.is_black_box,
+        tokens_before=_before_tokens(outcome, blocks, sum(row.tokens for row in lead)),
+        tokens_after=outcome.tokens,
+        fits=outcome.error is None,
+        kept_messages=sum(block.kept_messages for block in blocks),
+        changed_messages=sum(block.changed_messages for block in blocks),
+        evicted_messages=sum(block.evicted_messages for block in blocks),
+        blocks=blocks,
+        messages=_ContextRows(outcome, rows),
+        inserted=tuple(inserted),
+        blocks_dropped=tuple(block.name for block, out in zip(blocks, outputs, strict=True) if not out),
+        floors_ignored=outcome.floors_ignored,
+        violations=Lazy(lambda: violations_of(composition.source, outcome.format, policy.pending_calls)),
+    )
+
+
+def _lead_rows(outcome: Outcome) -> list[InsertedRow]:
+    """List system text that became a message before all blocks."""
+    sizes = outcome.composition.request_sizes(has_system=True)
+    tokens = sizes.split(outcome.composition.lead, 0) if isinstance(sizes, Shares) else None
+    return [
+        InsertedRow(
+            position=at,
+            role="system",
+            tokens=sizes.of(at) if tokens is None else tokens[at],
+            why="the text given as system=",
+        )
+        for at in range(len(outcome.composition.lead))
+    ]
+
+
+def _block(outcome: Outcome, decision: BlockDecision, rows: Rows, output: list[Any]) -> BlockReport:
+    tokens = decision.settled.tokens + outcome.mark_tokens(decision)
+    missed = max(0, decision.floor_tokens - decision.settled.tokens - decision.freed_tokens)
+    return replace(
+        block_report(decision, rows, limit_tokens=decision.limit_tokens, output=output),
+        tokens_after=tokens,
+        floor_missed_tokens=missed,
+        freed_tokens=decision.freed_tokens,
+    )
+
+
+def _before_tokens(outcome: Outcome, blocks: tuple[BlockReport, ...], lead_tokens: int) -> int | None:
+    """Return what the whole request had before; None where that is not known."""
+    before = [block.tokens_before for block in blocks]
+    if None in before:
+        return None
+    fixed = outcome.composition.request_sizes(has_system=outcome.has_system).fixed_tokens
+    return fixed + lead_tokens + sum(tokens for tokens in before if tokens is not None)
+
+
+class _ContextRows(Lazy[MessageRow]):
+    """The rows of all blocks, in the order of the request; built when read."""
+
+    __slots__ = ("_outcome", "_rows")
+
+    def __init__(self, outcome: Outcome, rows: list[Rows]) -> None:
+        super().__init__(self._all)
+        self._outcome = outcome
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return sum(map(len, self._rows))
+
+    def with_text(self) -> list[MessageRow]:
+        """Return the rows, each with the text of its message."""
+        texts = [row.text for rows in self._rows for row in rows.with_text()]
+        return [replace(row, text=text) for row, text in zip(self, texts, strict=True)]
+
+    def _all(self) -> list[MessageRow]:
+        firsts = self._firsts()
+        rows = (row for rows in self._rows for row in rows)
+        return [replace(row, unit=firsts[row.index]) if row.index in firsts else row for row in rows]
+
+    def _firsts(self) -> dict[int, int]:
+        """Map messages of units that span blocks to the first message of the unit, as given."""
+        composition = self._outcome.composition
+        given: dict[int, int] = {}
+        for part, start in zip(composition.parts, composition.starts, strict=True):
+            for index in range(len(part.history)) if composition.bonds.units else ():
+                given[start + index] = part.start + part.source_index(index)
+        return {given[index]: given[min(unit)] for unit in composition.bonds.units for index in unit}

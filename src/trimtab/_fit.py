@@ -1,0 +1,136 @@
+"""`fit`: the whole path for one history: read, group, count, evict, check, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, overload
+
+from trimtab._asking import Ask
+from trimtab._fit_plan import deciding
+from trimtab._fitted import Fitted, fitted_for
+from trimtab._fitting import prepare
+from trimtab.budget import Budget
+from trimtab.formats import Format
+from trimtab.strategies._base import Strategy
+from trimtab.summaries._base import drive
+from trimtab.trimming import OnTrim
+
+__all__ = ["Fitted", "fit"]
+
+M = TypeVar("M")
+
+
+@overload
+def fit(
+    messages: Mapping[str, Any],
+    budget: Budget | int | None = None,
+    *,
+    model: str | None = None,
+    counter: Any = None,
+    format: str | Format = "auto",
+    system: Any = None,
+    tools: Any = None,
+    strategy: Strategy | None = None,
+    pin: Iterable[int] | Callable[[Any, int], bool] = (),
+    pending_calls: Collection[str] = (),
+    on_trim: OnTrim | None = None,
+    repair: bool = False,
+) -> Fitted[Any]: ...
+
+
+@overload
+def fit(
+    messages: Sequence[M],
+    budget: Budget | int | None = None,
+    *,
+    model: str | None = None,
+    counter: Any = None,
+    format: str | Format = "auto",
+    system: Any = None,
+    tools: Any = None,
+    strategy: Strategy | None = None,
+    pin: Iterable[int] | Callable[[M, int], bool] = (),
+    pending_calls: Collection[str] = (),
+    on_trim: OnTrim | None = None,
+    repair: bool = False,
+) -> Fitted[M]: ...
+
+
+def fit(
+    messages: Any,
+    budget: Budget | int | None = None,
+    *,
+    model: str | None = None,
+    counter: Any = None,
+    format: str | Format = "auto",
+    system: Any = None,
+    tools: Any = None,
+    strategy: Strategy | None = None,
+    pin: Any = (),
+    pending_calls: Collection[str] = (),
+    on_trim: OnTrim | None = None,
+    repair: bool = False,
+) -> Fitted[Any]:
+    """Fit a conversation into a token budget, valid for its provider.
+
+    The report says what left and why. Leading system messages and the latest user message stay as
+    they are, and so does the newest unit, shortened if it must be. Everything else leaves from the
+    oldest on. The objects that come out are those that went in; an edited message is a shallow
+    copy.
+
+    Args:
+        messages: A list of messages (mappings, or objects with `model_dump()`), or a request body.
+        budget: Room for the request in tokens, or a `Budget`. None: the model's window less its
+            output limit, or less half the window if the limit is higher.
+        model: Name of the model, for its tokenizer, window and wire form. None: the one a request
+            body names, if it is known.
+        counter: What counts tokens: a `Counter`, or a function over a list of messages. None: the
+            model's own; without a model an estimate that errs high.
+        format: Name of the wire form. "auto": the provider's of `model`, else by the shapes that occur.
+        system: System text beside the messages. Where the wire form keeps it among them it
+            becomes the first message.
+        tools: Tool schemas; counted with the request, handed back unchanged.
+        strategy: What leaves first. None: `Cascade(SlidingWindow(), TruncateText())`.
+        pin: Indices, or a predicate `(message, index)`, of messages that must stay as they are.
+        pending_calls: Ids of calls whose results are still to come.
+        on_trim: Called with a `TrimContext` before anything is decided, also when everything fits.
+        repair: Mend orphaned results and unanswered calls first.
+
+    Returns:
+        A `Fitted`: `messages` ready to send and the `report`. Within budget, always.
+
+    Raises:
+        BudgetExceededError: What must stay does not fit; has the numbers and the best attempt.
+        ConfigurationError: No budget and no known window; arguments that contradict each other.
+        UnknownNameError: An unknown model without a counter, or an unknown format.
+        FormatError: An entry is no message; `.path` says which.
+        CountingError: The counter failed or answered nonsense.
+        StrategyContractError: The strategy broke its contract.
+
+    Complexity: O(kept) with an additive counter for a valid history; O(n) else.
+
+    Example:
+        >>> from trimtab import CharCounter, fit
+        >>> messages = [{"role": "system", "content": "Be brief."}] + [
+        ...     {"role": "user", "content": f"question {n}"} for n in range(100)]
+        >>> fitted = fit(messages, budget=20, counter=CharCounter())
+        >>> len(fitted.messages), fitted.report.tokens_after
+        (6, 18)
+    """
+    work = prepare(
+        Ask(
+            messages=messages,
+            budget=budget,
+            model=model,
+            counter=counter,
+            format=format,
+            system=system,
+            tools=tools,
+            strategy=strategy,
+            pin=pin,
+            pending_calls=pending_calls,
+            on_trim=on_trim,
+            repair=repair,
+        )
+    )
+    return fitted_for(drive(deciding(work, work.budget)))

@@ -1,0 +1,134 @@
+"""What `fit` decides for one budget; it may decide again for another (`Fitted.at`)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trimtab._arguments import move_to_source
+from trimtab._fitting import BLOCK, Work
+from trimtab._portion import Decision
+from trimtab.budget import Budget
+from trimtab.counting._sizes import Shares, Sizes
+from trimtab.errors import BudgetExceededError, CountingError, FormatError
+from trimtab.formats import Format, Request
+from trimtab.strategies._base import EvictionRequest
+from trimtab.strategies._cuts import count_back
+from trimtab.strategies._runner import Settled, running
+from trimtab.summaries._base import SummaryCall, drive_planning
+from trimtab.units import History
+
+if TYPE_CHECKING:
+    from trimtab.report import Report
+
+__all__ = ["FitPlan", "deciding"]
+
+
+@dataclass(slots=True, kw_only=True)
+class FitPlan(Decision):
+    """What `fit` decided for one budget, and how to decide again."""
+
+    portion: Work
+    budget: Budget
+
+    @property
+    def fits(self) -> bool:
+        """False if what must stay passes the budget."""
+        return self.settled.fits
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole request."""
+        return self.settled.tokens
+
+    @property
+    def input_messages(self) -> int:
+        """Messages of the input."""
+        return len(self.portion.source)
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        return self.portion.format
+
+    @property
+    def body(self) -> Request:
+        """What was asked for, as a request."""
+        return self.portion.body_of_request
+
+    def messages(self) -> list[Any]:
+        """Put the output together."""
+        return self.settled.assemble(self.request)
+
+    def report(self, messages: list[Any]) -> Report:
+        """Make the report of the fit that gave these messages."""
+        from trimtab._reporting import report_of  # not above: many fits are never reported
+
+        return report_of(self.portion, self, self.budget, messages)
+
+    def at(self, budget: Budget) -> FitPlan:
+        """Decide for another budget; no summarizer is asked."""
+        return drive_planning(deciding(self.portion, budget))
+
+    def count_all(self) -> None:
+        """Count what the fit did not need to."""
+        work = self.portion
+        if isinstance(work.source_sizes, Shares):
+            work.source_sizes.whole([*work.history.originals[: work.lead], *work.source])
+            return
+        for sizes in (work.source_sizes, work.sizes):
+            try:
+                sizes.count_each()
+            except (CountingError, FormatError) as error:
+                if sizes is work.sizes:
+                    move_to_source(error, lead=work.lead, origin=work.origin)
+                raise
+
+    def exceeded(self) -> BudgetExceededError:
+        """Make the error for what does not fit."""
+        work, settled, limit = self.portion, self.settled, self.budget.input_tokens
+        needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
+        return BudgetExceededError(
+            f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are there,"
+            f" {needed - limit:,} too few (strategy {work.strategy.name}, {work.sizes.fixed_tokens:,} of them"
+            " beside the messages). Raise the budget, pin less, or shorten the latest user message or system"
+            " text.",
+            needed_tokens=needed,
+            limit_tokens=limit,
+            block=BLOCK,
+        )
+
+
+def deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, FitPlan]:
+    """Settle what stays within a budget; yields what it needs from outside.
+
+    Raises:
+        StrategyContractError: The strategy broke its contract.
+    """
+    try:
+        return (yield from _deciding(work, budget))
+    except (CountingError, FormatError) as error:
+        move_to_source(error, lead=work.lead, origin=work.origin)
+        raise
+
+
+def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, FitPlan]:
+    history, sizes, limit = work.history, work.sizes, budget.input_tokens
+    counted = count_back(history, sizes, limit) if sizes.additive else None
+    request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, counted=counted)
+    total = _total_if_known(history, sizes, counted)
+    if total is not None and total <= limit:
+        settled = Settled(cut=0, tokens=total, actions=("kept",))
+    else:
+        settled = yield from running(work.strategy, request)
+    return FitPlan(portion=work, settled=settled, request=request, budget=budget)
+
+
+def _total_if_known(history: History, sizes: Sizes, counted: int | None) -> int | None:
+    """Return the size of the whole, if counting reached its beginning."""
+    if isinstance(sizes, Shares):
+        return sizes.whole(history.originals)
+    if counted is None or counted > history.head:
+        return None
+    return sizes.fixed_tokens + sizes.total(0, len(history))

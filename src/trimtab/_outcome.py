@@ -1,0 +1,78 @@
+"""What was settled for each block of a request, and the output it makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from trimtab._composing import Composition, Part
+from trimtab._portion import Decision
+from trimtab.budget import Budget
+from trimtab.errors import BudgetExceededError
+from trimtab.formats import Format
+
+__all__ = ["BlockDecision", "Outcome"]
+
+
+@dataclass(slots=True, kw_only=True)
+class BlockDecision(Decision):
+    """What was settled for one block."""
+
+    portion: Part
+    limit_tokens: int
+    floor_tokens: int = 0
+    """Its floor in force; 0 where floors were ignored."""
+    freed_tokens: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """What was settled for all blocks and one budget."""
+
+    composition: Composition
+    budget: Budget
+    decisions: list[BlockDecision]
+    """In the order of the request."""
+    floors_ignored: bool = False
+    error: BudgetExceededError | None = None
+    """Why it does not fit; None if it does."""
+    notes: list[str] = field(default_factory=list)
+    tokens: int = 0
+    marked: bool = True
+    """False if there was no room for marks of the provider's cache."""
+    _messages: list[Any] | None = None
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        return self.composition.format
+
+    @property
+    def has_system(self) -> bool:
+        """True if the request begins with a system message."""
+        return bool(self.composition.lead) or any(
+            self.format.kind(message) == "system" for message in self.messages()[:1]
+        )
+
+    def messages(self) -> list[Any]:
+        """Put the output together."""
+        if self._messages is None:
+            blocks = (message for one in self.decisions for message in self.of_block(one))
+            self._messages = [*self.composition.lead, *blocks]
+        return list(self._messages)
+
+    def of_block(self, decision: BlockDecision) -> list[Any]:
+        """Return what came out of a block; its last message ends a cached prefix where that is asked for."""
+        messages = decision.settled.assemble(decision.request)
+        mark = decision.portion.block.cache_control
+        if mark is not None and messages and self.marked:
+            messages[-1] = self.format.with_cache_control(messages[-1], mark)
+        return messages
+
+    def mark_tokens(self, decision: BlockDecision) -> int:
+        """Return what the mark on a block's last message costs: with most counters nothing."""
+        if decision.portion.block.cache_control is None or not self.marked:
+            return 0
+        plain, marked = decision.settled.assemble(decision.request), self.of_block(decision)
+        size = decision.portion.sizes.message
+        return size(marked[-1]) - size(plain[-1]) if plain else 0
