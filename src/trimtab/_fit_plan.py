@@ -26,10 +26,9 @@ __all__ = ["FitPlan", "deciding"]
 
 
 @dataclass(slots=True, kw_only=True)
-class FitPlan(Decision):
+class FitPlan(Decision[Work]):
     """What `fit` decided for one budget, and how to decide again."""
 
-    portion: Work
     budget: Budget
 
     @property

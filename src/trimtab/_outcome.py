@@ -15,11 +15,11 @@ __all__ = ["BlockDecision", "Outcome"]
 
 
 @dataclass(slots=True, kw_only=True)
-class BlockDecision(Decision):
+class BlockDecision(Decision[Part]):
     """What was settled for one block."""
 
-    portion: Part
     limit_tokens: int
+    """What it was offered last."""
     floor_tokens: int = 0
     """Its floor in force; 0 where floors were ignored."""
     freed_tokens: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from trimtab.counting._sizes import Sizes
 from trimtab.strategies._base import EvictionRequest
@@ -47,10 +47,13 @@ class Portion:
         return index - self.lead if self.origin is None else self.origin[index - self.lead]
 
 
+P_co = TypeVar("P_co", bound=Portion, covariant=True)
+
+
 @dataclass(slots=True, kw_only=True)
-class Decision:
+class Decision(Generic[P_co]):
     """What was settled for one portion and one limit."""
 
-    portion: Portion
+    portion: P_co
     settled: Settled
     request: EvictionRequest

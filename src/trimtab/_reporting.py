@@ -22,7 +22,7 @@ __all__ = ["Lazy", "Rows", "about", "block_report", "is_planned", "report_of", "
 T = TypeVar("T")
 
 
-def report_of(work: Work, decision: Decision, budget: Budget, output: list[Any]) -> Report:
+def report_of(work: Work, decision: Decision[Portion], budget: Budget, output: list[Any]) -> Report:
     """Make the report of a fit; no counter is called, and rows are made when they are read."""
     settled, rows = decision.settled, Rows(decision)
     inserted = (*rows.leading(), *rows.inserted())
@@ -67,7 +67,9 @@ def about(sizes: Sizes, budget: Budget, *, counter: Any, model: str | None, form
     }
 
 
-def block_report(decision: Decision, rows: Rows, *, limit_tokens: int, output: list[Any]) -> BlockReport:
+def block_report(
+    decision: Decision[Portion], rows: Rows, *, limit_tokens: int, output: list[Any]
+) -> BlockReport:
     """Make the row of one block; `output` is what of the request came from it."""
     portion, settled = decision.portion, decision.settled
     inserted = portion.lead + len(settled.insertions)
@@ -144,7 +146,7 @@ class Rows(Lazy[MessageRow]):
 
     __slots__ = ("_output", "_portion", "_request", "_settled")
 
-    def __init__(self, decision: Decision) -> None:
+    def __init__(self, decision: Decision[Portion]) -> None:
         super().__init__(self._rows)
         self._portion = decision.portion
         self._settled = decision.settled
