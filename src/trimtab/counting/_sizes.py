@@ -27,8 +27,8 @@ class Walked(Protocol):
     """A history that can read and count at once (`units.History`)."""
 
     @property
-    def read_from(self) -> int:
-        """Oldest message read so far."""
+    def walked_from(self) -> int:
+        """Oldest message counted while it was looked over."""
         ...
 
     def walk(self, start: int, room_tokens: int, sizes: list[int | None], prices: Prices, /) -> int | None:
@@ -53,6 +53,23 @@ _CHECKED = (Additive.count_back, TextCounter.count_back)
 """Ways to count back that check each size themselves."""
 
 
+class Traits(NamedTuple):
+    """What is known of a class of counters."""
+
+    checks_itself: bool
+    """Its own `count_back` checks each size."""
+    trusted: bool
+    """Its `count_message` is ours, which checks itself."""
+
+
+@lru_cache(maxsize=64)
+def _traits(kind: Hashable) -> Traits:
+    return Traits(
+        getattr(kind, "count_back", None) in _CHECKED,
+        getattr(kind, "count_message", None) is TextCounter.count_message,
+    )
+
+
 class Sizes:
     """Sizes in tokens of a conversation's messages under an additive counter."""
 
@@ -65,16 +82,17 @@ class Sizes:
         self.messages = messages
         self.known: list[int | None] = [None] * len(messages)
         """Tokens of each message; None where nobody asked."""
-        self.fixed_tokens = 0 if fixed is None else _fixed_tokens(counter, fixed, has_system)
-        self.fixed_parts = (
-            _NO_PARTS if fixed is None else _fixed_parts(counter, fixed, self.fixed_tokens, has_system)
-        )
+        self.fixed_tokens = 0
+        self.fixed_parts = _NO_PARTS
         """Of the fixed tokens, system text and tools; None where they cannot be told apart."""
+        if fixed is not None:
+            self.fixed_tokens = _fixed_tokens(counter, fixed, has_system)
+            if fixed.system or fixed.tools or fixed.extra:
+                self.fixed_parts = _fixed_parts(counter, fixed, self.fixed_tokens, has_system)
         self._back = getattr(counter, "count_back", None)
-        kind = type(counter)
-        self._checks_itself = getattr(kind, "count_back", None) in _CHECKED
-        trusted = getattr(kind, "count_message", None) is TextCounter.count_message
-        self._own = counter.count_message if trusted else None
+        traits = _traits(cast("Hashable", type(counter)))
+        self._checks_itself = traits.checks_itself
+        self._own = counter.count_message if traits.trusted else None
 
     def of(self, index: int, /) -> int:
         """Count one message, unless it is known."""
@@ -151,7 +169,7 @@ class Sizes:
         try:
             return history.walk(start, room_tokens, self.known, prices)
         except (CountingError, FormatError) as error:
-            at = next(i for i in range(history.read_from - 1, -1, -1) if self.known[i] is None)
+            at = next(i for i in range(history.walked_from - 1, -1, -1) if self.known[i] is None)
             raise placed(error, at) from error.__cause__
 
     def total(self, start: int, stop: int, /) -> int:
@@ -307,8 +325,6 @@ _NO_PARTS = FixedParts(0, 0)
 
 
 def _fixed_parts(counter: Any, fixed: Fixed, fixed_tokens: int, has_system: bool) -> FixedParts:
-    if not fixed.system and not fixed.tools and not fixed.extra:
-        return _NO_PARTS
     bare = _fixed_tokens(counter, Fixed(), has_system)
     without_tools = _fixed_tokens(counter, Fixed(system=fixed.system), has_system)
     return FixedParts(without_tools - bare, fixed_tokens - without_tools)

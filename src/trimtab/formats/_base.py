@@ -160,6 +160,8 @@ class Pieces:
 class Rules:
     """What a wire form demands of a conversation, as data."""
 
+    results_are_messages: bool = False
+    """A result is a message of kind "tool" of its own, and each such message is one; else parts may be."""
     results_follow_call: bool = True
     """Every result stands directly after the message with its call (other results between)."""
     system_in_messages: bool = True

@@ -1,4 +1,4 @@
-"""The hottest loop of the library: read and count messages from the newest back, in one pass.
+"""The hottest loop of the library: look over and count messages from the newest back, in one pass.
 
 A plain message is a role, a text or null, and what is free beside it or plain function calls. It
 costs a few lookups; they fail, with KeyError or TypeError, for exactly the other shapes.
@@ -28,12 +28,14 @@ def walk_back(  # noqa: C901
     prices: Prices,
     other: Other,
 ) -> int:
-    """Fill `sizes` and `structure` over a descending span until the room is passed.
+    """Fill `sizes` over a descending span until the room is passed.
+
+    Notes in `structure` whether a result does not stand directly behind its call.
 
     Returns:
         The last position read; one past the span's first if the span is empty.
     """
-    calls, answers, behind = structure.calls, structure.answers, structure.behind
+    behind = structure.behind
     bases, counts = prices.bases, prices.counts
     per_call, name_factor = prices.per_call_tokens, prices.name_factor
     index = span.start + 1
@@ -50,7 +52,6 @@ def walk_back(  # noqa: C901
                 call_id = message["tool_call_id"]
                 if call_id.__class__ is not str or width > 4 or (width == 4 and "name" not in message):
                     raise KeyError
-                answers[index] = ((call_id, None),)
                 behind.append(call_id)
             else:
                 made = message["tool_calls"]
@@ -68,12 +69,10 @@ def walk_back(  # noqa: C901
                             behind.clear()
                         else:
                             structure.close((call_id,))
-                    calls[index] = (call_id,)
                 else:
                     ids, tokens = _parallel_calls(made, prices)
                     size += tokens
                     structure.close(ids)
-                    calls[index] = ids
         except (KeyError, TypeError):
             size = other(index)
         sizes[index] = size

@@ -77,6 +77,7 @@ class OpenAIChat:
 
     name = "openai_chat"
     rules = Rules(
+        results_are_messages=True,
         results_follow_call=True,
         binds_messages=False,
         users_stand_alone=True,
@@ -130,16 +131,15 @@ class OpenAIChat:
         prices: Prices,
         /,
     ) -> int:
-        """Read and count over a descending span in one pass; see `walk_back`."""
+        """Look over and count a descending span in one pass; see `walk_back`."""
 
         def other(index: int) -> int:
-            self.scan(messages, index, index + 1, structure)
-            answers = structure.answers.get(index)
-            if answers is not None:
-                structure.behind.append(answers[0][0])
+            message = structure.read_as_dict(messages, index)
+            if self.kind(message) == "tool":
+                structure.behind.append(result_id_of(message) or "")
             elif structure.behind:
-                structure.close(structure.calls.get(index, ()))
-            return prices.in_full(messages[index])
+                structure.close(_call_ids(message) if message.get("role") == "assistant" else ())
+            return prices.in_full(message)
 
         return walk_back(
             messages,

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
+from trimtab._history import first_border
 from trimtab.counting._sizes import Sizes
-from trimtab.units import History, Unit, first_border
+from trimtab.units import History, Unit
 
 if TYPE_CHECKING:
     from trimtab.strategies._base import EvictionRequest
@@ -99,7 +100,6 @@ class TailCuts:
         """Read what was counted; None if nothing was, or that part is not tidy."""
         if counted is None:
             return None
-        history.read(counted)
         start = first_border(history, counted)
         # Results at the very start must belong to one call before them, else each may stay or leave alone.
         # What stays is decided at the end, also where the limit was passed inside the newest unit.
@@ -150,11 +150,10 @@ class TailCuts:
 
     def before(self, cut: int, /) -> int | None:
         """Return the next older cut; None before the oldest that was counted."""
-        answers = self._history.structure.answers
         floor = max(self._history.head, self._counted)
         while cut > floor:
             cut -= 1
-            if cut not in answers:
+            if self._history.is_border(cut):
                 return cut
         return None
 
@@ -334,8 +333,6 @@ def count_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
 def _back(history: History, sizes: Sizes, start: int, room_tokens: int) -> int:
     """Count from the newest message back to `start`, until the room is passed."""
     walked, left = history.walked_from, room_tokens
-    if walked is None:
-        return sizes.back(start, history.count, room_tokens)
     if walked < history.count:
         left -= sizes.total(walked, history.count)
     if left < 0:

@@ -10,10 +10,10 @@ from bisect import bisect_left
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from trimtab.formats import Path
-from trimtab.strategies._answers import breach, checked_answer
+from trimtab.strategies._answers import breach, checked_answer, is_ours
 from trimtab.strategies._assembly import Insertion, assemble_one, merge_edits, owns_text, put_in
 from trimtab.strategies._base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key
 from trimtab.strategies._cuts import TailCuts
@@ -108,12 +108,21 @@ def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCa
         BudgetExceededError: Only if the strategy raises it itself.
     """
     name = str(getattr(strategy, "name", type(strategy).__name__))
-    evicting = getattr(strategy, "evicting", None)
-    answer = strategy.evict(request) if evicting is None else (yield from evicting(request))
-    result = checked_answer(answer, request, name)
+    if getattr(strategy, "asks_model", False):
+        answer = yield from cast("Any", strategy).evicting(request)
+    else:
+        answer = strategy.evict(request)
+    trusted = is_ours(strategy)
+    return _settled(request, answer if trusted else checked_answer(answer, request, name), name, trusted)
+
+
+def _settled(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:
+    """Check a result against the conversation, and say what stays."""
     cuts = _tail(request, result)
     if cuts is not None and not result.edits and not result.insertions:
-        settled = _settle_tail(request, cuts, result, name)
+        if not trusted:
+            _check_tail(request, result, name)
+        settled = _settle_tail(request, cuts, result)
     else:
         settled = _settle_units(request, result, name)
     settled.actions = result.actions if result.actions is not None else (name,)
@@ -147,8 +156,8 @@ def _tail(request: EvictionRequest, result: EvictionResult) -> TailCuts | None:
     return cuts if isinstance(cuts, TailCuts) and cuts.covers(result.cut or 0, result.kept) else None
 
 
-def _check_tail(request: EvictionRequest, result: EvictionResult, name: str) -> int:
-    """Look a cut and the units beside it over: at borders, and whole. Returns the cut."""
+def _check_tail(request: EvictionRequest, result: EvictionResult, name: str) -> None:
+    """Look a cut and the units beside it over: at borders, and whole."""
     history, cut = request.history, result.cut
     end = history.count
     if cut is None or not history.head <= cut <= end or not (cut == end or history.is_border(cut)):
@@ -158,19 +167,16 @@ def _check_tail(request: EvictionRequest, result: EvictionResult, name: str) -> 
         begins = 0 <= first < end and history.is_border(first) and not unit.parts
         if not begins or unit.indices != tuple(range(first, history.end_of(first))):
             breach(name, f"keeps {unit}, which is not a unit of the conversation")
-    return cut
 
 
-def _settle_tail(request: EvictionRequest, cuts: TailCuts, result: EvictionResult, name: str) -> Settled:
-    history, sizes, cut = request.history, request.sizes, _check_tail(request, result, name)
-    end = history.count
-    kept = set(cuts.staying_before(cut))
-    for unit in result.kept:
-        if unit.first < cut:
-            kept.update(unit.indices)
-    before = sorted(kept)
-    cuts.tokens(cut)  # counts what the strategy kept without having asked for its size
-    tokens = sizes.fixed_tokens + sum(map(sizes.of, before)) + sizes.total(cut, end)
+def _settle_tail(request: EvictionRequest, cuts: TailCuts, result: EvictionResult) -> Settled:
+    cut = result.cut or 0
+    before = cuts.staying_before(cut)
+    also = {index for unit in result.kept if unit.first < cut for index in unit.indices}.difference(before)
+    tokens = cuts.tokens(cut)  # counts what the strategy kept without having asked for its size
+    if also:
+        tokens += sum(map(request.sizes.of, also))
+        before = sorted((*before, *also))
     return Settled(before=before, cut=cut, tokens=tokens)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from trimtab.errors import ConfigurationError
-from trimtab.strategies._answers import checked_answer
+from trimtab.strategies._answers import checked_answer, is_ours
 from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Strategy
 from trimtab.strategies._runner import check_step
 from trimtab.strategies.sliding_window import require_strategy
@@ -75,13 +75,21 @@ class Cascade:
         Raises:
             StrategyContractError: A step breaks its contract; the error names it.
         """
-        return drive(self.evicting(request))
+        step = self.steps[0]
+        if hasattr(step, "evicting"):
+            return drive(self.evicting(request))
+        answer = self._looked_over(0, step.evict(request), request)
+        return answer if answer.fits else drive(self._going_on(request, answer))
 
     def evicting(self, request: EvictionRequest, /) -> Generator[SummaryCall, str | None, EvictionResult]:
         """Run the steps; yields what they need from outside."""
         answer = yield from self._ask(0, request)
-        if answer.fits:
-            return answer
+        return answer if answer.fits else (yield from self._going_on(request, answer))
+
+    def _going_on(
+        self, request: EvictionRequest, answer: EvictionResult
+    ) -> Generator[SummaryCall, str | None, EvictionResult]:
+        """Run the steps after the first, whose answer does not fit."""
         left, reason, actions, notes = (
             request.after(answer),
             answer.reason,
@@ -110,11 +118,16 @@ class Cascade:
         )
 
     def _ask(self, at: int, request: EvictionRequest) -> Generator[SummaryCall, str | None, EvictionResult]:
-        """Ask a step and check its answer; the runner looks at the answer of the first if it fits."""
+        """Ask a step and check its answer."""
         step = self.steps[at]
         evicting = getattr(step, "evicting", None)
         answer = step.evict(request) if evicting is None else (yield from evicting(request))
-        if not at and type(answer) is EvictionResult and answer.fits is True and answer.actions is not None:
+        return self._looked_over(at, answer, request)
+
+    def _looked_over(self, at: int, answer: EvictionResult, request: EvictionRequest) -> EvictionResult:
+        """Check an answer, so that the error names the step."""
+        step = self.steps[at]
+        if not at and is_ours(step) and answer.fits:
             return answer
         name = f"{step.name}, step {at + 1} of a cascade,"
         answer = checked_answer(answer, request, name)
