@@ -67,7 +67,7 @@ class _Settlement:
                 )
                 self._decided[offer.at] = decision
                 if not decision.settled.fits:
-                    error = self._exceeded(decision)
+                    error = self._exceeded(decision, claims[offer.at])
                     break
                 used = decision.settled.tokens
         except StopIteration as done:
@@ -81,6 +81,7 @@ class _Settlement:
     def _claim(self, part: Part) -> Claim:
         block, room = part.block, self._budget.input_tokens
         need, cap = self._need_tokens(part), block.cap_tokens(room)
+        caps = cap < room and not block.pinned  # at the whole room it is the room that ends it
         if part.whole:
             must = need if block.pinned else min(need, cap)
         else:
@@ -91,7 +92,7 @@ class _Settlement:
             rank=block.rank,
             must_tokens=must,
             floor_tokens=block.floor_tokens(room),
-            cap_tokens=None if block.pinned else cap,
+            cap_tokens=cap if caps else None,
             share=block.share,
             once=getattr(block.gives_way_by, "asks_model", False),
         )
@@ -159,21 +160,18 @@ class _Settlement:
         _add_up(outcome)
         return outcome
 
-    def _exceeded(self, decision: BlockDecision) -> BudgetExceededError:
+    def _exceeded(self, decision: BlockDecision, claim: Claim) -> BudgetExceededError:
         """Make the error for a block whose strategy could not keep to its limit."""
         settled, limit, name = decision.settled, decision.limit_tokens, decision.portion.name
-        block = decision.portion.block
+        block, room = decision.portion.block, self._budget.input_tokens
         needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
-        at_cap = limit == block.cap_tokens(self._budget.input_tokens) and not block.pinned
-        others = sum(
-            one.settled.tokens for one in self._decided.values() if one.portion is not decision.portion
-        )
+        at_cap = limit == claim.cap_tokens
         change = "Raise its cap" if at_cap else "Raise the budget or its rank, or give other blocks a cap"
         return BudgetExceededError(
             f"block {name!r} does not fit: it needs at least {needed:,} tokens and {limit:,} are left for it,"
             f" {needed - limit:,} too few (strategy {block.gives_way_by.name}). {change}.",
-            needed_tokens=needed if at_cap else self._beside_tokens + others + needed,
-            limit_tokens=limit if at_cap else self._budget.input_tokens,
+            needed_tokens=needed if at_cap else room + needed - limit,
+            limit_tokens=limit if at_cap else room,
             block=name,
         )
 
