@@ -12,10 +12,12 @@ from trimtab.allocation import Claim, offers
 from trimtab.budget import Budget
 from trimtab.counting._sizes import Shares
 from trimtab.errors import BudgetExceededError
-from trimtab.strategies._base import EvictionRequest
+from trimtab.strategies._base import EvictionRequest, Strategy
 from trimtab.strategies._cuts import count_back
 from trimtab.strategies._runner import Settled, run, running
-from trimtab.strategies.simple import Drop, Strict
+from trimtab.strategies.cascade import Cascade
+from trimtab.strategies.simple import Strict
+from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.truncate_text import TruncateText
 from trimtab.summaries._base import SummaryCall
 
@@ -23,6 +25,9 @@ __all__ = ["Steps", "settling"]
 
 Steps = Generator[SummaryCall, str | None, Outcome]
 """An algorithm that comes to an outcome, and yields what it needs from outside."""
+
+_LEAST: Strategy = Cascade(SlidingWindow(), TruncateText())
+"""What brings a block down to what must stay of it."""
 
 
 def settling(composition: Composition, budget: Budget) -> Steps:
@@ -83,7 +88,7 @@ class _Settlement:
         need, cap = self._need_tokens(part), block.cap_tokens(room)
         caps = cap < room and not block.pinned  # at the whole room it is the room that ends it
         if part.whole:
-            must = need if block.pinned else min(need, cap)
+            must = min(need, cap) if caps else need
         else:
             must = _least_tokens(part) if part.history.may_hold() else 0
         return Claim(
@@ -139,13 +144,7 @@ class _Settlement:
         composition = self._composition
         for at, part in enumerate(self._parts):
             if at not in self._decided:
-                request = self._request(part, claims[at].must_tokens)
-                self._decided[at] = BlockDecision(
-                    portion=part,
-                    settled=run(Drop(), request),
-                    request=request,
-                    limit_tokens=request.limit_tokens,
-                )
+                self._decided[at] = self._least(part, claims[at])
             if not floors_ignored:
                 self._decided[at].floor_tokens = min(claims[at].floor_tokens, claims[at].most_tokens)
         places = {composition.adding[at]: decision for at, decision in self._decided.items()}
@@ -159,6 +158,17 @@ class _Settlement:
         _let_go_together(outcome)
         _add_up(outcome)
         return outcome
+
+    def _least(self, part: Part, claim: Claim) -> BlockDecision:
+        """Decide about a block that no room was left for: what must stay of it, at its shortest."""
+        request = self._request(part, claim.must_tokens)
+        if claim.need_tokens <= claim.must_tokens:
+            settled = Settled(cut=0, tokens=claim.need_tokens, actions=("kept",))
+        else:
+            settled = run(_LEAST, request)
+        return BlockDecision(
+            portion=part, settled=settled, request=request, limit_tokens=claim.must_tokens
+        )
 
     def _exceeded(self, decision: BlockDecision, claim: Claim) -> BudgetExceededError:
         """Make the error for a block whose strategy could not keep to its limit."""
