@@ -279,11 +279,12 @@ def _parts(
     """Make a portion of each block, and find what spans them."""
     taken = [removals.part(at) for at in range(len(blocks))]
     plain = [History(list(messages), format=format, protect=False) for messages, _ in taken]
-    bonds = bonds_of(plain, [block.name for block in blocks])
+    bonds = bonds_of(plain, [block.name for block in blocks], pending_calls=policy.pending_calls)
     starts, source_starts = _starts(plain), _starts(sources)
     ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
     pins = _by_block(starts, ((index, index) for index in _pinned(blocks, plain, bonds)))
     answered = _by_block(starts, bonds.answered)
+    holds = _by_block(starts, ((index, index) for index in bonds.held))
     parts: list[Part] = []
     followed = False
     for at in range(len(blocks) - 1, -1, -1):
@@ -296,6 +297,7 @@ def _parts(
             protect=False,
             followed=followed,
             answered=answered.get(at, ()),
+            holds=[index for index, _ in holds.get(at, ())],
         )
         followed = followed or _has_turn(history)
         sizes = sizes_for(counter, history.messages, None)
