@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from trimtab._arguments import check_pending_calls, check_trim, system_of
 from trimtab._asking import budget_of, counter_of, leading_system
@@ -31,7 +31,7 @@ from trimtab.units import History
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["Composition", "Part", "Policy", "checked", "compose"]
+__all__ = ["Composition", "Part", "Policy", "by_block", "checked", "compose"]
 
 
 T = TypeVar("T")
@@ -115,6 +115,8 @@ class Composition:
     lead: list[Any]
     """System text as a message before all blocks, where the wire form keeps it among them."""
     fixed: Fixed
+    whole_tokens: int | None = None
+    """What a black box said of everything that was given; None until somebody asked for it."""
 
     @property
     def source(self) -> list[Any]:
@@ -137,6 +139,20 @@ class Composition:
     def request_sizes(self, *, has_system: bool) -> Sizes:
         """Return the table for what stands beside the blocks."""
         return sizes_for(self.counter, self.lead, self.fixed, has_system=has_system)
+
+    def whole(self) -> int:
+        """Ask a black box for the size of everything that was given, once."""
+        if self.whole_tokens is None:
+            sizes = cast("Shares", self.request_sizes(has_system=False))
+            self.whole_tokens = sizes.request_tokens([*self.lead, *self.source])
+        return self.whole_tokens
+
+    def left(self) -> int:
+        """Ask a black box for the size of what callbacks left."""
+        if not any(part.gone for part in self.parts):
+            return self.whole()
+        left = (message for part in self.parts for message in part.history.originals)
+        return cast("Shares", self.request_sizes(has_system=False)).request_tokens([*self.lead, *left])
 
     @property
     def is_black_box(self) -> bool:
@@ -218,7 +234,7 @@ class _Removals:
         self._counter = counter
         self._budget = budget
         self._starts = list(accumulate(map(len, sources), initial=0))
-        self._reasons: dict[int, Reason] = {}
+        self._gone: dict[int, dict[int, Reason]] = {}
         self._left: dict[int, Any] | None = None
         self._known: list[int | None] = []
 
@@ -240,7 +256,8 @@ class _Removals:
                 let_trim(block.on_trim, view, block=block.name)
         self._known = sizes.known
         if context.removed:
-            self._reasons = context.removed
+            gone = by_block(self._starts[:-1], context.removed.items())
+            self._gone = {at: dict(places) for at, places in gone.items()}
             units = context.remaining
             indices = sorted({index for unit in units for index in unit.indices})
             self._left = dict(zip(indices, assembled(history, units, {}), strict=True))
@@ -253,9 +270,8 @@ class _Removals:
         stop = self._starts[at + 1]
         origin = [index - start for index in range(start, stop) if index in self._left]
         messages = [self._left[start + index] for index in origin]
-        gone = {index - start: reason for index, reason in self._reasons.items() if start <= index < stop}
         parted = (i for i, message in zip(origin, messages, strict=True) if message is not source[i])
-        return messages, {"origin": origin, "gone": gone, "mended": frozenset(parted)}
+        return messages, {"origin": origin, "gone": self._gone.get(at, {}), "mended": frozenset(parted)}
 
     def fill(self, part: Part, at: int) -> None:
         """Give a part the sizes its callbacks asked for."""
@@ -282,9 +298,9 @@ def _parts(
     bonds = bonds_of(plain, [block.name for block in blocks], pending_calls=policy.pending_calls)
     starts, source_starts = _starts(plain), _starts(sources)
     ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
-    pins = _by_block(starts, ((index, index) for index in _pinned(blocks, plain, bonds)))
-    answered = _by_block(starts, bonds.answered)
-    holds = _by_block(starts, ((index, index) for index in bonds.held))
+    pins = by_block(starts, ((index, index) for index in _pinned(blocks, plain, bonds)))
+    answered = by_block(starts, bonds.answered)
+    holds = by_block(starts, ((index, index) for index in bonds.held))
     parts: list[Part] = []
     followed = False
     for at in range(len(blocks) - 1, -1, -1):
@@ -318,7 +334,7 @@ def _parts(
     return parts, bonds
 
 
-def _by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int, list[tuple[int, T]]]:
+def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int, list[tuple[int, T]]]:
     """Sort (message, value) by block, each message by its position in the block."""
     sorted_out: dict[int, list[tuple[int, T]]] = {}
     for index, value in found:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Generator
 from typing import cast
 
-from trimtab._composing import Composition, Part
+from trimtab._composing import Composition, Part, by_block
 from trimtab._outcome import BlockDecision, Outcome
 from trimtab.allocation import Claim, offers
 from trimtab.budget import Budget
@@ -31,26 +31,38 @@ _LEAST: Strategy = Cascade(SlidingWindow(), TruncateText())
 
 
 def settling(composition: Composition, budget: Budget) -> Steps:
-    """Settle what stays of each block; yields what it needs from outside.
+    """Settle what stays of each block; yields what it needs from outside."""
+    outcome = yield from _Settlement(composition, budget).run()
+    if outcome.error is not None or outcome.tokens <= budget.input_tokens:
+        return outcome
+    return (yield from _given_less(outcome))
 
-    A black box may count the whole higher than its blocks; then they get that much less, and again.
+
+def _given_less(outcome: Outcome) -> Steps:
+    """Settle again with less room for the blocks: a black box counts the whole higher than them.
+
+    They get as much less as it is over, then twice that, and between what is not enough and what blocks
+    cannot do with, half of it; until it fits.
     """
-    less = 0
-    while True:
-        outcome = yield from _Settlement(composition, budget, less_tokens=less).run()
-        over = outcome.tokens - budget.input_tokens
-        if outcome.error is not None or over <= 0:
-            return outcome
-        if less >= budget.input_tokens:
-            outcome.error = _exceeded_by_whole(outcome)
-            return outcome
-        less = min(budget.input_tokens, max(less + over, 2 * less))
+    composition, room = outcome.composition, outcome.budget.input_tokens
+    low, less, high = 0, outcome.tokens - room, room + 1
+    while low < less < high:
+        tried = yield from _Settlement(composition, outcome.budget, less_tokens=less).run()
+        if tried.error is None and tried.tokens <= room:
+            return tried
+        if tried.error is not None:
+            high = less
+        else:
+            low, outcome = less, tried
+        less = (low + high) // 2 if high <= room else min(room, max(low + outcome.tokens - room, 2 * low))
+    outcome.error = _exceeded_by_whole(outcome)
+    return outcome
 
 
 class _Settlement:
     """One run of the fold."""
 
-    def __init__(self, composition: Composition, budget: Budget, *, less_tokens: int) -> None:
+    def __init__(self, composition: Composition, budget: Budget, *, less_tokens: int = 0) -> None:
         self._composition = composition
         self._budget = budget
         self._parts = [composition.parts[at] for at in composition.adding]
@@ -62,6 +74,8 @@ class _Settlement:
         """Offer the room block by block, and put together what came of it."""
         floors_ignored, error = False, None
         claims = [self._claim(part) for part in self._parts]
+        if self._all_fits(claims):
+            return self._plan(claims, floors_ignored=False, error=None)
         try:
             fold = offers(claims, max(0, self._room), ties=self._composition.ties)
             used: int | None = None
@@ -82,6 +96,17 @@ class _Settlement:
         if error is None and self._room < 0:
             error = self._no_room()
         return self._plan(claims, floors_ignored=floors_ignored, error=error)
+
+    def _all_fits(self, claims: list[Claim]) -> bool:
+        """Tell whether a black box says that everything fits, though it counts the blocks higher."""
+        if not self._composition.is_black_box or self._composition.left() > self._budget.input_tokens:
+            return False
+        if any(claim.most_tokens < claim.need_tokens for claim in claims):
+            return False
+        for at, (part, claim) in enumerate(zip(self._parts, claims, strict=True)):
+            request = self._request(part, claim.need_tokens)
+            self._decided[at] = _all_of(part, request, tokens=claim.need_tokens)
+        return True
 
     def _claim(self, part: Part) -> Claim:
         block, room = part.block, self._budget.input_tokens
@@ -119,9 +144,8 @@ class _Settlement:
         """Ask the block's strategy, if it does not fit as it is."""
         request = self._request(part, limit_tokens)
         if claim.need_tokens <= limit_tokens:
-            settled = Settled(cut=0, tokens=claim.need_tokens, actions=("kept",))
-        else:
-            settled = yield from running(part.block.gives_way_by, request)
+            return _all_of(part, request, tokens=claim.need_tokens)
+        settled = yield from running(part.block.gives_way_by, request)
         if settled.reason == "over_limit" and limit_tokens == claim.cap_tokens:
             settled.reason = "over_cap"
         return BlockDecision(portion=part, settled=settled, request=request, limit_tokens=limit_tokens)
@@ -145,8 +169,6 @@ class _Settlement:
         for at, part in enumerate(self._parts):
             if at not in self._decided:
                 self._decided[at] = self._least(part, claims[at])
-            if not floors_ignored:
-                self._decided[at].floor_tokens = min(claims[at].floor_tokens, claims[at].most_tokens)
         places = {composition.adding[at]: decision for at, decision in self._decided.items()}
         outcome = Outcome(
             composition=composition,
@@ -156,6 +178,9 @@ class _Settlement:
             error=error,
         )
         _let_go_together(outcome)
+        if not floors_ignored:
+            for at, claim in enumerate(claims):
+                self._decided[at].miss(min(claim.floor_tokens, claim.most_tokens))
         _add_up(outcome)
         return outcome
 
@@ -163,12 +188,9 @@ class _Settlement:
         """Decide about a block that no room was left for: what must stay of it, at its shortest."""
         request = self._request(part, claim.must_tokens)
         if claim.need_tokens <= claim.must_tokens:
-            settled = Settled(cut=0, tokens=claim.need_tokens, actions=("kept",))
-        else:
-            settled = run(_LEAST, request)
-        return BlockDecision(
-            portion=part, settled=settled, request=request, limit_tokens=claim.must_tokens
-        )
+            return _all_of(part, request, tokens=claim.need_tokens)
+        settled = run(_LEAST, request)
+        return BlockDecision(portion=part, settled=settled, request=request, limit_tokens=claim.must_tokens)
 
     def _exceeded(self, decision: BlockDecision, claim: Claim) -> BudgetExceededError:
         """Make the error for a block whose strategy could not keep to its limit."""
@@ -205,6 +227,12 @@ class _Settlement:
             needed_tokens=needed,
             limit_tokens=room,
         )
+
+
+def _all_of(part: Part, request: EvictionRequest, *, tokens: int) -> BlockDecision:
+    """Keep a block as it is."""
+    settled = Settled(cut=0, tokens=tokens, actions=("kept",))
+    return BlockDecision(portion=part, settled=settled, request=request, limit_tokens=request.limit_tokens)
 
 
 def _least_tokens(part: Part) -> int:
@@ -244,11 +272,9 @@ def _let_go_together(outcome: Outcome) -> None:
         there = {index for index in unit if _stays(outcome.decisions, starts, index)}
         if len(there) < len(unit):
             gone |= there
-    for decision, start in zip(outcome.decisions, starts, strict=True):
+    for at, places in by_block(starts, ((index, index) for index in gone)).items():
+        decision, mine = outcome.decisions[at], {place for place, _ in places}
         portion, settled = decision.portion, decision.settled
-        mine = {index - start for index in gone if 0 <= index - start < len(portion.history)}
-        if not mine:
-            continue
         known, count = portion.sizes.known, len(portion.history)
         less = settled.without(mine, count=count, tokens=settled.tokens)
         if isinstance(portion.sizes, Shares):
@@ -266,7 +292,8 @@ def _stays(decisions: list[BlockDecision], starts: list[int], index: int) -> boo
 def _add_up(outcome: Outcome) -> None:
     """Count the whole; leave out marks for the cache that it has no room for."""
     outcome.tokens = _total(outcome)
-    if outcome.error is None and outcome.tokens > outcome.budget.input_tokens and outcome.marked:
+    over = outcome.error is None and outcome.tokens > outcome.budget.input_tokens
+    if over and any(decision.portion.block.cache_control is not None for decision in outcome.decisions):
         outcome.marked, outcome._messages = False, None
         outcome.tokens = _total(outcome)
         outcome.notes.append("cache_control was left out: there was no room for its marks.")
@@ -278,7 +305,9 @@ def _total(outcome: Outcome) -> int:
     if composition.is_black_box and not planned:
         sizes = composition.request_sizes(has_system=False)
         total = cast("Shares", sizes).request_tokens(outcome.messages())
-        _share_out(outcome, total - _beside_tokens(composition, has_system=False))
+        if composition.lead:
+            outcome.lead_tokens = min(total, _beside_tokens(composition, has_system=False))
+        _share_out(outcome, total - outcome.lead_tokens)
         return total
     marks = sum(map(outcome.mark_tokens, decisions))
     beside = _beside_tokens(composition, has_system=outcome.has_system)

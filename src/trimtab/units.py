@@ -218,7 +218,7 @@ class History:
         return self._newest
 
     def border_at_or_before(self, index: int, /) -> int:
-        """Return the nearest message at or before `index` that answers nothing; 0 if every one does."""
+        """Return the nearest message at or before it that answers nothing, or 0."""
         answers = self.structure.answers
         self.read(index)
         while index > 0 and index in answers:
