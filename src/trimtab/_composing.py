@@ -169,7 +169,7 @@ def compose(policy: Policy) -> Composition:
     """
     filled = [at for at, block in enumerate(policy.blocks) if not block.is_empty]
     blocks = [policy.blocks[at] for at in sorted(filled, key=lambda at: (policy.blocks[at].place, at))]
-    format = format_of([block.content for block in blocks], policy.format)
+    format = format_of([item for block in blocks for item in _items_of(block)], policy.format)
     counter, budget = counter_of(policy.counter, policy.model), budget_of(policy.budget, policy.model)
     lead = leading_system(policy.system, format)
     sources = [messages_of(block, format) for block in blocks]
@@ -194,10 +194,13 @@ def compose(policy: Policy) -> Composition:
 
 def messages_of(block: Block, format: Format) -> list[Any]:
     """Write a block's content as messages: the caller's own objects where they are messages."""
-    content, role = block.content, block.role
+    role = block.role
     text_role = role or ("system" if block.name == "system" else "user")
-    items = content if isinstance(content, tuple) else (content,)
-    return [_message_of(item, role, text_role, format) for item in items]
+    return [_message_of(item, role, text_role, format) for item in _items_of(block)]
+
+
+def _items_of(block: Block) -> Sequence[Any]:
+    return block.content if isinstance(block.content, tuple) else (block.content,)
 
 
 def _message_of(item: Any, role: str | None, text_role: str, format: Format) -> Any:
