@@ -76,8 +76,10 @@ class _Settlement:
         claims = [self._claim(part) for part in self._parts]
         if self._all_fits(claims):
             return self._plan(claims, floors_ignored=False, error=None)
+        if self._room < 0:
+            return self._plan(claims, floors_ignored=False, error=self._no_room(claims))
         try:
-            fold = offers(claims, max(0, self._room), ties=self._composition.ties)
+            fold = offers(claims, self._room, ties=self._composition.ties)
             used: int | None = None
             while True:
                 offer = next(fold) if used is None else fold.send(used)
@@ -93,8 +95,6 @@ class _Settlement:
             floors_ignored = done.value.floors_ignored
         except BudgetExceededError as raised:
             error = self._in_request(raised)
-        if error is None and self._room < 0:
-            error = self._no_room()
         return self._plan(claims, floors_ignored=floors_ignored, error=error)
 
     def _all_fits(self, claims: list[Claim]) -> bool:
@@ -110,7 +110,7 @@ class _Settlement:
 
     def _claim(self, part: Part) -> Claim:
         block, room = part.block, self._budget.input_tokens
-        need, cap = self._need_tokens(part), block.cap_tokens(room)
+        need, cap = _need_tokens(part, max(0, self._room)), block.cap_tokens(room)
         caps = cap < room and not block.pinned  # at the whole room it is the room that ends it
         if part.whole:
             must = min(need, cap) if caps else need
@@ -126,17 +126,6 @@ class _Settlement:
             share=block.share,
             once=getattr(block.gives_way_by, "asks_model", False),
         )
-
-    def _need_tokens(self, part: Part) -> int:
-        """Return a block's size; counted only until it passes the room, unless all of it must stay."""
-        history, sizes = part.history, part.sizes
-        if isinstance(sizes, Shares):
-            return sizes.whole(history.originals)
-        if part.whole:
-            sizes.count_each()
-        elif count_back(history, sizes, max(0, self._room)) > 0:
-            return max(0, self._room) + 1
-        return sizes.total(0, len(history))
 
     def _settle(
         self, part: Part, claim: Claim, limit_tokens: int
@@ -187,8 +176,9 @@ class _Settlement:
     def _least(self, part: Part, claim: Claim) -> BlockDecision:
         """Decide about a block that no room was left for: what must stay of it, at its shortest."""
         request = self._request(part, claim.must_tokens)
-        if claim.need_tokens <= claim.must_tokens:
-            return _all_of(part, request, tokens=claim.need_tokens)
+        need = _need_tokens(part, claim.must_tokens)
+        if need <= claim.must_tokens:
+            return _all_of(part, request, tokens=need)
         settled = run(_LEAST, request)
         return BlockDecision(portion=part, settled=settled, request=request, limit_tokens=claim.must_tokens)
 
@@ -209,7 +199,7 @@ class _Settlement:
 
     def _in_request(self, error: BudgetExceededError) -> BudgetExceededError:
         """Say of the whole request what the fold says of its blocks; a block's cap stays as it is."""
-        if error.needed_tokens is None or error.limit_tokens != max(0, self._room):
+        if error.needed_tokens is None or error.limit_tokens != self._room:
             return error
         room = self._budget.input_tokens
         return BudgetExceededError(
@@ -219,14 +209,26 @@ class _Settlement:
             block=error.block,
         )
 
-    def _no_room(self) -> BudgetExceededError:
+    def _no_room(self, claims: list[Claim]) -> BudgetExceededError:
         needed, room = self._beside_tokens, self._budget.input_tokens
         return BudgetExceededError(
             f"the request does not fit: system text, tools and framing take {needed:,} tokens and {room:,}"
             f" are there, {needed - room:,} too few. Raise the budget, or shorten them.",
-            needed_tokens=needed,
+            needed_tokens=needed + sum(claim.must_tokens for claim in claims),
             limit_tokens=room,
         )
+
+
+def _need_tokens(part: Part, room_tokens: int) -> int:
+    """Return a block's size; counted only until it passes the room, unless all of it must stay."""
+    history, sizes = part.history, part.sizes
+    if isinstance(sizes, Shares):
+        return sizes.whole(history.originals)
+    if part.whole:
+        sizes.count_each()
+    elif count_back(history, sizes, room_tokens) > 0:
+        return room_tokens + 1
+    return sizes.total(0, len(history))
 
 
 def _all_of(part: Part, request: EvictionRequest, *, tokens: int) -> BlockDecision:
@@ -239,7 +241,7 @@ def _least_tokens(part: Part) -> int:
     """Return the size of what may not leave, held texts at their shortest."""
     units = [unit for unit in part.history.units if unit.state != "free"]
     request = EvictionRequest(part.history, part.sizes, limit_tokens=0, block=part.name, alive=units)
-    if not units:
+    if not units or request.fits(units):  # the least there is, which no strategy may be asked for
         return 0
     answer = TruncateText().evict(request)
     return request.total(answer.kept) if answer.needed_tokens is None else answer.needed_tokens
