@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from trimtab._grouping import members
-from trimtab._pairing import Pairing, pair
+from trimtab._pairing import Pairing, last_turn_of, open_calls, pair
 from trimtab.errors import ConfigurationError
-from trimtab.formats import Structure
+from trimtab.formats import Kind, Structure
 from trimtab.units import History
 
 __all__ = ["Bonds", "bonds_of"]
@@ -17,16 +17,20 @@ __all__ = ["Bonds", "bonds_of"]
 class Bonds:
     """What belongs together across blocks, by position in the whole request."""
 
-    __slots__ = ("answered", "units")
+    __slots__ = ("answered", "held", "units")
 
     def __init__(self) -> None:
         self.units: list[frozenset[int]] = []
         """Members of each unit that has some in two blocks or more."""
         self.answered: list[tuple[int, str]] = []
         """(message, call id) of calls whose result stands in another block."""
+        self.held: set[int] = set()
+        """Members of those units whose results are not all there yet: none of them may leave."""
 
 
-def bonds_of(histories: Sequence[History], names: Sequence[str]) -> Bonds:
+def bonds_of(
+    histories: Sequence[History], names: Sequence[str], *, pending_calls: Collection[str] = ()
+) -> Bonds:
     """Find the units that span blocks; `histories` in the order of the request.
 
     The largest block is read only if another one has a call or a result.
@@ -50,6 +54,10 @@ def bonds_of(histories: Sequence[History], names: Sequence[str]) -> Bonds:
     def block_of(index: int) -> int:
         return bisect_right(starts, index) - 1
 
+    def kind_of(index: int) -> Kind:
+        at = block_of(index)
+        return histories[at].kind(index - starts[at])
+
     _check_order(whole, pairing, block_of, names)
     for index, owners in pairing.owner.items():
         for (call_id, _), owner in zip(whole.answers[index], owners, strict=True):
@@ -58,6 +66,9 @@ def bonds_of(histories: Sequence[History], names: Sequence[str]) -> Bonds:
     if found.answered:
         groups = (group.indices for group in members(whole, pairing))
         found.units = [frozenset(one) for one in groups if len({block_of(index) for index in one}) > 1]
+        calls = open_calls(pairing, last_turn=last_turn_of(whole.count, kind_of), pending_calls=pending_calls)
+        waiting = {index for index, _ in calls}
+        found.held.update(*(unit for unit in found.units if not unit.isdisjoint(waiting)))
     return found
 
 
@@ -88,8 +99,8 @@ def _joined(histories: Sequence[History], starts: Sequence[int]) -> Structure:
 def _check_order(
     whole: Structure, pairing: Pairing, block_of: Callable[[int], int], names: Sequence[str]
 ) -> None:
-    """Refuse a result whose call stands in a later block."""
-    calls = {call_id: index for index, ids in whole.calls.items() for call_id in ids}
+    """Refuse a result whose call stands in a later block, and waits there for one."""
+    calls = {call_id: index for index, call_id in pairing.unanswered}
     for index, owners in pairing.owner.items():
         for (call_id, _), owner in zip(whole.answers[index], owners, strict=True):
             later = calls.get(call_id, -1) if owner is None else -1

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from trimtab._arguments import check_pending_calls, check_trim, system_of
 from trimtab._asking import budget_of, counter_of, leading_system
@@ -31,7 +31,7 @@ from trimtab.units import History
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["Composition", "Part", "Policy", "checked", "compose"]
+__all__ = ["Composition", "Part", "Policy", "by_block", "checked", "compose"]
 
 
 T = TypeVar("T")
@@ -115,6 +115,8 @@ class Composition:
     lead: list[Any]
     """System text as a message before all blocks, where the wire form keeps it among them."""
     fixed: Fixed
+    whole_tokens: int | None = None
+    """What a black box said of everything that was given; None until somebody asked for it."""
 
     @property
     def source(self) -> list[Any]:
@@ -138,6 +140,20 @@ class Composition:
         """Return the table for what stands beside the blocks."""
         return sizes_for(self.counter, self.lead, self.fixed, has_system=has_system)
 
+    def whole(self) -> int:
+        """Ask a black box for the size of everything that was given, once."""
+        if self.whole_tokens is None:
+            sizes = cast("Shares", self.request_sizes(has_system=False))
+            self.whole_tokens = sizes.request_tokens([*self.lead, *self.source])
+        return self.whole_tokens
+
+    def left(self) -> int:
+        """Ask a black box for the size of what callbacks left."""
+        if not any(part.gone for part in self.parts):
+            return self.whole()
+        left = (message for part in self.parts for message in part.history.originals)
+        return cast("Shares", self.request_sizes(has_system=False)).request_tokens([*self.lead, *left])
+
     @property
     def is_black_box(self) -> bool:
         """True if the counter tells the size of whole lists only."""
@@ -153,7 +169,7 @@ def compose(policy: Policy) -> Composition:
     """
     filled = [at for at, block in enumerate(policy.blocks) if not block.is_empty]
     blocks = [policy.blocks[at] for at in sorted(filled, key=lambda at: (policy.blocks[at].place, at))]
-    format = format_of([block.content for block in blocks], policy.format)
+    format = format_of([item for block in blocks for item in _items_of(block)], policy.format)
     counter, budget = counter_of(policy.counter, policy.model), budget_of(policy.budget, policy.model)
     lead = leading_system(policy.system, format)
     sources = [messages_of(block, format) for block in blocks]
@@ -178,10 +194,13 @@ def compose(policy: Policy) -> Composition:
 
 def messages_of(block: Block, format: Format) -> list[Any]:
     """Write a block's content as messages: the caller's own objects where they are messages."""
-    content, role = block.content, block.role
+    role = block.role
     text_role = role or ("system" if block.name == "system" else "user")
-    items = content if isinstance(content, tuple) else (content,)
-    return [_message_of(item, role, text_role, format) for item in items]
+    return [_message_of(item, role, text_role, format) for item in _items_of(block)]
+
+
+def _items_of(block: Block) -> Sequence[Any]:
+    return block.content if isinstance(block.content, tuple) else (block.content,)
 
 
 def _message_of(item: Any, role: str | None, text_role: str, format: Format) -> Any:
@@ -218,7 +237,7 @@ class _Removals:
         self._counter = counter
         self._budget = budget
         self._starts = list(accumulate(map(len, sources), initial=0))
-        self._reasons: dict[int, Reason] = {}
+        self._gone: dict[int, dict[int, Reason]] = {}
         self._left: dict[int, Any] | None = None
         self._known: list[int | None] = []
 
@@ -240,7 +259,8 @@ class _Removals:
                 let_trim(block.on_trim, view, block=block.name)
         self._known = sizes.known
         if context.removed:
-            self._reasons = context.removed
+            gone = by_block(self._starts[:-1], context.removed.items())
+            self._gone = {at: dict(places) for at, places in gone.items()}
             units = context.remaining
             indices = sorted({index for unit in units for index in unit.indices})
             self._left = dict(zip(indices, assembled(history, units, {}), strict=True))
@@ -253,9 +273,8 @@ class _Removals:
         stop = self._starts[at + 1]
         origin = [index - start for index in range(start, stop) if index in self._left]
         messages = [self._left[start + index] for index in origin]
-        gone = {index - start: reason for index, reason in self._reasons.items() if start <= index < stop}
         parted = (i for i, message in zip(origin, messages, strict=True) if message is not source[i])
-        return messages, {"origin": origin, "gone": gone, "mended": frozenset(parted)}
+        return messages, {"origin": origin, "gone": self._gone.get(at, {}), "mended": frozenset(parted)}
 
     def fill(self, part: Part, at: int) -> None:
         """Give a part the sizes its callbacks asked for."""
@@ -279,11 +298,12 @@ def _parts(
     """Make a portion of each block, and find what spans them."""
     taken = [removals.part(at) for at in range(len(blocks))]
     plain = [History(list(messages), format=format, protect=False) for messages, _ in taken]
-    bonds = bonds_of(plain, [block.name for block in blocks])
+    bonds = bonds_of(plain, [block.name for block in blocks], pending_calls=policy.pending_calls)
     starts, source_starts = _starts(plain), _starts(sources)
     ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
-    pins = _by_block(starts, ((index, index) for index in _pinned(blocks, plain, bonds)))
-    answered = _by_block(starts, bonds.answered)
+    pins = by_block(starts, ((index, index) for index in _pinned(blocks, plain, bonds)))
+    answered = by_block(starts, bonds.answered)
+    holds = by_block(starts, ((index, index) for index in bonds.held))
     parts: list[Part] = []
     followed = False
     for at in range(len(blocks) - 1, -1, -1):
@@ -296,6 +316,7 @@ def _parts(
             protect=False,
             followed=followed,
             answered=answered.get(at, ()),
+            holds=[index for index, _ in holds.get(at, ())],
         )
         followed = followed or _has_turn(history)
         sizes = sizes_for(counter, history.messages, None)
@@ -316,7 +337,7 @@ def _parts(
     return parts, bonds
 
 
-def _by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int, list[tuple[int, T]]]:
+def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int, list[tuple[int, T]]]:
     """Sort (message, value) by block, each message by its position in the block."""
     sorted_out: dict[int, list[tuple[int, T]]] = {}
     for index, value in found:

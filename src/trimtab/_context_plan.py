@@ -71,6 +71,8 @@ class ContextPlan:
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""
+        if self.outcome.composition.is_black_box:
+            self.outcome.composition.whole()
         for part in self.outcome.composition.parts:
             if isinstance(part.source_sizes, Shares):
                 part.source_sizes.whole(part.source)

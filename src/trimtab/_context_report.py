@@ -52,7 +52,8 @@ def report_of(outcome: Outcome) -> Report:
 def _lead_rows(outcome: Outcome) -> list[InsertedRow]:
     """List system text that became a message before all blocks."""
     sizes = outcome.composition.request_sizes(has_system=True)
-    tokens = sizes.split(outcome.composition.lead, 0) if isinstance(sizes, Shares) else None
+    lead, whole = outcome.composition.lead, outcome.lead_tokens
+    tokens = sizes.split(lead, whole) if isinstance(sizes, Shares) else None
     return [
         InsertedRow(
             position=at,
@@ -60,17 +61,16 @@ def _lead_rows(outcome: Outcome) -> list[InsertedRow]:
             tokens=sizes.of(at) if tokens is None else tokens[at],
             why="the text given as system=",
         )
-        for at in range(len(outcome.composition.lead))
+        for at in range(len(lead))
     ]
 
 
 def _block(outcome: Outcome, decision: BlockDecision, rows: Rows, output: list[Any]) -> BlockReport:
     tokens = decision.settled.tokens + outcome.mark_tokens(decision)
-    missed = max(0, decision.floor_tokens - decision.settled.tokens - decision.freed_tokens)
     return replace(
         block_report(decision, rows, limit_tokens=decision.limit_tokens, output=output),
         tokens_after=tokens,
-        floor_missed_tokens=missed,
+        floor_missed_tokens=decision.floor_missed_tokens,
         freed_tokens=decision.freed_tokens,
     )
 
@@ -78,6 +78,8 @@ def _block(outcome: Outcome, decision: BlockDecision, rows: Rows, output: list[A
 def _before_tokens(outcome: Outcome, blocks: tuple[BlockReport, ...], lead_tokens: int) -> int | None:
     """Return what the whole request had before; None where that is not known."""
     before = [block.tokens_before for block in blocks]
+    if outcome.composition.is_black_box:
+        return outcome.composition.whole_tokens
     if None in before:
         return None
     fixed = outcome.composition.request_sizes(has_system=outcome.has_system).fixed_tokens
@@ -104,8 +106,21 @@ class _ContextRows(Lazy[MessageRow]):
 
     def _all(self) -> list[MessageRow]:
         firsts = self._firsts()
-        rows = (row for rows in self._rows for row in rows)
-        return [replace(row, unit=firsts[row.index]) if row.index in firsts else row for row in rows]
+        rows = [row for rows in self._rows for row in rows]
+        for index, unit in firsts.items():
+            rows[index] = replace(rows[index], unit=unit)
+        for decision in self._outcome.decisions:
+            self._mark(rows, decision)
+        return rows
+
+    def _mark(self, rows: list[MessageRow], decision: BlockDecision) -> None:
+        """Charge the mark of the provider's cache to the message that carries it."""
+        part, tokens = decision.portion, self._outcome.mark_tokens(decision)
+        if tokens:
+            there = (at for at in reversed(range(part.start, part.start + len(part.source))))
+            last = next((at for at in there if rows[at].fate != "evicted"), None)
+            if last is not None:
+                rows[last] = replace(rows[last], tokens_after=(rows[last].tokens_after or 0) + tokens)
 
     def _firsts(self) -> dict[int, int]:
         """Map messages of units that span blocks to the first message of the unit, as given."""

@@ -42,6 +42,7 @@ class History:
         protect: bool = True,
         followed: bool = False,
         answered: Collection[tuple[int, str]] = (),
+        holds: Collection[int] = (),
     ) -> None:
         self.messages: list[Any] = messages
         """The messages, in a list of our own; an entry that is no dict becomes one when read."""
@@ -57,6 +58,7 @@ class History:
         """True if leading system messages, the latest user message and the newest unit stay."""
         self._followed = followed
         self._answered = frozenset(answered)
+        self._holds = frozenset(holds)
         self._read_from = self._walked_from = self.count
         self._latest_user: int | None = -1
         self._last_turn_at: int | None = None
@@ -85,7 +87,7 @@ class History:
     @property
     def asks_for_all(self) -> bool:
         """True if everything has to be grouped: pins, pending ids, results elsewhere."""
-        return bool(self.pins or self.pending_calls or self._answered)
+        return bool(self.pins or self.pending_calls or self._answered or self._holds)
 
     @property
     def read_from(self) -> int:
@@ -347,7 +349,7 @@ class History:
         if not self.pins.isdisjoint(indices):
             return "pinned"
         if not self.protect:
-            return "held" if open_call else "free"
+            return "held" if open_call or not self._holds.isdisjoint(indices) else "free"
         if indices[0] < self.head or self._is_latest_user(indices, parts):
             return "pinned"
         return "held" if open_call or self.count - 1 in indices else "free"

@@ -20,9 +20,13 @@ class BlockDecision(Decision[Part]):
 
     limit_tokens: int
     """What it was offered last."""
-    floor_tokens: int = 0
-    """Its floor in force; 0 where floors were ignored."""
+    floor_missed_tokens: int = 0
+    """What it has less than its floor, though floors are in force."""
     freed_tokens: int = 0
+
+    def miss(self, floor_tokens: int) -> None:
+        """Note by how much it misses its floor; what another block freed is not missed."""
+        self.floor_missed_tokens = max(0, floor_tokens - self.settled.tokens - self.freed_tokens)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,6 +42,8 @@ class Outcome:
     """Why it does not fit; None if it does."""
     notes: list[str] = field(default_factory=list)
     tokens: int = 0
+    lead_tokens: int = 0
+    """Of a black box's total, what is charged to system text before all blocks."""
     marked: bool = True
     """False if there was no room for marks of the provider's cache."""
     _messages: list[Any] | None = None
@@ -71,7 +77,7 @@ class Outcome:
 
     def mark_tokens(self, decision: BlockDecision) -> int:
         """Return what the mark on a block's last message costs: with most counters nothing."""
-        if decision.portion.block.cache_control is None or not self.marked:
+        if decision.portion.block.cache_control is None or not self.marked or self.composition.is_black_box:
             return 0
         plain, marked = decision.settled.assemble(decision.request), self.of_block(decision)
         size = decision.portion.sizes.message

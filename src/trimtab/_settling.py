@@ -6,16 +6,18 @@ from bisect import bisect_right
 from collections.abc import Generator
 from typing import cast
 
-from trimtab._composing import Composition, Part
+from trimtab._composing import Composition, Part, by_block
 from trimtab._outcome import BlockDecision, Outcome
 from trimtab.allocation import Claim, offers
 from trimtab.budget import Budget
 from trimtab.counting._sizes import Shares
 from trimtab.errors import BudgetExceededError
-from trimtab.strategies._base import EvictionRequest
+from trimtab.strategies._base import EvictionRequest, Strategy
 from trimtab.strategies._cuts import count_back
 from trimtab.strategies._runner import Settled, run, running
-from trimtab.strategies.simple import Drop, Strict
+from trimtab.strategies.cascade import Cascade
+from trimtab.strategies.simple import Strict
+from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.truncate_text import TruncateText
 from trimtab.summaries._base import SummaryCall
 
@@ -24,28 +26,43 @@ __all__ = ["Steps", "settling"]
 Steps = Generator[SummaryCall, str | None, Outcome]
 """An algorithm that comes to an outcome, and yields what it needs from outside."""
 
+_LEAST: Strategy = Cascade(SlidingWindow(), TruncateText())
+"""What brings a block down to what must stay of it."""
+
 
 def settling(composition: Composition, budget: Budget) -> Steps:
-    """Settle what stays of each block; yields what it needs from outside.
+    """Settle what stays of each block; yields what it needs from outside."""
+    outcome = yield from _Settlement(composition, budget).run()
+    if outcome.error is not None or outcome.tokens <= budget.input_tokens:
+        return outcome
+    return (yield from _given_less(outcome))
 
-    A black box may count the whole higher than its blocks; then they get that much less, and again.
+
+def _given_less(outcome: Outcome) -> Steps:
+    """Settle again with less room for the blocks: a black box counts the whole higher than them.
+
+    They get as much less as it is over, then twice that, and between what is not enough and what blocks
+    cannot do with, half of it; until it fits.
     """
-    less = 0
-    while True:
-        outcome = yield from _Settlement(composition, budget, less_tokens=less).run()
-        over = outcome.tokens - budget.input_tokens
-        if outcome.error is not None or over <= 0:
-            return outcome
-        if less >= budget.input_tokens:
-            outcome.error = _exceeded_by_whole(outcome)
-            return outcome
-        less = min(budget.input_tokens, max(less + over, 2 * less))
+    composition, room = outcome.composition, outcome.budget.input_tokens
+    low, less, high = 0, outcome.tokens - room, room + 1
+    while low < less < high:
+        tried = yield from _Settlement(composition, outcome.budget, less_tokens=less).run()
+        if tried.error is None and tried.tokens <= room:
+            return tried
+        if tried.error is not None:
+            high = less
+        else:
+            low, outcome = less, tried
+        less = (low + high) // 2 if high <= room else min(room, max(low + outcome.tokens - room, 2 * low))
+    outcome.error = _exceeded_by_whole(outcome)
+    return outcome
 
 
 class _Settlement:
     """One run of the fold."""
 
-    def __init__(self, composition: Composition, budget: Budget, *, less_tokens: int) -> None:
+    def __init__(self, composition: Composition, budget: Budget, *, less_tokens: int = 0) -> None:
         self._composition = composition
         self._budget = budget
         self._parts = [composition.parts[at] for at in composition.adding]
@@ -57,8 +74,12 @@ class _Settlement:
         """Offer the room block by block, and put together what came of it."""
         floors_ignored, error = False, None
         claims = [self._claim(part) for part in self._parts]
+        if self._all_fits(claims):
+            return self._plan(claims, floors_ignored=False, error=None)
+        if self._room < 0:
+            return self._plan(claims, floors_ignored=False, error=self._no_room(claims))
         try:
-            fold = offers(claims, max(0, self._room), ties=self._composition.ties)
+            fold = offers(claims, self._room, ties=self._composition.ties)
             used: int | None = None
             while True:
                 offer = next(fold) if used is None else fold.send(used)
@@ -67,22 +88,32 @@ class _Settlement:
                 )
                 self._decided[offer.at] = decision
                 if not decision.settled.fits:
-                    error = self._exceeded(decision)
+                    error = self._exceeded(decision, claims[offer.at])
                     break
                 used = decision.settled.tokens
         except StopIteration as done:
             floors_ignored = done.value.floors_ignored
         except BudgetExceededError as raised:
             error = self._in_request(raised)
-        if error is None and self._room < 0:
-            error = self._no_room()
         return self._plan(claims, floors_ignored=floors_ignored, error=error)
+
+    def _all_fits(self, claims: list[Claim]) -> bool:
+        """Tell whether a black box says that everything fits, though it counts the blocks higher."""
+        if not self._composition.is_black_box or self._composition.left() > self._budget.input_tokens:
+            return False
+        if any(claim.most_tokens < claim.need_tokens for claim in claims):
+            return False
+        for at, (part, claim) in enumerate(zip(self._parts, claims, strict=True)):
+            request = self._request(part, claim.need_tokens)
+            self._decided[at] = _all_of(part, request, tokens=claim.need_tokens)
+        return True
 
     def _claim(self, part: Part) -> Claim:
         block, room = part.block, self._budget.input_tokens
-        need, cap = self._need_tokens(part), block.cap_tokens(room)
+        need, cap = _need_tokens(part, max(0, self._room)), block.cap_tokens(room)
+        caps = cap < room and not block.pinned  # at the whole room it is the room that ends it
         if part.whole:
-            must = need if block.pinned else min(need, cap)
+            must = min(need, cap) if caps else need
         else:
             must = _least_tokens(part) if part.history.may_hold() else 0
         return Claim(
@@ -91,21 +122,10 @@ class _Settlement:
             rank=block.rank,
             must_tokens=must,
             floor_tokens=block.floor_tokens(room),
-            cap_tokens=None if block.pinned else cap,
+            cap_tokens=cap if caps else None,
             share=block.share,
             once=getattr(block.gives_way_by, "asks_model", False),
         )
-
-    def _need_tokens(self, part: Part) -> int:
-        """Return a block's size; counted only until it passes the room, unless all of it must stay."""
-        history, sizes = part.history, part.sizes
-        if isinstance(sizes, Shares):
-            return sizes.whole(history.originals)
-        if part.whole:
-            sizes.count_each()
-        elif count_back(history, sizes, max(0, self._room)) > 0:
-            return max(0, self._room) + 1
-        return sizes.total(0, len(history))
 
     def _settle(
         self, part: Part, claim: Claim, limit_tokens: int
@@ -113,9 +133,8 @@ class _Settlement:
         """Ask the block's strategy, if it does not fit as it is."""
         request = self._request(part, limit_tokens)
         if claim.need_tokens <= limit_tokens:
-            settled = Settled(cut=0, tokens=claim.need_tokens, actions=("kept",))
-        else:
-            settled = yield from running(part.block.gives_way_by, request)
+            return _all_of(part, request, tokens=claim.need_tokens)
+        settled = yield from running(part.block.gives_way_by, request)
         if settled.reason == "over_limit" and limit_tokens == claim.cap_tokens:
             settled.reason = "over_cap"
         return BlockDecision(portion=part, settled=settled, request=request, limit_tokens=limit_tokens)
@@ -138,15 +157,7 @@ class _Settlement:
         composition = self._composition
         for at, part in enumerate(self._parts):
             if at not in self._decided:
-                request = self._request(part, claims[at].must_tokens)
-                self._decided[at] = BlockDecision(
-                    portion=part,
-                    settled=run(Drop(), request),
-                    request=request,
-                    limit_tokens=request.limit_tokens,
-                )
-            if not floors_ignored:
-                self._decided[at].floor_tokens = min(claims[at].floor_tokens, claims[at].most_tokens)
+                self._decided[at] = self._least(part, claims[at])
         places = {composition.adding[at]: decision for at, decision in self._decided.items()}
         outcome = Outcome(
             composition=composition,
@@ -156,30 +167,39 @@ class _Settlement:
             error=error,
         )
         _let_go_together(outcome)
+        if not floors_ignored:
+            for at, claim in enumerate(claims):
+                self._decided[at].miss(min(claim.floor_tokens, claim.most_tokens))
         _add_up(outcome)
         return outcome
 
-    def _exceeded(self, decision: BlockDecision) -> BudgetExceededError:
+    def _least(self, part: Part, claim: Claim) -> BlockDecision:
+        """Decide about a block that no room was left for: what must stay of it, at its shortest."""
+        request = self._request(part, claim.must_tokens)
+        need = _need_tokens(part, claim.must_tokens)
+        if need <= claim.must_tokens:
+            return _all_of(part, request, tokens=need)
+        settled = run(_LEAST, request)
+        return BlockDecision(portion=part, settled=settled, request=request, limit_tokens=claim.must_tokens)
+
+    def _exceeded(self, decision: BlockDecision, claim: Claim) -> BudgetExceededError:
         """Make the error for a block whose strategy could not keep to its limit."""
         settled, limit, name = decision.settled, decision.limit_tokens, decision.portion.name
-        block = decision.portion.block
+        block, room = decision.portion.block, self._budget.input_tokens
         needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
-        at_cap = limit == block.cap_tokens(self._budget.input_tokens) and not block.pinned
-        others = sum(
-            one.settled.tokens for one in self._decided.values() if one.portion is not decision.portion
-        )
+        at_cap = limit == claim.cap_tokens
         change = "Raise its cap" if at_cap else "Raise the budget or its rank, or give other blocks a cap"
         return BudgetExceededError(
             f"block {name!r} does not fit: it needs at least {needed:,} tokens and {limit:,} are left for it,"
             f" {needed - limit:,} too few (strategy {block.gives_way_by.name}). {change}.",
-            needed_tokens=needed if at_cap else self._beside_tokens + others + needed,
-            limit_tokens=limit if at_cap else self._budget.input_tokens,
+            needed_tokens=needed if at_cap else room + needed - limit,
+            limit_tokens=limit if at_cap else room,
             block=name,
         )
 
     def _in_request(self, error: BudgetExceededError) -> BudgetExceededError:
         """Say of the whole request what the fold says of its blocks; a block's cap stays as it is."""
-        if error.needed_tokens is None or error.limit_tokens != max(0, self._room):
+        if error.needed_tokens is None or error.limit_tokens != self._room:
             return error
         room = self._budget.input_tokens
         return BudgetExceededError(
@@ -189,21 +209,39 @@ class _Settlement:
             block=error.block,
         )
 
-    def _no_room(self) -> BudgetExceededError:
+    def _no_room(self, claims: list[Claim]) -> BudgetExceededError:
         needed, room = self._beside_tokens, self._budget.input_tokens
         return BudgetExceededError(
             f"the request does not fit: system text, tools and framing take {needed:,} tokens and {room:,}"
             f" are there, {needed - room:,} too few. Raise the budget, or shorten them.",
-            needed_tokens=needed,
+            needed_tokens=needed + sum(claim.must_tokens for claim in claims),
             limit_tokens=room,
         )
+
+
+def _need_tokens(part: Part, room_tokens: int) -> int:
+    """Return a block's size; counted only until it passes the room, unless all of it must stay."""
+    history, sizes = part.history, part.sizes
+    if isinstance(sizes, Shares):
+        return sizes.whole(history.originals)
+    if part.whole:
+        sizes.count_each()
+    elif count_back(history, sizes, room_tokens) > 0:
+        return room_tokens + 1
+    return sizes.total(0, len(history))
+
+
+def _all_of(part: Part, request: EvictionRequest, *, tokens: int) -> BlockDecision:
+    """Keep a block as it is."""
+    settled = Settled(cut=0, tokens=tokens, actions=("kept",))
+    return BlockDecision(portion=part, settled=settled, request=request, limit_tokens=request.limit_tokens)
 
 
 def _least_tokens(part: Part) -> int:
     """Return the size of what may not leave, held texts at their shortest."""
     units = [unit for unit in part.history.units if unit.state != "free"]
     request = EvictionRequest(part.history, part.sizes, limit_tokens=0, block=part.name, alive=units)
-    if not units:
+    if not units or request.fits(units):  # the least there is, which no strategy may be asked for
         return 0
     answer = TruncateText().evict(request)
     return request.total(answer.kept) if answer.needed_tokens is None else answer.needed_tokens
@@ -236,11 +274,9 @@ def _let_go_together(outcome: Outcome) -> None:
         there = {index for index in unit if _stays(outcome.decisions, starts, index)}
         if len(there) < len(unit):
             gone |= there
-    for decision, start in zip(outcome.decisions, starts, strict=True):
+    for at, places in by_block(starts, ((index, index) for index in gone)).items():
+        decision, mine = outcome.decisions[at], {place for place, _ in places}
         portion, settled = decision.portion, decision.settled
-        mine = {index - start for index in gone if 0 <= index - start < len(portion.history)}
-        if not mine:
-            continue
         known, count = portion.sizes.known, len(portion.history)
         less = settled.without(mine, count=count, tokens=settled.tokens)
         if isinstance(portion.sizes, Shares):
@@ -258,7 +294,8 @@ def _stays(decisions: list[BlockDecision], starts: list[int], index: int) -> boo
 def _add_up(outcome: Outcome) -> None:
     """Count the whole; leave out marks for the cache that it has no room for."""
     outcome.tokens = _total(outcome)
-    if outcome.error is None and outcome.tokens > outcome.budget.input_tokens and outcome.marked:
+    over = outcome.error is None and outcome.tokens > outcome.budget.input_tokens
+    if over and any(decision.portion.block.cache_control is not None for decision in outcome.decisions):
         outcome.marked, outcome._messages = False, None
         outcome.tokens = _total(outcome)
         outcome.notes.append("cache_control was left out: there was no room for its marks.")
@@ -270,7 +307,9 @@ def _total(outcome: Outcome) -> int:
     if composition.is_black_box and not planned:
         sizes = composition.request_sizes(has_system=False)
         total = cast("Shares", sizes).request_tokens(outcome.messages())
-        _share_out(outcome, total - _beside_tokens(composition, has_system=False))
+        if composition.lead:
+            outcome.lead_tokens = min(total, _beside_tokens(composition, has_system=False))
+        _share_out(outcome, total - outcome.lead_tokens)
         return total
     marks = sum(map(outcome.mark_tokens, decisions))
     beside = _beside_tokens(composition, has_system=outcome.has_system)

@@ -74,6 +74,7 @@ class Settled:
             partial={index: parts for index, parts in self.partial.items() if index not in gone},
             edits={index: texts for index, texts in self.edits.items() if index not in gone},
             tokens=tokens,
+            actions=tuple(dict.fromkeys((*(one for one in self.actions if one != "kept"), "evicted"))),
             reasons={**self.reasons, **dict.fromkeys(gone, "unit_of_removed")},
         )
 
