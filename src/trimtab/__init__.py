@@ -23,6 +23,7 @@ from trimtab.trimming import TrimContext
 from trimtab.units import group
 
 if TYPE_CHECKING:
+    from trimtab._afit import afit
     from trimtab.blocks import Block, Tier
     from trimtab.context import Context
     from trimtab.report import Report
@@ -45,6 +46,7 @@ else:
             "Context": "trimtab.context",
             "Report": "trimtab.report",
             "Tier": "trimtab.blocks",
+            "afit": "trimtab._afit",
             **dict.fromkeys(
                 (
                     "ClearToolResults",
@@ -85,6 +87,7 @@ __all__ = [
     "Tier",
     "TrimContext",
     "TruncateText",
+    "afit",
     "counter_for",
     "counter_from_text",
     "create_strategy",

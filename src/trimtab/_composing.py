@@ -20,6 +20,7 @@ from trimtab._portion import Portion
 from trimtab.allocation import Ties, check_ties
 from trimtab.blocks import Block
 from trimtab.budget import Budget
+from trimtab.counting._awaited import awaited
 from trimtab.counting._sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Request
@@ -51,6 +52,18 @@ class Policy:
     on_trim: OnTrim | None
     blocks: tuple[Block, ...]
 
+    @property
+    def trims(self) -> bool:
+        """True if there is a callback to run."""
+        return self.on_trim is not None or any(block.on_trim is not None for block in self.blocks)
+
+    def without_callbacks(self) -> Policy:
+        """Return the same without callbacks."""
+        blocks = tuple(
+            block if block.on_trim is None else replace(block, on_trim=None) for block in self.blocks
+        )
+        return replace(self, on_trim=None, blocks=blocks)
+
 
 def checked(policy: Policy, /) -> Policy:
     """Refuse what no fit could use, and bring the rest into one form.
@@ -63,7 +76,7 @@ def checked(policy: Policy, /) -> Policy:
     if policy.on_trim is not None:
         check_trim(policy.on_trim)
     if policy.counter is not None:
-        counter_of(policy.counter, None)
+        counter_of(awaited(policy.counter), None)  # an async one is for `afit`
     format_of([], policy.format)
     return replace(
         policy,
@@ -145,7 +158,7 @@ def compose(policy: Policy) -> Composition:
     lead = leading_system(policy.system, format)
     sources = [messages_of(block, format) for block in blocks]
     removals = _Removals(policy, blocks, sources, format=format, counter=counter, budget=budget)
-    if any((policy.on_trim, *(block.on_trim for block in blocks))):
+    if policy.trims:
         removals.run()
     parts, bonds = _parts(policy, blocks, sources, removals, format=format, counter=counter)
     order = {block.name: at for at, block in enumerate(blocks)}

@@ -74,7 +74,9 @@ class FitPlan(Decision[Work]):
         """Count what the fit did not need to."""
         work = self.portion
         if isinstance(work.source_sizes, Shares):
-            work.source_sizes.whole([*work.history.originals[: work.lead], *work.source])
+            lead = work.history.originals[: work.lead]
+            source = work.history.originals[work.lead :] if work.origin is None else work.source
+            work.source_sizes.whole([*lead, *source])
             return
         for sizes in (work.source_sizes, work.sizes):
             try:

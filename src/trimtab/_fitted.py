@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from trimtab.budget import Budget
+from trimtab.counting._awaited import CountsNeeded
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.formats import Format, Request
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Fitted", "Plan", "fitted_for"]
 
 M = TypeVar("M")
+T = TypeVar("T")
 
 
 class Plan(Protocol):
@@ -135,7 +138,17 @@ class Fitted(Generic[M]):
         Raises:
             BudgetExceededError: What must stay does not fit this budget.
         """
-        return fitted_for(self._plan.at(Budget.of(budget)))
+        return fitted_for(_at_once(lambda: self._plan.at(Budget.of(budget)), "aat"))
+
+    async def aat(self, budget: Budget | int, /) -> Fitted[M]:
+        """Fit the same input to another budget, with an async counter; see `at`.
+
+        Raises:
+            BudgetExceededError: What must stay does not fit this budget.
+        """
+        from trimtab._driving import arun
+
+        return fitted_for(await arun(lambda: self._plan.at(Budget.of(budget))))
 
     def count_all(self) -> Report:
         """Count what the fit did not need to.
@@ -146,9 +159,36 @@ class Fitted(Generic[M]):
             CountingError: The counter failed on a message the fit did not need.
             FormatError: Such a message is none.
         """
-        self._plan.count_all()
+        _at_once(self._plan.count_all, "acount_all")
         self._report = None
         return self.report
+
+    async def acount_all(self) -> Report:
+        """Count what the fit did not need to, with an async counter; see `count_all`.
+
+        Raises:
+            CountingError: The counter failed on a message the fit did not need.
+            FormatError: Such a message is none.
+        """
+        from trimtab._driving import arun
+
+        await arun(self._plan.count_all)
+        self._report = None
+        return self.report
+
+
+def _at_once(call: Callable[[], T], instead: str) -> T:
+    """Call what may need more counts; with an async counter that is an error.
+
+    Raises:
+        ConfigurationError: More counts are needed, and the counter is async.
+    """
+    try:
+        return call()
+    except CountsNeeded:
+        raise ConfigurationError(
+            f"the counter is async and more counts are needed: await fitted.{instead}(...)"
+        ) from None
 
 
 class CopiedFitted(Fitted[M]):
@@ -198,6 +238,22 @@ class CopiedFitted(Fitted[M]):
         raise ConfigurationError(
             "at() needs the counter, which a copied or pickled Fitted lacks: call fit again"
         )
+
+    async def aat(self, budget: Budget | int, /) -> Fitted[M]:
+        """Refuse: a copy cannot count.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        return self.at(budget)
+
+    async def acount_all(self) -> Report:
+        """Refuse: a copy cannot count.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        return self.count_all()
 
     def count_all(self) -> Report:
         """Refuse: a copy cannot count.

@@ -165,7 +165,7 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
     work.origin = [work.source_index(index) for index in indices if index >= work.lead]
     kept_pins = [at for at, index in enumerate(indices) if index in history.pins]
     messages = assembled(history, remaining, {})
-    shared = {i for i, message in zip(indices, messages, strict=True) if message is not history.originals[i]}
+    shared = {i for i, message in zip(indices, messages, strict=True) if message is not history.original(i)}
     work.mended |= {work.source_index(i) for i in shared}
     work.history = History(
         messages,

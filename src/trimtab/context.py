@@ -14,6 +14,7 @@ from trimtab._settling import settling
 from trimtab.allocation import Ties
 from trimtab.blocks import Block, TrimBehavior
 from trimtab.budget import Budget
+from trimtab.counting._awaited import AwaitedCounter, awaited
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format
 from trimtab.strategies._base import Strategy
@@ -216,6 +217,24 @@ class Context:
         """
         composition = compose(self._snapshot(budget))
         return fitted_for(ContextPlan(outcome=drive(settling(composition, composition.budget))))
+
+    async def afit(self, budget: Budget | int | None = None) -> Fitted[Any]:
+        """Fit the blocks into the budget, as `fit` does; awaits what is async.
+
+        The counter may be an async function or have async methods; summarizers may be async. Cancelling
+        the task, or a timeout around it, reaches both. Errors are those of `fit`.
+        """
+        from trimtab._driving import adrive, arun  # not above: only who awaits needs it
+
+        policy = self._snapshot(budget)
+        policy = replace(policy, counter=awaited(policy.counter))
+        if policy.trims and isinstance(policy.counter, AwaitedCounter):
+            before = await arun(lambda: compose(policy.without_callbacks()))
+            for part in before.parts:
+                await arun(part.sizes.count_each)  # a callback is run once, and may ask for any size
+        composition = await arun(lambda: compose(policy))
+        outcome = await adrive(lambda: settling(composition, composition.budget))
+        return fitted_for(ContextPlan(outcome=outcome))
 
     def _snapshot(self, budget: Budget | int | None) -> Policy:
         given = self._policy.budget if budget is None else Budget.of(budget)

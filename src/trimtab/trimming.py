@@ -34,7 +34,7 @@ class MessageElement(Mapping[str, Any]):
     @property
     def message(self) -> Any:
         """The caller's own message object; a copy if a repair edited it."""
-        return self._context._history.originals[self._place]
+        return self._context._history.original(self._place)
 
     @property
     def tokens(self) -> int:

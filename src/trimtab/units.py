@@ -50,10 +50,8 @@ class History:
         followed: bool = False,
         answered: Collection[tuple[int, str]] = (),
     ) -> None:
-        self.originals: list[Any] = messages
-        """The caller's objects, in a list that is not the caller's and is not changed."""
-        self.messages: list[Any] = self.originals.copy()
-        """The same as dicts; an entry that is none is replaced when it is first read."""
+        self.messages: list[Any] = messages
+        """The messages, in a list that is not the caller's; an entry that is no dict becomes one when read."""
         self.count = len(messages)
         """Number of messages."""
         self.format = format
@@ -76,6 +74,18 @@ class History:
 
     def __len__(self) -> int:
         return self.count
+
+    @property
+    def originals(self) -> list[Any]:
+        """The caller's own objects, in order; not to be changed."""
+        replaced = self.structure.replaced
+        if not replaced:
+            return self.messages
+        return [replaced.get(index, message) for index, message in enumerate(self.messages)]
+
+    def original(self, index: int, /) -> Any:
+        """Return one of the caller's own objects."""
+        return self.structure.replaced.get(index, self.messages[index])
 
     @property
     def asks_for_all(self) -> bool:
@@ -122,6 +132,8 @@ class History:
             move(error, start)
             raise
         self.messages[start:stop] = few
+        for index, message in columns.replaced.items():
+            self.structure.replaced.setdefault(start + index, message)
         return columns
 
     def _leading(self) -> int:
@@ -151,11 +163,7 @@ class History:
 
     def _user_between(self, after: int, index: int) -> int:
         """Find the newest user message in `(after, index]`; -1 if there is none."""
-        while index > after:
-            if self.kind(index) == "user":
-                return index
-            index -= 1
-        return -1
+        return self.format.newest(self.messages, "user", after, index)
 
     def user_at_or_after(self, index: int, /) -> int | None:
         """Find the first user message at or after `index`."""

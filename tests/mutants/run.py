@@ -27,8 +27,9 @@ sys.path.insert(0, str(ROOT))
 from tests.mutants.kernel import KERNEL
 from tests.mutants.mutants import Module, Mutant
 from tests.mutants.strategies import STRATEGIES
+from tests.mutants.summaries import SUMMARIES
 
-MODULES = (*KERNEL, *STRATEGIES)
+MODULES = (*KERNEL, *STRATEGIES, *SUMMARIES)
 
 SECONDS = 120
 """A mutant that makes the tests run so long is as good as dead: it loops."""

@@ -226,7 +226,7 @@ STRATEGIES = (
             "        kind = self._context._history.kind(self._place)",
             "        kind = self._context._history.kind(self.seq)",
         ),
-        ("_history.originals[self._place]", "_history.originals[self.seq]"),
+        ("_history.original(self._place)", "_history.original(self.seq)"),
         ("at = place - self._lead", "at = place"),
     ),
     module(

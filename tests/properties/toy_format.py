@@ -50,7 +50,7 @@ class ToyFormat:
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         """Read calls, results by part, words beside results, and thoughts."""
         for index in range(start, stop):
-            message = messages[index] = mapping_of(messages[index])
+            message = structure.read_as_dict(messages, index)
             structure.kinds[index] = self.kind(message)
             if message["role"] == "thought":
                 structure.bound.add(index)
@@ -60,6 +60,10 @@ class ToyFormat:
                 structure.answers[index] = tuple((message["parts"][at]["id"], at) for at in results)
                 if rest := tuple(at for at in range(len(message["parts"])) if at not in results):
                     structure.loose[index] = rest
+
+    def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
+        """Find the newest message of a kind in `(after, index]`; -1 if there is none."""
+        return next((at for at in range(index, after, -1) if self.kind(mapping_of(messages[at])) == kind), -1)
 
     def may_lead(self, message: Message, /) -> bool:
         """Tell whether it has words of the user."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, assert_type
 
-from openai import OpenAI
+from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletionMessageParam
 
 from trimtab import (
@@ -27,6 +27,14 @@ from trimtab import (
     validate,
 )
 from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
+from trimtab.summaries import (
+    AsyncOpenAISummarizer,
+    ExtractiveSummarizer,
+    OpenAISummarizer,
+    Summarizer,
+    SummaryRequest,
+    run_summarizer,
+)
 
 
 def plain_dicts(messages: list[dict[str, object]]) -> None:
@@ -88,6 +96,18 @@ def seams(messages: list[dict[str, Any]]) -> None:
     fit(messages, budget=8_192, counter=counter_from_text(len, message_overhead=4))
     fit(messages, budget=8_192, strategy=Strict())
     fit(messages, budget=8_192, strategy=Drop())
+
+
+async def summarizers(client: OpenAI, later: AsyncOpenAI, request: SummaryRequest) -> None:
+    assert_type(OpenAISummarizer("gpt-4o", client=client).summarize(request), str)
+    assert_type(await AsyncOpenAISummarizer("gpt-4o", client=later).summarize(request), str)
+    kinds: list[Summarizer] = [
+        OpenAISummarizer("llama3.2", base_url="http://127.0.0.1/v1", api_key="none", budget=Budget(8_192)),
+        AsyncOpenAISummarizer("gpt-4o", client=later, timeout_seconds=20, max_retries=0),
+        ExtractiveSummarizer(language="de", counter=counter_for("gpt-4o")),
+    ]
+    assert_type(run_summarizer(kinds[0], request), str | None)
+    assert_type(OpenAISummarizer("gpt-4o").client, OpenAI)
 
 
 def errors(messages: list[dict[str, Any]]) -> int | None:

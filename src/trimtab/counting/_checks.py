@@ -49,7 +49,7 @@ def count_of(answer: Any, /, *, counter: str, of: str, index: int | None = None)
         close = getattr(answer, "close", None)
         if close is not None:
             close()  # or Python warns that it was never awaited
-        what = f"counter {counter} counts asynchronously and fit() is synchronous ({of}): count at once"
+        what = f"counter {counter} counts asynchronously and fit() is synchronous ({of}): await afit(...)"
     else:
         what = f"counter {counter} answered {answer!r:.80} for {of}; a count is an integer >= 0"
     raise CountingError(what, counter=counter, index=index, answer=answer)

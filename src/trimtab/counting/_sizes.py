@@ -100,6 +100,10 @@ class Sizes:
             message = mapping_of(message)
         return checked_count(lambda: self.counter.count_message(message), self.counter, index)
 
+    def alone(self, message: Any, /) -> int:
+        """Count a message that trimtab wrote; a black box is asked about it, not about a share."""
+        return self.message(message)
+
     def back(self, start: int, stop: int, room_tokens: int, /) -> int:
         """Count from `stop - 1` down to `start` until their sum passes `room_tokens`.
 
@@ -208,6 +212,15 @@ class Shares(Sizes):
         except FormatError as error:
             raise (error if index is None else placed(error, index)) from error.__cause__
 
+    def alone(self, message: Any, /) -> int:
+        """Ask for the size of a message that trimtab wrote."""
+        beside = self.request_tokens([]) if self._fixed.system or self._fixed.tools else 0
+        return max(0, self.request_tokens([message]) - beside)
+
+    def count_each(self) -> None:
+        """Ask for the size of the whole; what each message has of it is a share."""
+        self.whole(self.messages)
+
     def split(self, messages: Sequence[Any], total_tokens: int, /) -> list[int]:
         """Share a total among messages by their estimates; the shares add up to it."""
         estimates = [self._estimated(message) for message in messages]
@@ -251,8 +264,8 @@ def check_counter(counter: Any, /) -> Any:
         return counter
     if inspect.iscoroutinefunction(call):
         raise ConfigurationError(
-            f"{counter_name(counter)} counts asynchronously and fit() does not: pass a counter that"
-            " answers at once"
+            f"{counter_name(counter)} counts asynchronously and fit() does not: await afit(...), or pass a"
+            " counter that answers at once"
         )
     if not callable(call):
         raise ConfigurationError(

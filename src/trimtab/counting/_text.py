@@ -98,11 +98,14 @@ class TextCounter(Additive):
         prices, walk = self.prices, getattr(self._format, "count_back", None)
         if prices is None or walk is None or any(size is not None for size in sizes[start:stop]):
             return super().count_back(messages, start, stop, room_tokens, sizes)
-        span = range(stop - 1, start - 1, -1)
+        span, structure = range(stop - 1, start - 1, -1), Structure(len(messages))
         try:
-            low: int = walk(messages, span, room_tokens, sizes, Structure(len(messages)), prices)
+            low: int = walk(messages, span, room_tokens, sizes, structure, prices)
         except (CountingError, FormatError) as error:
             raise placed(error, next(i for i in span if sizes[i] is None)) from error.__cause__
+        finally:
+            for index, message in structure.replaced.items():  # the list is not this counter's
+                messages[index] = message
         return low
 
     @property

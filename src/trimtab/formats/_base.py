@@ -33,7 +33,7 @@ class Structure:
     Sparse on purpose: what nobody asks about costs nothing, however many messages there are.
     """
 
-    __slots__ = ("answers", "behind", "bound", "calls", "count", "kinds", "late", "loose")
+    __slots__ = ("answers", "behind", "bound", "calls", "count", "kinds", "late", "loose", "replaced")
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -48,10 +48,30 @@ class Structure:
         """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
         self.bound: set[int] = set()
         """Messages that stay only together with the message after them (a reasoning item)."""
+        self.replaced: dict[int, Any] = {}
+        """Entries that were no dict, as they were; the list read holds their dict form now."""
         self.behind: list[str] = []
         """While reading back: ids of the results read since the last message that is no result."""
         self.late = False
         """While reading back: whether a result did not stand directly behind its call."""
+
+    def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
+        """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.
+
+        Raises:
+            FormatError: The entry is no message; `.path` says which.
+        """
+        message = messages[index]
+        if type(message) is dict:
+            return message
+        try:
+            made = mapping_of(message)
+        except FormatError as error:
+            path = f"messages[{index}]"
+            raise FormatError(f"{path}: {error}", path=path) from error
+        self.replaced.setdefault(index, message)
+        messages[index] = made
+        return made
 
     def parts_of(self, index: int, /) -> set[int]:
         """List the parts of a message that stay or leave one by one; empty if none do."""
@@ -210,7 +230,7 @@ class Format(Protocol):
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         """Read `messages[start:stop]` into the columns of `structure`.
 
-        An entry that is not a plain dict is replaced in `messages` by its dict form.
+        An entry that is not a plain dict is read by `structure.read_as_dict`.
         """
         ...
 
@@ -219,6 +239,13 @@ class Format(Protocol):
 
         Leading system messages are passed over. For wire forms with such a rule (`Rules.first_kinds`);
         True where there is none.
+        """
+        ...
+
+    def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
+        """Find the newest message of a kind in `(after, index]`; -1 if there is none.
+
+        Runs over long turns: reads as little of each message as it can.
         """
         ...
 

@@ -32,7 +32,6 @@ from trimtab.formats._base import (
     Rules,
     Structure,
     TextSlot,
-    mapping_of,
 )
 from trimtab.formats._openai_chat_faults import faults_of
 from trimtab.formats._openai_chat_pieces import (
@@ -107,7 +106,7 @@ class OpenAIChat:
         for index in range(start, stop):
             message = messages[index]
             if type(message) is not dict:
-                message = messages[index] = _mapped(message, index)
+                message = structure.read_as_dict(messages, index)
             # A subscript in `try` costs half of `.get`; only broken roles pay for the exception.
             try:
                 kind = _KINDS[message["role"]]
@@ -151,6 +150,18 @@ class OpenAIChat:
             prices=prices,
             other=other,
         )
+
+    def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
+        """Find the newest message of a kind in `(after, index]`; -1 if there is none."""
+        kinds = _KINDS
+        for at in range(index, after, -1):
+            try:
+                if kinds[messages[at]["role"]] == kind:
+                    return at
+            except (KeyError, TypeError):  # no dict, or a role nobody knows
+                if self.kind(Structure(0).read_as_dict([messages[at]], 0)) == kind:
+                    return at
+        return -1
 
     def may_lead(self, message: Dict, /) -> bool:
         """Tell whether a conversation may begin with it: anything but a tool's result."""
@@ -283,13 +294,6 @@ class OpenAIChat:
         said = "\n".join(slot.text for slot in self.texts(message))
         call_id = result_id_of(message) or ""
         return f"{role}({call_id}): {said}" if role in ("TOOL", "FUNCTION") else f"{role}: {said}"
-
-
-def _mapped(message: Any, index: int) -> Dict:
-    try:
-        return mapping_of(message)
-    except FormatError as error:
-        raise FormatError(f"messages[{index}]: {error}", path=f"messages[{index}]") from error
 
 
 def _calls(message: Dict) -> Iterator[tuple[str, Dict]]:

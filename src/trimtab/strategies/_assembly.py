@@ -90,7 +90,7 @@ def assemble_one(
     history: History, index: int, parts: Collection[int] | None, texts: Mapping[Path, str] | None
 ) -> Any:
     """Return the caller's message, edited only where a text or part of it goes."""
-    message = history.originals[index]
+    message = history.original(index)
     if texts:
         message = history.format.with_texts(message, texts)
     return message if parts is None else keep_parts(history, index, message, parts)

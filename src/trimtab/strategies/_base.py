@@ -200,7 +200,7 @@ class EvictionRequest:
         """Return the tokens of a message that is put in."""
         if insertion.planned_tokens is not None:
             return insertion.planned_tokens
-        return self.sizes.message(insertion.message)
+        return self.sizes.alone(insertion.message)
 
     def total(
         self,

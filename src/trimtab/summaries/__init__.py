@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from trimtab._later import later
 from trimtab.summaries._base import (
     Summarizer,
     SummaryRequest,
@@ -12,7 +15,24 @@ from trimtab.summaries._base import (
     summarizer_from,
 )
 
+if TYPE_CHECKING:
+    from trimtab.summaries.extractive import ExtractiveSummarizer
+    from trimtab.summaries.openai_endpoint import AsyncOpenAISummarizer, OpenAISummarizer
+else:
+    # They stand on `fit`, which stands on the strategies, which ask summarizers.
+    _HERE = "trimtab.summaries."
+    __getattr__ = later(
+        globals(),
+        {
+            **dict.fromkeys(("AsyncOpenAISummarizer", "OpenAISummarizer"), _HERE + "openai_endpoint"),
+            "ExtractiveSummarizer": _HERE + "extractive",
+        },
+    )
+
 __all__ = [
+    "AsyncOpenAISummarizer",
+    "ExtractiveSummarizer",
+    "OpenAISummarizer",
     "Summarizer",
     "SummaryRequest",
     "arun_summarizer",

@@ -197,6 +197,8 @@ def asked(summarizer: Summarizer, request: SummaryRequest, /) -> str:
     """
     try:
         answer = summarizer.summarize(request)
+    except SummaryError:
+        raise  # it says what went wrong better than the name of its class
     except Exception as error:
         raise _failed(summarizer, error) from error
     if inspect.isawaitable(answer):
@@ -219,6 +221,8 @@ async def aasked(summarizer: Summarizer, request: SummaryRequest, /) -> str:
         answer = summarizer.summarize(request)
         if inspect.isawaitable(answer):
             answer = await answer
+    except SummaryError:
+        raise
     except Exception as error:
         raise _failed(summarizer, error) from error
     return _text_of(summarizer, answer)

@@ -1,4 +1,4 @@
-"""sliding-context (SEMANTICS S): counting, and eviction from a list. Sessions are of a later issue."""
+"""sliding-context (SEMANTICS S): counting, evicting, asking a summarizer. Sessions are of a later issue."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from tests.conformance.adapters._measure import counted, places
 from tests.conformance.counters import approximate, text_function
-from tests.conformance.judging import Trial
+from tests.conformance.judging import OutOfScope, Trial
 from tests.conformance.vectors import Case
 from trimtab import counter_from_text, evict_messages
+from trimtab.summaries import SummaryRequest, default_prompt, run_summarizer
 
 
 def _counter(data: Mapping[str, Any]) -> Any:
@@ -39,4 +40,31 @@ def _evict(case: Case) -> Trial:
     return Trial(expected=case.expected, ours=ours)
 
 
-OPS = {"approx_count": _approx_count, "count_message": _count_message, "evict": _evict}
+def _default_prompt(case: Case) -> Trial:
+    return Trial(expected=case.expected, ours={"prompt": default_prompt(case.input["messages"])})
+
+
+def _run_summarizer(case: Case) -> Trial:
+    data, calls = case.input, []
+    kind = data["summarizer"]["kind"]
+    if kind == "undefined":
+        raise OutOfScope("with an answer Python does not have")
+
+    def summarize(messages: list[Any], existing: str | None) -> str:
+        said, roles = ([message[key] for message in messages] for key in ("content", "role"))
+        calls.append({"call": len(calls) + 1, "messages": said, "roles": roles, "existing": existing})
+        if kind == "fail":
+            raise RuntimeError(kind)
+        return str(data["summarizer"]["text"])
+
+    request = SummaryRequest(messages=data["messages"], existing=data["existing"])
+    return Trial(expected=case.expected, ours={"summary": run_summarizer(summarize, request), "calls": calls})
+
+
+OPS = {
+    "approx_count": _approx_count,
+    "count_message": _count_message,
+    "default_prompt": _default_prompt,
+    "evict": _evict,
+    "run_summarizer": _run_summarizer,
+}

@@ -1,0 +1,108 @@
+"""`afit`: `fit`, for counters and summarizers that have to be awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar, overload
+
+from trimtab._asking import Ask
+from trimtab._driving import adrive, arun
+from trimtab._fit_plan import deciding
+from trimtab._fitted import Fitted, fitted_for
+from trimtab._fitting import prepare
+from trimtab.budget import Budget
+from trimtab.counting._awaited import awaited
+from trimtab.formats import Format
+from trimtab.strategies._base import Strategy
+from trimtab.trimming import OnTrim
+
+__all__ = ["afit"]
+
+M = TypeVar("M")
+
+
+@overload
+async def afit(
+    messages: Mapping[str, Any],
+    budget: Budget | int | None = None,
+    *,
+    model: str | None = None,
+    counter: Any = None,
+    format: str | Format = "auto",
+    system: Any = None,
+    tools: Any = None,
+    strategy: Strategy | None = None,
+    pin: Iterable[int] | Callable[[Any, int], bool] = (),
+    pending_calls: Collection[str] = (),
+    on_trim: OnTrim | None = None,
+    repair: bool = False,
+) -> Fitted[Any]: ...
+
+
+@overload
+async def afit(
+    messages: Sequence[M],
+    budget: Budget | int | None = None,
+    *,
+    model: str | None = None,
+    counter: Any = None,
+    format: str | Format = "auto",
+    system: Any = None,
+    tools: Any = None,
+    strategy: Strategy | None = None,
+    pin: Iterable[int] | Callable[[M, int], bool] = (),
+    pending_calls: Collection[str] = (),
+    on_trim: OnTrim | None = None,
+    repair: bool = False,
+) -> Fitted[M]: ...
+
+
+async def afit(
+    messages: Any,
+    budget: Budget | int | None = None,
+    *,
+    model: str | None = None,
+    counter: Any = None,
+    format: str | Format = "auto",
+    system: Any = None,
+    tools: Any = None,
+    strategy: Strategy | None = None,
+    pin: Any = (),
+    pending_calls: Collection[str] = (),
+    on_trim: OnTrim | None = None,
+    repair: bool = False,
+) -> Fitted[Any]:
+    """Fit a conversation into a token budget, as `fit` does; awaits what is async.
+
+    `counter` may be an async function or have async methods; a summarizer may be async. Cancelling the
+    task, or a timeout around it, reaches both. Arguments, result and errors are those of `fit`.
+
+    Example:
+        >>> import asyncio
+        >>> async def count(messages):
+        ...     return 3 * len(messages)  # in earnest: ask the provider's endpoint
+        >>> messages = [{"role": "user", "content": str(n)} for n in range(9)]
+        >>> fitted = asyncio.run(afit(messages, 10, counter=count))
+        >>> len(fitted.messages), fitted.report.tokens_after
+        (3, 9)
+    """
+    ask = Ask(
+        messages=messages,
+        budget=budget,
+        model=model,
+        counter=awaited(counter),
+        format=format,
+        system=system,
+        tools=tools,
+        strategy=strategy,
+        pin=pin,
+        pending_calls=pending_calls,
+        on_trim=on_trim,
+        repair=repair,
+    )
+    if on_trim is not None and ask.counter is not counter:
+        before = await arun(lambda: prepare(replace(ask, on_trim=None)))
+        await arun(before.sizes.count_each)  # a callback is run once, and may ask for any size
+    work = await arun(lambda: prepare(replace(ask)))
+    return fitted_for(await adrive(lambda: deciding(work, work.budget)))

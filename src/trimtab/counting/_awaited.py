@@ -1,0 +1,122 @@
+"""A counter that answers later, for deciding code that needs its answers now.
+
+Deciding is pure: run again with the same sizes it decides the same. So an async counter is shown to it
+as one that answers at once from what was awaited before, and that breaks off with what is missing
+(`CountsNeeded`). Whoever runs the decision awaits that, and runs it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+from trimtab._arguments import answers_later
+
+__all__ = ["AwaitedCounter", "CountsNeeded", "awaited"]
+
+_ASKED = ("count", "count_message", "count_request", "count_text", "fixed_tokens")
+"""Methods of a counter that may be async."""
+
+_BATCH = 32
+"""Messages asked about at once, from the newest back: some more than fit costs less than many round trips."""
+
+Key = tuple[str, bytes]
+
+
+class CountsNeeded(BaseException):
+    """Breaks off a decision where counts are missing.
+
+    No `Exception`, as cancellation is none: what catches failures of counters is not to catch it.
+    """
+
+    def __init__(self, counter: AwaitedCounter, calls: dict[Key, Callable[[], Awaitable[Any]]]) -> None:
+        super().__init__("counts of an async counter are needed: await afit(...)")
+        self._counter = counter
+        self._calls = calls
+
+    async def fill(self) -> None:
+        """Await what is missing, all at once; failures are kept, to be raised where they are asked for."""
+        from asyncio import gather
+
+        found = await gather(*(call() for call in self._calls.values()), return_exceptions=True)
+        for answer in found:
+            if isinstance(answer, BaseException) and not isinstance(answer, Exception):
+                raise answer
+        self._counter.known.update(zip(self._calls, found, strict=True))
+
+
+class AwaitedCounter:
+    """An async counter that answers at once what was awaited before, keyed by content.
+
+    Has the methods its counter has.
+    """
+
+    def __init__(self, counter: Any) -> None:
+        self._counter = counter
+        self.known: dict[Key, Any] = {}
+        """What it answered, or how it failed."""
+        self.name = getattr(counter, "name", None) or getattr(counter, "__name__", type(counter).__name__)
+        self.exact = bool(getattr(counter, "exact", False))
+
+    def __getattr__(self, name: str) -> Any:
+        """Show the counter's own methods, asked in this way; "count" also where it is a function."""
+        if name == "count_back" and hasattr(self._counter, "count_message"):
+            return self._count_back
+        if name not in _ASKED:
+            raise AttributeError(name)
+        if name == "count" and not hasattr(self._counter, "count"):
+            return partial(self._ask, "count", self._counter)
+        return partial(self._ask, name, getattr(self._counter, name))
+
+    def _ask(self, name: str, method: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+        if not answers_later(method):
+            return method(*arguments, **named)
+        key = _key(name, arguments, named)
+        if key not in self.known:
+            raise CountsNeeded(self, {key: partial(method, *arguments, **named)})
+        answer = self.known[key]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _count_back(
+        self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
+    ) -> int:
+        """Fill `sizes` back from `stop - 1` until the room is passed; ask for batches of what is missing."""
+        method = self._counter.count_message
+        index = stop
+        while index > start and room_tokens >= 0:
+            index -= 1
+            if sizes[index] is None:
+                key = _key("count_message", (messages[index],), {})
+                if key not in self.known and answers_later(method):
+                    raise CountsNeeded(
+                        self, self._batch(method, messages[max(start, index - _BATCH + 1) : index + 1])
+                    )
+                sizes[index] = self._ask("count_message", method, messages[index])
+            room_tokens -= sizes[index] or 0
+        return index
+
+    def _batch(
+        self, method: Callable[..., Any], messages: list[Any]
+    ) -> dict[Key, Callable[[], Awaitable[Any]]]:
+        keys = {_key("count_message", (message,), {}): partial(method, message) for message in messages}
+        return {key: call for key, call in keys.items() if key not in self.known}
+
+
+def awaited(counter: Any, /) -> Any:
+    """Return an async counter as one that can be asked at once; any other as it is."""
+    if counter is None or isinstance(counter, (type, str, AwaitedCounter)):
+        return counter
+    methods = [counter, *(getattr(counter, name, None) for name in _ASKED)]
+    return (
+        AwaitedCounter(counter) if any(callable(one) and answers_later(one) for one in methods) else counter
+    )
+
+
+def _key(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Key:
+    """Key a question by its content: an edited copy is made anew each time."""
+    content = repr((arguments, named)).encode("utf-8", "surrogatepass")
+    return name, blake2b(content, digest_size=16).digest()
