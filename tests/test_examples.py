@@ -48,7 +48,9 @@ def _session_of(path: Path) -> dict[str, Any]:
     return loaded
 
 
-def _run(script: str, *arguments: str, python: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+def _run(
+    script: str, *arguments: str, python: tuple[str, ...] = (), code: int = 0
+) -> subprocess.CompletedProcess[str]:
     """Run an example; `python=("-S",)` is an interpreter that sees no installed package."""
     done = subprocess.run(
         [sys.executable, *python, str(EXAMPLES / script), *arguments],
@@ -58,7 +60,7 @@ def _run(script: str, *arguments: str, python: tuple[str, ...] = ()) -> subproce
         timeout=120,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return done
 
 
@@ -271,3 +273,88 @@ def test_the_demo_reads_lists_of_messages_and_request_bodies(tmp_path: Path) -> 
     told = _told_of(_run("demo.py", str(tmp_path)).stdout, "some")
     assert "2 of 2 fit and stay within budget when counted again, 2 of them whole; all valid" in told
     assert told.endswith("; 1 lines in other wire forms")
+
+
+BARE = ("-S",)
+"""An interpreter that sees no installed package: the examples need none."""
+
+
+def _used(shown: str) -> list[int]:
+    """Give the tokens of each request an example says it would have sent."""
+    return [int(number.replace(",", "")) for number in re.findall(r" ([\d,]+) tokens[;,]", shown)]
+
+
+def test_the_support_bot_fits_every_turn_and_says_that_it_is_scripted() -> None:
+    """Six requests within the budget; documents and old messages left, the question never did."""
+    shown = _run("support_bot.py", python=BARE).stdout
+    assert "no model is asked" in shown
+    assert len(_used(shown)) == shown.count("\n> ") == 6
+    assert max(_used(shown)) <= 420
+    assert "; without " in shown
+    assert "old messages left" in shown
+    assert re.search(r"kept +\d+ +question: user", shown)
+    assert "All requests are within the budget and valid." in shown
+
+
+def test_the_support_bot_really_searches() -> None:
+    """What a question is about is found, best first; what shares no word with it is not."""
+    shown = _run("support_bot.py", "--budget", "5000", python=BARE).stdout
+    found = dict(re.findall(r"> (.+)\n.*documents: ([^;\n]+)", shown))
+    assert found["Is the workshop in Bremen open on Saturday?"].startswith("opening hours")
+    assert found["What does it cost to measure the belt tension?"].split(", ")[0] in (
+        "belt tension",
+        "belt drive",
+    )
+    assert not any("tyres" in names for question, names in found.items() if "belt" in question)
+
+
+def test_the_support_bot_keeps_everything_in_a_large_budget() -> None:
+    """Nothing leaves where all fits, but the documents' cap holds."""
+    shown = _run("support_bot.py", "--budget", "5000", python=BARE).stdout
+    assert "; without " not in shown
+    assert "old messages left" not in shown
+    assert "19 in: 19 kept" in shown
+
+
+def test_the_support_bot_says_what_a_budget_is_too_small_for() -> None:
+    """System text and question alone pass it: exit 1, and the numbers."""
+    done = _run("support_bot.py", "--budget", "50", python=BARE, code=1)
+    assert "The request does not fit: block" in done.stderr
+
+
+def test_the_agent_loop_runs_its_tools_and_answers_by_them() -> None:
+    """The longest module and the errors are those of this tree; nobody wrote them into the script."""
+    shown = _run("agent_loop.py", "--budget", "9000", python=BARE).stdout
+    package = EXAMPLES.parent / "src" / "trimtab"
+    longest = max(package.rglob("*.py"), key=lambda path: (path.stat().st_size, path.name))
+    lines = longest.read_text(encoding="utf-8").count("\n")
+    assert f"The longest module is {longest.relative_to(EXAMPLES.parent).as_posix()} ({lines} lines" in shown
+    errors = re.findall(r"^class (\w+)", (package / "errors.py").read_text(encoding="utf-8"), re.M)
+    assert f"defines {len(errors)} errors: {', '.join(errors)}." in shown
+
+
+def test_the_agent_loop_fits_every_step() -> None:
+    """Within small and smaller budgets; old results are blanked, the task and the newest step stay."""
+    for budget in (4_000, 1_200):
+        shown = _run("agent_loop.py", "--budget", str(budget), python=BARE).stdout
+        assert "no model is asked; the tools run" in shown
+        assert len(_used(shown)) == 9
+        assert max(_used(shown)) <= budget
+        assert "blanked or cut" in shown
+        assert re.search(r"kept +\d+ +task: user", shown)
+        assert re.search(r"kept +\d+ +latest: assistant \+ tool, calls", shown)
+        assert "All requests are within the budget and valid." in shown
+
+
+def test_the_agent_loop_keeps_every_step_in_a_large_budget() -> None:
+    """Nothing leaves where all fits."""
+    shown = _run("agent_loop.py", "--budget", "60000", python=BARE).stdout
+    assert "left out" not in shown
+    assert "blanked or cut" not in shown
+
+
+def test_the_agent_loop_says_what_a_budget_is_too_small_for() -> None:
+    """Without room for the listing there is no answer; without room for the tools, exit 1 and the numbers."""
+    assert "I cannot tell" in _run("agent_loop.py", "--budget", "740", python=BARE).stdout
+    done = _run("agent_loop.py", "--budget", "600", python=BARE, code=1)
+    assert "The request does not fit:" in done.stderr
