@@ -210,7 +210,10 @@ class History:
         return results_in_place(structure, start) == len(answers) - older
 
     def is_result(self, index: int, /) -> bool:
-        """Tell whether a message answers a call; where parts do, everything from it on is read."""
+        """Tell whether a message answers a call.
+
+        Where parts of messages do, everything from it on is read.
+        """
         if self._results_are_messages:
             message = self.messages[index]
             return (self._kind_of(message) if type(message) is dict else self.kind(index)) == "tool"

@@ -201,10 +201,11 @@ class _Settlement:
         """Say of the whole request what the fold says of its blocks; a block's cap stays as it is."""
         if error.needed_tokens is None or error.limit_tokens != self._room:
             return error
-        room = self._budget.input_tokens
+        room, beside = self._budget.input_tokens, self._beside_tokens
+        more = f" Beside the blocks the request takes {beside:,} of {room:,} tokens." if beside else ""
         return BudgetExceededError(
-            f"{error} Beside the blocks the request takes {self._beside_tokens:,} of {room:,} tokens.",
-            needed_tokens=self._beside_tokens + error.needed_tokens,
+            f"{error}{more}",
+            needed_tokens=beside + error.needed_tokens,
             limit_tokens=room,
             block=error.block,
         )
