@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from trimtab._grouping import members
 from trimtab._pairing import Pairing, last_turn_of, open_calls, pair
+from trimtab._portion import in_block
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Kind, Structure
 from trimtab.units import History
@@ -41,10 +42,12 @@ def bonds_of(
     found = Bonds()
     by_size = sorted(range(len(histories)), key=lambda at: len(histories[at]))
     for at in by_size[:-1]:
-        histories[at].read(0)
+        with in_block(names[at]):
+            histories[at].read(0)
     if not any(_has_tools(histories[at].structure) for at in by_size[:-1]):
         return found
-    histories[by_size[-1]].read(0)
+    with in_block(names[by_size[-1]]):
+        histories[by_size[-1]].read(0)
     if sum(_has_tools(history.structure) for history in histories) < 2:
         return found
     starts = _starts(histories)

@@ -16,7 +16,7 @@ from trimtab._arguments import check_pending_calls, check_trim, system_of
 from trimtab._asking import budget_of, counter_of, leading_system
 from trimtab._bonds import Bonds, bonds_of
 from trimtab._grouping import format_of
-from trimtab._portion import Portion
+from trimtab._portion import Portion, in_block
 from trimtab.allocation import Ties, check_ties
 from trimtab.blocks import Block
 from trimtab.budget import Budget
@@ -318,12 +318,14 @@ def _parts(
             answered=answered.get(at, ()),
             holds=[index for index, _ in holds.get(at, ())],
         )
-        followed = followed or _has_turn(history)
+        with in_block(block.name):
+            followed = followed or _has_turn(history)
+            whole = block.pinned or (not ranked and _is_system(history))
         sizes = sizes_for(counter, history.messages, None)
         part = Part(
             name=block.name,
             block=block,
-            whole=block.pinned or (not ranked and _is_system(history)),
+            whole=whole,
             history=history,
             sizes=sizes,
             source=source,

@@ -8,6 +8,7 @@ from typing import cast
 
 from trimtab._composing import Composition, Part, by_block
 from trimtab._outcome import BlockDecision, Outcome
+from trimtab._portion import in_block
 from trimtab.allocation import Claim, offers
 from trimtab.budget import Budget
 from trimtab.counting._sizes import Shares
@@ -73,7 +74,10 @@ class _Settlement:
     def run(self) -> Steps:
         """Offer the room block by block, and put together what came of it."""
         floors_ignored, error = False, None
-        claims = [self._claim(part) for part in self._parts]
+        claims = []
+        for part in self._parts:
+            with in_block(part.name):
+                claims.append(self._claim(part))
         if self._all_fits(claims):
             return self._plan(claims, floors_ignored=False, error=None)
         if self._room < 0:
@@ -83,9 +87,9 @@ class _Settlement:
             used: int | None = None
             while True:
                 offer = next(fold) if used is None else fold.send(used)
-                decision = yield from self._settle(
-                    self._parts[offer.at], claims[offer.at], offer.limit_tokens
-                )
+                part = self._parts[offer.at]
+                with in_block(part.name):
+                    decision = yield from self._settle(part, claims[offer.at], offer.limit_tokens)
                 self._decided[offer.at] = decision
                 if not decision.settled.fits:
                     error = self._exceeded(decision, claims[offer.at])
