@@ -50,6 +50,7 @@ class History:
         followed: bool = False,
         answered: Collection[tuple[int, str]] = (),
         holds: Collection[int] = (),
+        apart: Collection[tuple[int, str]] = (),
     ) -> None:
         self.originals: list[Any] = messages
         """The caller's objects, in a list that is not the caller's and is not changed."""
@@ -66,6 +67,7 @@ class History:
         self._followed = followed
         self._answered = frozenset(answered)
         self._holds = frozenset(holds)
+        self._apart = frozenset(apart)  # (message, call id) of results whose call is not among these
         self._read_from = self._walked_from = self.count
         self._latest_user: int | None = -1
         self._last_turn_at: int | None = None
@@ -86,10 +88,7 @@ class History:
 
     @property
     def read_from(self) -> int:
-        """Oldest message read so far.
-
-        What is older was not looked at, but for leading system messages.
-        """
+        """Oldest message read so far; of older ones only leading ones are known."""
         return self._read_from
 
     @property
@@ -331,6 +330,7 @@ class History:
         if self._units is None:
             self.read(0)
             pairing = pair(self.structure, range(len(self)))
+            pairing.part_from(self._apart, self.structure)
             last_turn = self._last_turn()
             calls = open_calls(pairing, last_turn=last_turn, pending_calls=self.pending_calls)
             opened = {index for index, _ in calls - self._answered}

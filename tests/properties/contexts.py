@@ -285,6 +285,11 @@ class Plain:
                 for at, call in owner.items()
                 if call is not None and call in span and at not in span
             ],
+            apart=[
+                (at - piece.start, case.messages[at]["tool_call_id"])
+                for at, call in owner.items()
+                if call is not None and at in span and call not in span
+            ],
         )
         return EvictionRequest(
             history,
