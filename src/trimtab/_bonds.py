@@ -18,13 +18,15 @@ __all__ = ["Bonds", "bonds_of"]
 class Bonds:
     """What belongs together across blocks, by position in the whole request."""
 
-    __slots__ = ("answered", "held", "units")
+    __slots__ = ("answered", "answers", "held", "units")
 
     def __init__(self) -> None:
         self.units: list[frozenset[int]] = []
         """Members of each unit that has some in two blocks or more."""
         self.answered: list[tuple[int, str]] = []
         """(message, call id) of calls whose result stands in another block."""
+        self.answers: list[tuple[int, str]] = []
+        """(message, call id) of those results."""
         self.held: set[int] = set()
         """Members of those units whose results are not all there yet: none of them may leave."""
 
@@ -66,6 +68,7 @@ def bonds_of(
         for (call_id, _), owner in zip(whole.answers[index], owners, strict=True):
             if owner is not None and block_of(owner) != block_of(index):
                 found.answered.append((owner, call_id))
+                found.answers.append((index, call_id))
     if found.answered:
         groups = (group.indices for group in members(whole, pairing))
         found.units = [frozenset(one) for one in groups if len({block_of(index) for index in one}) > 1]

@@ -303,6 +303,7 @@ def _parts(
     ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
     pins = by_block(starts, ((index, index) for index in _pinned(blocks, plain, bonds)))
     answered = by_block(starts, bonds.answered)
+    apart = by_block(starts, bonds.answers)
     holds = by_block(starts, ((index, index) for index in bonds.held))
     parts: list[Part] = []
     followed = False
@@ -316,6 +317,7 @@ def _parts(
             protect=False,
             followed=followed,
             answered=answered.get(at, ()),
+            apart=apart.get(at, ()),
             holds=[index for index, _ in holds.get(at, ())],
         )
         with in_block(block.name):

@@ -43,6 +43,7 @@ class History:
         followed: bool = False,
         answered: Collection[tuple[int, str]] = (),
         holds: Collection[int] = (),
+        apart: Collection[tuple[int, str]] = (),
     ) -> None:
         self.messages: list[Any] = messages
         """The messages, in a list of our own; an entry that is no dict becomes one when read."""
@@ -59,6 +60,7 @@ class History:
         self._followed = followed
         self._answered = frozenset(answered)
         self._holds = frozenset(holds)
+        self._apart = frozenset(apart)
         self._read_from = self._walked_from = self.count
         self._latest_user: int | None = -1
         self._last_turn_at: int | None = None
@@ -87,7 +89,7 @@ class History:
     @property
     def asks_for_all(self) -> bool:
         """True if everything has to be grouped: pins, pending ids, results elsewhere."""
-        return bool(self.pins or self.pending_calls or self._answered or self._holds)
+        return bool(self.pins or self.pending_calls or self._answered or self._apart or self._holds)
 
     @property
     def read_from(self) -> int:
@@ -334,6 +336,7 @@ class History:
         if self._units is None:
             self.read(0)
             pairing = pair(self.structure, range(len(self)))
+            pairing.part_from(self._apart, self.structure)
             last_turn = self._last_turn()
             calls = open_calls(pairing, last_turn=last_turn, pending_calls=self.pending_calls)
             opened = {index for index, _ in calls - self._answered}

@@ -42,22 +42,36 @@ def settling(composition: Composition, budget: Budget) -> Steps:
 def _given_less(outcome: Outcome) -> Steps:
     """Settle again with less room for the blocks: a black box counts the whole higher than them.
 
-    They get as much less as it is over, then twice that, and between what is not enough and what blocks
-    cannot do with, half of it; until it fits.
+    They get as much less as it is over, then twice that; and between what is not enough and what is more
+    than enough, half of it, to within a part of the room. No summarizer is asked to make it closer.
     """
     composition, room = outcome.composition, outcome.budget.input_tokens
-    low, less, high = 0, outcome.tokens - room, room + 1
+    asks_model = any(_asks_model(part) for part in composition.parts)
+    low, less, high = 0, min(room, outcome.tokens - room), room + 1
+    found: Outcome | None = None
     while low < less < high:
         tried = yield from _Settlement(composition, outcome.budget, less_tokens=less).run()
-        if tried.error is None and tried.tokens <= room:
-            return tried
         if tried.error is not None:
             high = less
+        elif tried.tokens <= room:
+            found, high = tried, less
         else:
             low, outcome = less, tried
+        if found is not None and (asks_model or high - low <= room // _CLOSE):
+            return found
         less = (low + high) // 2 if high <= room else min(room, max(low + outcome.tokens - room, 2 * low))
+    if found is not None:
+        return found
     outcome.error = _exceeded_by_whole(outcome)
     return outcome
+
+
+_CLOSE = 64
+"""Part of the room within which the search for what a black box lets pass ends."""
+
+
+def _asks_model(part: Part) -> bool:
+    return bool(getattr(part.block.gives_way_by, "asks_model", False))
 
 
 class _Settlement:
@@ -128,7 +142,7 @@ class _Settlement:
             floor_tokens=block.floor_tokens(room),
             cap_tokens=cap if caps else None,
             share=block.share,
-            once=getattr(block.gives_way_by, "asks_model", False),
+            once=_asks_model(part),
         )
 
     def _settle(

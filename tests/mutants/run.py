@@ -24,12 +24,13 @@ SOURCE = ROOT / "src"
 sys.path.insert(0, str(ROOT))
 
 # ruff: noqa: E402  # these need the path set above
+from tests.mutants.contexts import CONTEXTS
 from tests.mutants.kernel import KERNEL
 from tests.mutants.mutants import Module, Mutant
 from tests.mutants.strategies import STRATEGIES
 from tests.mutants.summaries import SUMMARIES
 
-MODULES = (*KERNEL, *STRATEGIES, *SUMMARIES)
+MODULES = (*KERNEL, *CONTEXTS, *STRATEGIES, *SUMMARIES)
 
 SECONDS = 120
 """A mutant that makes the tests run so long is as good as dead: it loops."""
