@@ -8,8 +8,19 @@ from typing import Any
 import pytest
 
 from tests.builders import user
-from trimtab import ConfigurationError, Drop, SlidingWindow, Strict, TruncateText
+from trimtab import (
+    ConfigurationError,
+    Context,
+    CountingError,
+    Drop,
+    SlidingWindow,
+    Strict,
+    TruncateText,
+    counter_from_text,
+)
 from trimtab.blocks import Block, Tier
+from trimtab.errors import FormatError
+from trimtab.testing import WordCounter
 
 
 @pytest.mark.parametrize(
@@ -124,3 +135,27 @@ def test_cache_control_may_be_a_word() -> None:
 def test_a_block_is_shown_without_its_content() -> None:
     """Logs get no text of a conversation."""
     assert repr(Block(name="b", content="secret", max_ratio=0.5)) == "Block('b', max_ratio=0.5)"
+
+
+@pytest.mark.parametrize(
+    ("context", "error", "words"),
+    [
+        (
+            Context(50, counter=WordCounter()).add("a", "x").add("history", [user(), 5]),
+            FormatError,
+            r"block 'history': messages\[1\]: a message must be a mapping",
+        ),
+        (
+            Context(50, counter=counter_from_text(lambda text: -1)).add("history", [user()]),
+            CountingError,
+            "block 'history': ",
+        ),
+    ],
+    ids=["entry", "count"],
+)
+def test_an_error_about_an_entry_names_its_block(
+    context: Context, error: type[Exception], words: str
+) -> None:
+    """Positions are those in the block."""
+    with pytest.raises(error, match=words):
+        context.fit()

@@ -459,8 +459,8 @@ fits: 7,912 of 8,192 tokens (96 %), 280 left
   after     7,912 = messages 7,369 + tools 540 + framing 3
   messages  431 in: 3 kept, 1 changed, 427 evicted
 
-  block    before  after  limit
-  history       ?  7,369  7,649   96 %  ███████████████████████░
+  block    before  after  limit         █ after, ░ before, │ limit
+  history       ?  7,369  7,649   96 %  ███████████████████████·│
            evicted, then shortened
 
   index  fate            tokens  why
@@ -484,10 +484,10 @@ DOES NOT FIT, by estimate: 1,300 of 1,000 tokens (130 %), 300 over
   after     1,300 = messages 700 + tools 200 + system and framing 400
   messages  3 in: 1 kept, 2 evicted; 1 inserted
 
-  block  before  after  limit
-  facts     500    500    400  125 %  ████████████████████████
+  block  before  after  limit         █ after, ░ before, │ limit
+  facts     500    500    400  125 %  ███████████████████│█████
          kept; messages: 1 kept; 1 token under its floor
-  docs    1,500    200    600   33 %  ████████░░░░░░░░░░░░░░░░
+  docs    1,500    200    600   33 %  ███░░░░░░│░░░░░░░░░░░░░░░
          dropped; messages: 2 evicted; 20 tokens freed by another block
   - blocks dropped: old, older
   - the floors of the blocks pass the room and were ignored
@@ -621,7 +621,7 @@ def test_no_line_is_wider_than_asked_and_none_can_steer_a_terminal(made: Report,
 def test_our_own_words_are_one_column_a_character(width: int) -> None:
     """ASCII, box characters and a few signs: no font or locale makes lines ragged."""
     for made in (agent_report(), over_report()):
-        assert set(made.to_text(width=width)) - set(map(chr, range(32, 127))) <= set("\n–→×…█░")
+        assert set(made.to_text(width=width)) - set(map(chr, range(32, 127))) <= set("\n–→×…█░│·")
 
 
 def test_a_narrow_terminal_still_gets_every_number() -> None:

@@ -280,8 +280,9 @@ def test_a_mark_has_one_end_and_gives_its_text_back(text: str, messages: int) ->
     lines = marked_summary(text, messages=messages)
     head, _, rest = lines.partition("\n")
     body, _, tail = rest.rpartition("\n")
-    assert head == f'<summary_of_earlier_messages count="{messages}" by="trimtab">'
-    assert tail == "</summary_of_earlier_messages>"
+    of = "1 message" if messages == 1 else f"{messages} messages"
+    assert head == f'<summary of="{of}" by="trimtab">'
+    assert tail == "</summary>"
     assert "<" not in body
     assert ">" not in body
     assert html.unescape(body) == html.unescape(html.escape(text.strip(), quote=False))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from trimtab._grouping import members
 from trimtab._pairing import Pairing, last_turn_of, open_calls, pair
+from trimtab._portion import in_block
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Kind, Structure
 from trimtab.units import History
@@ -17,13 +18,15 @@ __all__ = ["Bonds", "bonds_of"]
 class Bonds:
     """What belongs together across blocks, by position in the whole request."""
 
-    __slots__ = ("answered", "held", "units")
+    __slots__ = ("answered", "answers", "held", "units")
 
     def __init__(self) -> None:
         self.units: list[frozenset[int]] = []
         """Members of each unit that has some in two blocks or more."""
         self.answered: list[tuple[int, str]] = []
         """(message, call id) of calls whose result stands in another block."""
+        self.answers: list[tuple[int, str]] = []
+        """(message, call id) of those results."""
         self.held: set[int] = set()
         """Members of those units whose results are not all there yet: none of them may leave."""
 
@@ -41,10 +44,12 @@ def bonds_of(
     found = Bonds()
     by_size = sorted(range(len(histories)), key=lambda at: len(histories[at]))
     for at in by_size[:-1]:
-        histories[at].read(0)
+        with in_block(names[at]):
+            histories[at].read(0)
     if not any(_has_tools(histories[at].structure) for at in by_size[:-1]):
         return found
-    histories[by_size[-1]].read(0)
+    with in_block(names[by_size[-1]]):
+        histories[by_size[-1]].read(0)
     if sum(_has_tools(history.structure) for history in histories) < 2:
         return found
     starts = _starts(histories)
@@ -63,6 +68,7 @@ def bonds_of(
         for (call_id, _), owner in zip(whole.answers[index], owners, strict=True):
             if owner is not None and block_of(owner) != block_of(index):
                 found.answered.append((owner, call_id))
+                found.answers.append((index, call_id))
     if found.answered:
         groups = (group.indices for group in members(whole, pairing))
         found.units = [frozenset(one) for one in groups if len({block_of(index) for index in one}) > 1]

@@ -16,7 +16,7 @@ from trimtab._arguments import check_pending_calls, check_trim, system_of
 from trimtab._asking import budget_of, counter_of, leading_system
 from trimtab._bonds import Bonds, bonds_of
 from trimtab._grouping import format_of
-from trimtab._portion import Portion
+from trimtab._portion import Portion, in_block
 from trimtab.allocation import Ties, check_ties
 from trimtab.blocks import Block
 from trimtab.budget import Budget
@@ -303,6 +303,7 @@ def _parts(
     ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
     pins = by_block(starts, ((index, index) for index in _pinned(blocks, plain, bonds)))
     answered = by_block(starts, bonds.answered)
+    apart = by_block(starts, bonds.answers)
     holds = by_block(starts, ((index, index) for index in bonds.held))
     parts: list[Part] = []
     followed = False
@@ -316,14 +317,17 @@ def _parts(
             protect=False,
             followed=followed,
             answered=answered.get(at, ()),
+            apart=apart.get(at, ()),
             holds=[index for index, _ in holds.get(at, ())],
         )
-        followed = followed or _has_turn(history)
+        with in_block(block.name):
+            followed = followed or _has_turn(history)
+            whole = block.pinned or (not ranked and _is_system(history))
         sizes = sizes_for(counter, history.messages, None)
         part = Part(
             name=block.name,
             block=block,
-            whole=block.pinned or (not ranked and _is_system(history)),
+            whole=whole,
             history=history,
             sizes=sizes,
             source=source,

@@ -43,6 +43,7 @@ class History:
         followed: bool = False,
         answered: Collection[tuple[int, str]] = (),
         holds: Collection[int] = (),
+        apart: Collection[tuple[int, str]] = (),
     ) -> None:
         self.messages: list[Any] = messages
         """The messages, in a list of our own; an entry that is no dict becomes one when read."""
@@ -59,6 +60,7 @@ class History:
         self._followed = followed
         self._answered = frozenset(answered)
         self._holds = frozenset(holds)
+        self._apart = frozenset(apart)
         self._read_from = self._walked_from = self.count
         self._latest_user: int | None = -1
         self._last_turn_at: int | None = None
@@ -87,7 +89,7 @@ class History:
     @property
     def asks_for_all(self) -> bool:
         """True if everything has to be grouped: pins, pending ids, results elsewhere."""
-        return bool(self.pins or self.pending_calls or self._answered or self._holds)
+        return bool(self.pins or self.pending_calls or self._answered or self._apart or self._holds)
 
     @property
     def read_from(self) -> int:
@@ -210,7 +212,10 @@ class History:
         return results_in_place(structure, start) == len(answers) - older
 
     def is_result(self, index: int, /) -> bool:
-        """Tell whether a message answers a call; where parts do, everything from it on is read."""
+        """Tell whether a message answers a call.
+
+        Where parts of messages do, everything from it on is read.
+        """
         if self._results_are_messages:
             message = self.messages[index]
             return (self._kind_of(message) if type(message) is dict else self.kind(index)) == "tool"
@@ -331,6 +336,7 @@ class History:
         if self._units is None:
             self.read(0)
             pairing = pair(self.structure, range(len(self)))
+            pairing.part_from(self._apart, self.structure)
             last_turn = self._last_turn()
             calls = open_calls(pairing, last_turn=last_turn, pending_calls=self.pending_calls)
             opened = {index for index, _ in calls - self._answered}

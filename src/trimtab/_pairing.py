@@ -28,6 +28,14 @@ class Pairing:
         self.unanswered_set: frozenset[tuple[int, str]] = frozenset()
         """The same, to ask about one call."""
 
+    def part_from(self, apart: Collection[tuple[int, str]], structure: Structure) -> None:
+        """Make (message, call id) of results orphans: they answer a call that is not among these."""
+        for index in {index for index, _ in apart}:
+            answers = zip(structure.answers[index], self.owner[index], strict=True)
+            self.owner[index] = tuple(
+                [None if (index, call_id) in apart else owner for (call_id, _), owner in answers]
+            )
+
 
 def pair(structure: Structure, indices: range) -> Pairing:
     """Match the results among those messages with the calls among them.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from trimtab.counting._sizes import Sizes
+from trimtab.errors import CountingError, FormatError
 from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._runner import Settled
 from trimtab.units import History
@@ -14,7 +16,7 @@ from trimtab.units import History
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["Decision", "Portion"]
+__all__ = ["Decision", "Portion", "in_block"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,3 +59,15 @@ class Decision(Generic[P_co]):
     portion: P_co
     settled: Settled
     request: EvictionRequest
+
+
+@contextmanager
+def in_block(name: str) -> Iterator[None]:
+    """Make errors about an entry or its size say in which block it stands."""
+    try:
+        yield
+    except (FormatError, CountingError) as error:
+        where = f"block {name!r}: "
+        if not str(error).startswith(where):
+            error.args = (f"{where}{error}",)
+        raise

@@ -8,6 +8,7 @@ from typing import cast
 
 from trimtab._composing import Composition, Part, by_block
 from trimtab._outcome import BlockDecision, Outcome
+from trimtab._portion import in_block
 from trimtab.allocation import Claim, offers
 from trimtab.budget import Budget
 from trimtab.counting._sizes import Shares
@@ -41,22 +42,36 @@ def settling(composition: Composition, budget: Budget) -> Steps:
 def _given_less(outcome: Outcome) -> Steps:
     """Settle again with less room for the blocks: a black box counts the whole higher than them.
 
-    They get as much less as it is over, then twice that, and between what is not enough and what blocks
-    cannot do with, half of it; until it fits.
+    They get as much less as it is over, then twice that; and between what is not enough and what is more
+    than enough, half of it, to within a part of the room. No summarizer is asked to make it closer.
     """
     composition, room = outcome.composition, outcome.budget.input_tokens
-    low, less, high = 0, outcome.tokens - room, room + 1
+    asks_model = any(_asks_model(part) for part in composition.parts)
+    low, less, high = 0, min(room, outcome.tokens - room), room + 1
+    found: Outcome | None = None
     while low < less < high:
         tried = yield from _Settlement(composition, outcome.budget, less_tokens=less).run()
-        if tried.error is None and tried.tokens <= room:
-            return tried
         if tried.error is not None:
             high = less
+        elif tried.tokens <= room:
+            found, high = tried, less
         else:
             low, outcome = less, tried
+        if found is not None and (asks_model or high - low <= room // _CLOSE):
+            return found
         less = (low + high) // 2 if high <= room else min(room, max(low + outcome.tokens - room, 2 * low))
+    if found is not None:
+        return found
     outcome.error = _exceeded_by_whole(outcome)
     return outcome
+
+
+_CLOSE = 64
+"""Part of the room within which the search for what a black box lets pass ends."""
+
+
+def _asks_model(part: Part) -> bool:
+    return bool(getattr(part.block.gives_way_by, "asks_model", False))
 
 
 class _Settlement:
@@ -73,7 +88,10 @@ class _Settlement:
     def run(self) -> Steps:
         """Offer the room block by block, and put together what came of it."""
         floors_ignored, error = False, None
-        claims = [self._claim(part) for part in self._parts]
+        claims = []
+        for part in self._parts:
+            with in_block(part.name):
+                claims.append(self._claim(part))
         if self._all_fits(claims):
             return self._plan(claims, floors_ignored=False, error=None)
         if self._room < 0:
@@ -83,9 +101,9 @@ class _Settlement:
             used: int | None = None
             while True:
                 offer = next(fold) if used is None else fold.send(used)
-                decision = yield from self._settle(
-                    self._parts[offer.at], claims[offer.at], offer.limit_tokens
-                )
+                part = self._parts[offer.at]
+                with in_block(part.name):
+                    decision = yield from self._settle(part, claims[offer.at], offer.limit_tokens)
                 self._decided[offer.at] = decision
                 if not decision.settled.fits:
                     error = self._exceeded(decision, claims[offer.at])
@@ -124,7 +142,7 @@ class _Settlement:
             floor_tokens=block.floor_tokens(room),
             cap_tokens=cap if caps else None,
             share=block.share,
-            once=getattr(block.gives_way_by, "asks_model", False),
+            once=_asks_model(part),
         )
 
     def _settle(
@@ -201,10 +219,11 @@ class _Settlement:
         """Say of the whole request what the fold says of its blocks; a block's cap stays as it is."""
         if error.needed_tokens is None or error.limit_tokens != self._room:
             return error
-        room = self._budget.input_tokens
+        room, beside = self._budget.input_tokens, self._beside_tokens
+        more = f" Beside the blocks the request takes {beside:,} of {room:,} tokens." if beside else ""
         return BudgetExceededError(
-            f"{error} Beside the blocks the request takes {self._beside_tokens:,} of {room:,} tokens.",
-            needed_tokens=self._beside_tokens + error.needed_tokens,
+            f"{error}{more}",
+            needed_tokens=beside + error.needed_tokens,
             limit_tokens=room,
             block=error.block,
         )

@@ -164,13 +164,13 @@ class Context:
             raise ConfigurationError(
                 f"a block named {block.name!r} is there already: pass replace=True, or call replace()"
             )
-        for other in self._blocks.values():
-            if other.name != block.name and (other.tier is None) != (block.tier is None):
-                tiered, ranked = (block, other) if other.tier is None else (other, block)
-                raise ConfigurationError(
-                    f"block {tiered.name!r} has a tier and block {ranked.name!r} has none: in one context all"
-                    " blocks have tiers, or none has"
-                )
+        other = next((one for one in self._blocks.values() if one.name != block.name), block)
+        if (other.tier is None) != (block.tier is None):  # and so for all others, which agree
+            tiered, ranked = (block, other) if other.tier is None else (other, block)
+            raise ConfigurationError(
+                f"block {tiered.name!r} has a tier and block {ranked.name!r} has none: in one context all"
+                " blocks have tiers, or none has"
+            )
         self._blocks[block.name] = block
         return self
 

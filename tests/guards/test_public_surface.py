@@ -23,6 +23,7 @@ POSITIONAL_BY_DESIGN = {
     "within": "SPEC G fixes it: `within(messages, limit_tokens, counter)`",
     "FixedCounter": "SPEC B2 fixes it: `FixedCounter(per_message, per_part, per_tool_call)`",
     "count_back": "runs once a fit, and is called by the runner only",
+    "newest": "Format.newest runs over long turns, and is called by History only",
     "walk": "History.walk runs once a fit, and is called by the runner only",
 }
 """Methods with more than two positional arguments, each with its reason. May only shrink."""

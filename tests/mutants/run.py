@@ -24,6 +24,7 @@ SOURCE = ROOT / "src"
 sys.path.insert(0, str(ROOT))
 
 # ruff: noqa: E402  # these need the path set above
+from tests.mutants.contexts import CONTEXTS
 from tests.mutants.front import FRONT
 from tests.mutants.kernel import KERNEL
 from tests.mutants.mutants import Module, Mutant
@@ -31,7 +32,7 @@ from tests.mutants.reading import READING
 from tests.mutants.strategies import STRATEGIES
 from tests.mutants.summaries import SUMMARIES
 
-MODULES = (*KERNEL, *READING, *FRONT, *STRATEGIES, *SUMMARIES)
+MODULES = (*KERNEL, *READING, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES)
 
 SECONDS = 120
 """A mutant that makes the tests run so long is as good as dead: it loops."""

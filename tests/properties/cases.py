@@ -21,6 +21,7 @@ from trimtab import (
     PriorityBased,
     SlidingWindow,
     Strict,
+    Summarize,
     TruncateText,
     counter_for,
     fit,
@@ -88,6 +89,22 @@ OTHERS = (
     Cascade(DropNewest(), TruncateText()),
     Cascade(TruncateText(), Drop()),
 )
+
+
+def gist(messages: list[Any]) -> str:
+    """Summarize in a few words, the same ones every time."""
+    return f"{len(messages)} messages, the first from {mapping_of(messages[0])['role']}"
+
+
+SUMMARIES = (
+    Summarize(gist),
+    Summarize(gist, max_summary_tokens=12),
+    Summarize(gist, max_summary_tokens=9_999, role="system"),
+    Summarize(lambda messages: "", fallback=Cascade(SlidingWindow(), TruncateText())),
+    Cascade(ClearToolResults(keep_results=0), Summarize(gist, fallback=DropNewest()), TruncateText()),
+)
+"""Those that put a message in; a result of theirs may be summarized again (A7)."""
+
 STRATEGIES: tuple[Strategy, ...] = (*WINDOWS, *STRIDES, *MINIMUMS, *OTHERS)
 
 

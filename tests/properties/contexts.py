@@ -1,12 +1,14 @@
-"""One fit of a Context cut from a conversation, and SPEC D5 said again with strategies, to hold it against."""
+"""One fit of a Context cut from a conversation, and SPEC D5 said again with strategies."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
@@ -283,6 +285,11 @@ class Plain:
                 for at, call in owner.items()
                 if call is not None and call in span and at not in span
             ],
+            apart=[
+                (at - piece.start, case.messages[at]["tool_call_id"])
+                for at, call in owner.items()
+                if call is not None and at in span and call not in span
+            ],
         )
         return EvictionRequest(
             history,
@@ -320,7 +327,7 @@ def pieces_of(
     ranked = draw(st.sampled_from(("none", "priority", "tier")))
     placed = draw(st.booleans())
     pieces = []
-    for place, (start, stop) in enumerate(zip(edges, edges[1:], strict=False)):
+    for place, (start, stop) in enumerate(pairwise(edges)):
         options = {**draw(st.one_of(NOTHING, CAPS)), **draw(st.one_of(NOTHING, FLOORS))}
         if ranked == "tier":
             options["tier"] = place
@@ -361,12 +368,11 @@ def context_cases(
     )
     whole = total([{"role": "system", "content": policy.get("system", "")}, *messages], counter)
     budget = max(1, -(-whole * draw(st.integers(*percents)) // 100))
-    try:
-        return Case(pieces, budget, counter, **policy)
-    except ConfigurationError as error:
-        assert misplaced(messages, pieces), error
+    if misplaced(messages, pieces):
+        with pytest.raises(ConfigurationError, match="holds the result of call"):
+            Case(pieces, budget, counter, **policy)
         assume(False)
-        raise
+    return Case(pieces, budget, counter, **policy)
 
 
 def misplaced(messages: list[Any], pieces: list[Piece]) -> bool:

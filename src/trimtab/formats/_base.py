@@ -330,7 +330,10 @@ def mapping_of(message: Any) -> Dict:
         return dict(message)
     dump = getattr(message, "model_dump", None)
     if callable(dump):
-        dumped = dump(exclude_none=True)
+        try:
+            dumped = dump(exclude_none=True)
+        except TypeError:  # a model of its own kind, which takes no such option
+            dumped = dump()
         if isinstance(dumped, dict):
             return dumped
     raise FormatError(

@@ -18,6 +18,7 @@ _LAST_RUNS = 12
 _NAME_COLUMNS = 16
 _BAR_COLUMNS = 24
 _LEAST_BAR_COLUMNS = 6
+_LEGEND = "█ after, ░ before, │ limit"
 _LEAST_WHAT_COLUMNS = 22
 _TONES: dict[str, Tone] = {"evicted": "dim", "changed": "warn"}
 
@@ -49,7 +50,7 @@ def block_table(blocks: Sequence[BlockReport], *, width: int) -> Iterator[Line]:
         ]
         text = "  " + "  ".join(cells)
         if block is None:
-            yield Line(text, "bold")
+            yield Line(_with_legend(text, width=width), "bold")
             continue
         yield Line(text + _bar(block, room=width - columns(text)), _over(block))
         indent = " " * (sizes[0] + 4)
@@ -57,6 +58,12 @@ def block_table(blocks: Sequence[BlockReport], *, width: int) -> Iterator[Line]:
             Line(line, "dim")
             for line in wrap(_deeds(block, alone=len(blocks) == 1), width=width, first=indent, rest=indent)
         )
+
+
+def _with_legend(text: str, *, width: int) -> str:
+    """Say what the bars draw, where there is room to draw them."""
+    said = text + " " * 9 + _LEGEND
+    return said if columns(said) <= width else text
 
 
 def _name(block: str) -> str:
@@ -68,15 +75,18 @@ def _over(block: BlockReport) -> Tone:
 
 
 def _bar(block: BlockReport, *, room: int) -> str:
-    """Draw how full the block is, where there is room to draw."""
+    """Draw what stayed, what left and where the limit is, where there is room to draw."""
     if block.limit_tokens <= 0:
         return ""
     share = "  " + pad(used_share(block.tokens_after, block.limit_tokens), 5, right=True)
-    length = min(_BAR_COLUMNS, room - columns(share) - 2)
+    length = min(_BAR_COLUMNS, room - columns(share) - 3)
     if length < _LEAST_BAR_COLUMNS:
         return share
-    full = min(length, block.tokens_after * length // block.limit_tokens)
-    return f"{share}  {'█' * full}{'░' * (length - full)}"
+    before, after, limit = block.tokens_before or 0, block.tokens_after, block.limit_tokens
+    scale = max(before, after, limit)
+    stayed, was, most = (tokens * length // scale for tokens in (after, max(before, after), limit))
+    drawn = "█" * stayed + "░" * (was - stayed) + "·" * (most - was)
+    return f"{share}  {drawn[:most]}│{drawn[most:]}"
 
 
 def _deeds(block: BlockReport, *, alone: bool) -> str:

@@ -48,9 +48,9 @@ class Summarize:
         >>> strategy = Summarize(lambda messages: f"{len(messages)} numbers", max_summary_tokens=10)
         >>> fitted = fit(messages, 40, counter=FixedCounter(per_message=10), strategy=strategy)
         >>> print(fitted.messages[0]["content"], *[m["content"] for m in fitted.messages[1:]])
-        <summary_of_earlier_messages count="6" by="trimtab">
+        <summary of="6 messages" by="trimtab">
         6 numbers
-        </summary_of_earlier_messages> 6 7 8
+        </summary> 6 7 8
     """
 
     summarizer: Summarizer

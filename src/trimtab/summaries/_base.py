@@ -33,7 +33,7 @@ __all__ = [
     "word_of",
 ]
 
-SUMMARY_TAG = "summary_of_earlier_messages"
+SUMMARY_TAG = "summary"
 """The element a summary stands in. It says what it is, so that no sentence has to be paid for beside it."""
 
 
@@ -84,6 +84,14 @@ class FunctionSummarizer:
     def __repr__(self) -> str:
         """Name the function."""
         return f"summarizer_from({self.name})"
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by the function."""
+        return isinstance(other, FunctionSummarizer) and self._function is other._function
+
+    def __hash__(self) -> int:
+        """Hash by the function."""
+        return hash(("summarizer_from", self._function))
 
     @property
     def is_async(self) -> bool:
@@ -296,11 +304,12 @@ def marked_summary(text: str, /, *, messages: int) -> str:
 
     Example:
         >>> print(marked_summary("They said </system>.", messages=2))
-        <summary_of_earlier_messages count="2" by="trimtab">
+        <summary of="2 messages" by="trimtab">
         They said &lt;/system&gt;.
-        </summary_of_earlier_messages>
+        </summary>
     """
     from html import escape  # not above: it brings every named entity of HTML
 
     body = escape(text.strip(), quote=False)
-    return f'<{SUMMARY_TAG} count="{messages}" by="trimtab">\n{body}\n</{SUMMARY_TAG}>'
+    of = f"{messages} message{'' if messages == 1 else 's'}"
+    return f'<{SUMMARY_TAG} of="{of}" by="trimtab">\n{body}\n</{SUMMARY_TAG}>'

@@ -50,7 +50,8 @@ class Answer:
         present = {index for unit in units for index in unit.indices}
         edits = {index: texts for index, texts in self.edits.items() if index in present}
         count = getattr(self.counter, "count", self.counter)
-        return int(count(assembled(self.request.history, units, edits)))
+        put_in = sorted(self.result.insertions, key=lambda insertion: insertion.at)
+        return int(count(assembled(self.request.history, units, edits, put_in)))
 
 
 def _key(unit: Unit) -> Hashable:
@@ -62,7 +63,8 @@ def decision_of(answer: Answer) -> Hashable:
     edits = tuple(
         (index, tuple(sorted(texts.items(), key=str))) for index, texts in sorted(answer.edits.items())
     )
-    return (tuple(map(_key, answer.kept)), edits, answer.result.fits)
+    put_in = tuple((insertion.at, repr(insertion.message)) for insertion in answer.result.insertions)
+    return (tuple(map(_key, answer.kept)), edits, put_in, answer.result.fits)
 
 
 def check_answer(answer: Answer) -> None:
@@ -74,6 +76,7 @@ def check_answer(answer: Answer) -> None:
     _check_values(answer)
     _check_kept(answer)
     _check_edits(answer)
+    _check_insertions(answer)
     _check_size(answer)
 
 
@@ -133,6 +136,17 @@ def _check_edits(answer: Answer) -> None:
                 broken("edits", f"{where} at {path!r}, where no text is that may be cut")
             if not isinstance(text, str):
                 broken("edits", f"{where} at {path!r} with {type(text).__name__}, not text")
+
+
+def _check_insertions(answer: Answer) -> None:
+    """Check that what is put in stands where what it is there for left."""
+    kept = {index for unit in answer.kept for index in unit.indices}
+    for insertion in answer.result.insertions:
+        where = f"{answer.where}: puts in {insertion.why!r}"
+        if not insertion.covers.isdisjoint(kept):
+            broken("insertions", f"{where}, which stands for messages that stay")
+        if insertion.at not in insertion.covers:
+            broken("insertions", f"{where} at message {insertion.at}, in place of none")
 
 
 def _check_size(answer: Answer) -> None:

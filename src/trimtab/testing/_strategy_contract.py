@@ -37,7 +37,8 @@ def check_strategy(
     kind, for every conversation), `within_limit` (what fits is within the limit by a recount),
     `honest` (what does not fit is over it), `whole_units` (no unit split or invented), `once_in_order`,
     `stays` (nothing pinned or held leaves), `edits` (only texts, only where something stays that is
-    not pinned), `input_unchanged`, `deterministic`, `thrifty`, `fit` (`trimtab.fit` accepts it), `data`.
+    not pinned), `insertions` (only in place of what left), `input_unchanged`, `deterministic`,
+    `thrifty`, `fit` (`trimtab.fit` accepts it), `data`.
 
     Args:
         samples: Conversations in the Chat Completions form; None: `conversations()`.
@@ -85,6 +86,8 @@ def _checked_name(strategy: Any) -> str:
     if to_data is not None:
         try:
             json.dumps(to_data())
+        except ConfigurationError:  # a function in it has no registered name, which is the user's to give
+            return name
         except (TypeError, ValueError) as error:
             broken("data", f"to_dict() of strategy {name} is not plain data: {error}")
     return name

@@ -1,0 +1,210 @@
+"""Units that span the blocks of a `Context`; open calls; a result before its call (SPEC D4, D12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import call, places, result, talk, user, words
+from trimtab import BudgetExceededError, ConfigurationError, Context, Drop, TruncateText, validate
+from trimtab.testing import WordCounter
+
+WORDS = WordCounter()
+
+
+def fitted(budget: int, *blocks: tuple[str, dict[str, Any]], **policy: Any) -> Any:
+    """Fit blocks written as talk; their names are a, b, c."""
+    made = Context(budget, counter=WORDS, **policy)
+    for name, (line, options) in zip("abcdef", blocks, strict=False):
+        made.add(name, talk(line), **options)
+    return made.fit()
+
+
+def stays(found: Any) -> str:
+    """Write the fate of each message: k, c or e; a bar between blocks."""
+    rows = found.report.messages
+    groups = [[row.fate[0] for row in rows if row.block == block.name] for block in found.report.blocks]
+    return " ".join("".join(group) for group in groups)
+
+
+@pytest.mark.parametrize(
+    ("budget", "blocks", "expected"),
+    [
+        pytest.param(9, [("u1 cA", {}), ("rA4 u2", {})], "kk kk", id="all-fits"),
+        pytest.param(
+            8, [("u1 cA", {"priority": 1}), ("rA4 u2", {})], "ke ek", id="the-result-takes-its-call"
+        ),
+        pytest.param(
+            8, [("cA u1", {}), ("rA4 u2", {"priority": 1})], "ek ek", id="the-call-takes-its-result"
+        ),
+        pytest.param(
+            9,
+            [("cA,B", {"priority": 1}), ("rA2", {"priority": 1}), ("rB4 u1", {})],
+            "e e ek",
+            id="results-in-two-blocks",
+        ),
+        pytest.param(
+            5,
+            [("u9 cA", {}), ("rA2 u2", {"pinned": True})],
+            None,
+            id="a-pinned-result-pins-its-call",
+        ),
+        pytest.param(6, [("u9 cA", {}), ("rA2 u2", {"pinned": True})], "ek kk", id="and-nothing-else"),
+        pytest.param(
+            9, [("u9 cA,B", {}), ("rA2", {}), ("rB2 u1", {"pinned": True})], "ek k kk", id="and-other-results"
+        ),
+        pytest.param(6, [("u9 cA", {"pinned": True}), ("rA2", {})], None, id="a-pinned-call-pins-its-result"),
+        pytest.param(
+            9,
+            [("cA rA1 u1", {}), ("cA", {"priority": 1}), ("rA4", {"priority": 1})],
+            "eek k k",
+            id="reused-ids",
+        ),
+        pytest.param(
+            12,
+            [("cA,B", {"pinned": True}), ("cA rA9 u1", {}), ("rB1 rA1 u1", {"priority": 1})],
+            "k eek kkk",
+            id="a-result-answers-a-call-before-another-with-its-id",
+        ),
+        pytest.param(
+            11,
+            [("cA", {"pinned": True}), ("cA rA9 rA1 u1", {})],
+            "k eekk",
+            id="also-in-the-block-of-that-one",
+        ),
+        pytest.param(99, [("rA1 u1", {}), ("cA rA1 u1", {})], "kk kkk", id="an-orphan-of-an-answered-id"),
+    ],
+)
+def test_a_unit_stays_only_if_every_block_keeps_its_part(budget: int, blocks: Any, expected: Any) -> None:
+    """And the output has no result without its call, nor the other way round."""
+    if expected is None:
+        with pytest.raises(BudgetExceededError):
+            fitted(budget, *blocks)
+        return
+    found = fitted(budget, *blocks)
+    assert stays(found) == expected
+    assert [v for v in validate(found.messages) if v.rule == "unanswered_call"] == []
+    orphans = sum(v.rule == "orphan_result" for v in validate(found.messages))
+    assert orphans == sum(line.startswith("rA") for line, _ in blocks[:1])
+
+
+def test_what_another_block_freed_is_reported_and_not_given_out() -> None:
+    """D12: the call's 2 words are free, the older message does not come back."""
+    found = fitted(8, ("u3 u1 cA", {"priority": 1}), ("rA4 u2", {}))
+    first, second = found.report.blocks
+    assert (first.tokens_before, first.tokens_after, first.freed_tokens) == (6, 4, 2)
+    assert (second.tokens_after, second.freed_tokens) == (2, 0)
+    assert first.actions == ("evicted",)
+    rows = found.report.messages
+    assert [(row.fate, row.reason, row.unit) for row in rows[2:4]] == [
+        ("evicted", "unit_of_removed", 2),
+        ("evicted", "over_limit", 2),
+    ]
+    assert found.report.remaining_tokens == 2
+
+
+def test_freed_tokens_are_no_missed_floor() -> None:
+    """The block had them; another let go."""
+    found = fitted(8, ("u2 cA", {"priority": 1, "min_tokens": 4}), ("rA5 u2", {}))
+    assert (found.report.blocks[0].freed_tokens, found.report.blocks[0].floor_missed_tokens) == (2, 0)
+
+
+def test_a_shortened_result_leaves_with_its_call() -> None:
+    """Its tokens are those it had shortened."""
+    found = fitted(
+        16,
+        ("u9 cA", {"strategy": Drop(), "max_tokens": 10}),
+        ("rA30", {"strategy": TruncateText(), "max_tokens": 9}),
+    )
+    assert stays(found) == "ee e"
+    assert found.messages == []
+    assert found.report.tokens_after == 0
+    assert found.report.blocks[1].freed_tokens <= 9
+
+
+# -- open calls (A4b)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "options", "open_call"),
+    [
+        pytest.param(["u9 cA"], {}, True, id="the-last-turn"),
+        pytest.param(["u9 cA", "s1"], {}, True, id="a-system-message-behind-it"),
+        pytest.param(["u9 cA", "u1"], {}, False, id="a-user-message-in-a-later-block"),
+        pytest.param(["u9 cA", "a1"], {}, False, id="a-turn-of-the-model-in-a-later-block"),
+        pytest.param(["u9 cA", "s1", "u1"], {}, False, id="two-blocks-later"),
+        pytest.param(["u9 cA", "u1"], {"pending_calls": ["A"]}, True, id="pending"),
+        pytest.param(["u9 cA", "u1"], {"pending_calls": ["B"]}, False, id="another-is-pending"),
+        pytest.param(["u9 cA", "rA1"], {}, False, id="answered-in-a-later-block"),
+        pytest.param(["u9 cA,B", "rA1"], {}, True, id="half-answered-in-a-later-block"),
+    ],
+)
+def test_open_calls_are_held(blocks: list[str], options: Any, open_call: bool) -> None:
+    """A later block closes a call, or answers it."""
+    parts = [(line, {"strategy": Drop()} if at == 0 else {}) for at, line in enumerate(blocks)]
+    found = fitted(sum(map(WORDS.count, map(talk, blocks))) - 1, *parts, **options)
+    row = found.report.messages[1]
+    assert (row.fate, row.state) == (("kept", "held") if open_call else ("evicted", "free"))
+
+
+def test_a_result_of_a_call_that_still_waits_for_another_stays() -> None:
+    """A4: it is a member of an open unit, wherever it stands; it may be shortened."""
+    found = fitted(14, ("u9 cA,B", {}), ("rA30", {"strategy": TruncateText()}))
+    assert stays(found) == "ek c"
+    assert WORDS.count(found.messages) <= 14
+    with pytest.raises(BudgetExceededError) as raised:
+        fitted(7, ("u9 cA,B", {}), ("rA30", {"strategy": TruncateText()}))
+    assert raised.value.needed_tokens == 8
+    assert WORDS.count(raised.value.attempt.messages) == 8
+
+
+# -- a result before its call (D4)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "fails"),
+    [
+        pytest.param(["rA1", "cA"], True, id="its-call-is-in-a-later-block"),
+        pytest.param(["rA1 u1", "cB rB1", "cA"], True, id="two-later"),
+        pytest.param(["rA1 cA"], False, id="in-one-block-it-is-an-orphan"),
+        pytest.param(["cA", "rA1"], False, id="in-order"),
+        pytest.param(["cA rA1", "rA1", "cA"], False, id="it-answers-an-earlier-one-again"),
+    ],
+)
+def test_a_result_before_its_call_is_refused(blocks: list[str], fails: bool) -> None:
+    """The error names both blocks and what to do."""
+    if not fails:
+        fitted(99, *((line, {}) for line in blocks))
+        return
+    with pytest.raises(ConfigurationError) as raised:
+        fitted(99, *((line, {}) for line in blocks))
+    assert "block 'a' holds the result of call 'A' and stands before block" in str(raised.value)
+    assert "give it a later position" in str(raised.value)
+
+
+def test_a_position_can_put_it_right() -> None:
+    """Order of adding is not order of the request."""
+    messages = [call("A"), result("A"), user()]
+    made = (
+        Context(99, counter=WORDS)
+        .add("results", messages[1:], position=2)
+        .add("calls", messages[0], position=1)
+    )
+    assert places(made.fit().messages, messages) == [0, 1, 2]
+
+
+def test_a_large_block_without_tools_beside_it_is_read_from_its_end() -> None:
+    """Only what the limit reaches is counted (A9)."""
+    seen: list[Any] = []
+
+    class Noting(WordCounter):
+        def count_message(self, message: Any, /) -> int:
+            seen.append(message)
+            return super().count_message(message)
+
+    made = Context(20, counter=Noting()).add("h", talk("u1 cA rA1 " * 300)).add("q", words(3))
+    report = made.fit().report
+    assert len(seen) < 40
+    assert report.blocks[0].tokens_before is None
+    assert report.messages[0].tokens_before is None
