@@ -30,7 +30,7 @@ FRONT = (
     ),
     module(
         "_fitting.py",
-        "test_fitting.py test_fit.py test_trimming.py test_reporting.py",
+        "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_front_door_errors.py",
         ("take_model(ask) if ask.model is None else ()", "take_model(ask)"),
         ("if source and not items:", "if not items:"),
         ("pins=[index + len(lead) for", "pins=[index for"),

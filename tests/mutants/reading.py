@@ -7,7 +7,7 @@ from tests.mutants.mutants import module
 READING = (
     module(
         "_history.py",
-        "test_units.py test_strategies.py properties/test_tail.py properties/test_toy_format.py",
+        "test_walked_history.py test_units.py test_strategies.py properties/test_tail.py",
         ("if start < self._read_from:", "if start <= self._read_from - 2:"),
         (
             'while self.protect and head < self.count and self.kind(head) == "system"',
@@ -54,10 +54,12 @@ READING = (
     ),
     module(
         "_history.py",
-        "test_units.py test_blocks.py test_openai_chat.py",
+        "test_walked_history.py test_units.py test_openai_chat.py",
         ("self.pins or self.pending_calls or", "self.pins or"),
-        ("or self._answered or self._holds)", "or self._holds)"),
-        ("or self._answered or self._holds)", "or self._answered)"),
+        ("or self._answered or self._apart or self._holds)", "or self._apart or self._holds)"),
+        ("or self._apart or self._holds)", "or self._holds)"),
+        ("or self._apart or self._holds)", "or self._apart)"),
+        ("            pairing.part_from(self._apart, self.structure)\n", "            pass\n"),
         ("return min(self._read_from, self._walked_from)", "return self._read_from"),
         ("return min(self._read_from, self._walked_from)", "return self._walked_from"),
         ("            move(error, start)\n", "            pass\n"),
@@ -78,7 +80,7 @@ READING = (
     ),
     module(
         "formats/_openai_chat_walk.py",
-        "test_units.py test_counting.py properties/test_tail.py",
+        "test_walked_history.py test_units.py properties/test_tail.py",
         ("index = span.start + 1", "index = span.start"),
         ("            if width == 2:\n", "            if width <= 3:\n"),
         (
@@ -127,7 +129,7 @@ READING = (
     ),
     module(
         "formats/openai_chat.py",
-        "test_units.py test_openai_chat.py test_front_door_errors.py properties/test_tail.py",
+        "test_walked_history.py test_units.py test_openai_chat.py properties/test_tail.py",
         ('(len(message) > 2 or "content" not in message) and', "len(message) > 2 and"),
         ("call_id if type(call_id) is str else result_id_of(message) or", "call_id or"),
         (
@@ -152,7 +154,7 @@ READING = (
     ),
     module(
         "formats/_base.py",
-        "test_units.py test_openai_chat.py test_formats.py properties/test_tail.py",
+        "test_walked_history.py test_units.py test_openai_chat.py test_formats.py",
         ("if len(behind) == 1 == len(ids):", "if len(behind) == 1:"),
         ("self.late |= behind[0] != ids[0]", "self.late = behind[0] != ids[0]"),
         ("self.late |= len(set(behind))", "self.late = len(set(behind))"),

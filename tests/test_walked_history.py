@@ -1,0 +1,282 @@
+"""A history that is counted while it is looked over: the same sizes and the same answers as one that is read.
+
+The loop for plain messages must tell every other shape from them, and note every result that is not in
+its place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import assistant, call, places, result, system, talk, user
+from tests.properties.toy_format import ToyFormat, answers, asks, said, words
+from trimtab import EstimateCounter, fit
+from trimtab.counting._text import TextCounter
+from trimtab.formats import get_format
+from trimtab.models import Framing
+from trimtab.units import History
+
+OPENAI = get_format("openai_chat")
+COUNTER = TextCounter(
+    lambda text: len(text.split()),
+    name="words",
+    framing=Framing(
+        per_request_tokens=0,
+        per_message_tokens=3,
+        roles_counted=False,
+        per_name_tokens=1,
+        per_call_tokens=5,
+        call_name_factor=2,
+        parallel_calls_tokens=11,
+    ),
+)
+FUNCTION = {"name": "f", "arguments": "{} {}"}
+PLAIN = {"id": "A", "type": "function", "function": FUNCTION}
+
+
+def walked(messages: list[Any], start: int, room_tokens: int = 10_000) -> tuple[History, list[int | None]]:
+    """Make a history, and count it back to a message."""
+    made = History(list(messages), format=OPENAI)
+    sizes: list[int | None] = [None] * len(messages)
+    assert COUNTER.prices is not None
+    assert made.walk(start, room_tokens, sizes, COUNTER.prices) == made.walked_from
+    return made, sizes
+
+
+def read(messages: list[Any]) -> History:
+    """Make a history of its own."""
+    return History(list(messages), format=OPENAI)
+
+
+LINES = (
+    "u cA rA u",
+    "u cA,B rB rA a",
+    "u cA,B rB a rA",
+    "u cA,B,C rC rA a",
+    "cA a rA u",
+    "cA s rA a cB rB u",
+    "u rA u",
+    "u rA rA",
+    "rA rB cB rB u",
+    "u cA rA rA u",
+    "u cA rB u",
+    "u cA rB rC cB rB u",
+    "u cA,B rA rA rB u",
+    "u cA,B rA rA u",
+    "u cA,B rC u cA,B rA rB a",
+    "cA cB rA rB u",
+    "u cA u cA rA",
+    "cA rA cB rB cC,D rD rC",
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_what_was_walked_over_is_as_tidy_as_what_was_read(line: str) -> None:
+    """From every start, after counting back to that message or to any newer one."""
+    messages = talk(line)
+    for start in range(len(messages)):
+        expected = read(messages).tidy(start)
+        for low in range(start, len(messages)):
+            made, sizes = walked(messages, low)
+            assert made.walked_from == low
+            assert sizes[low:] == [COUNTER.count_message(message) for message in messages[low:]]
+            assert sizes[:low] == [None] * low
+            assert made.tidy(start) is expected, (start, low)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_history_may_be_walked_in_two_steps(line: str) -> None:
+    """What the first noted is not forgotten."""
+    messages = talk(line)
+    for low in range(1, len(messages)):
+        made, sizes = walked(messages, low)
+        assert COUNTER.prices is not None
+        assert made.walk(0, 10_000, sizes, COUNTER.prices) == 0
+        assert made.walk(0, 10_000, sizes, COUNTER.prices) == 0
+        assert sizes == [COUNTER.count_message(message) for message in messages]
+        assert made.tidy(0) is read(messages).tidy(0)
+
+
+@pytest.mark.parametrize(("room", "low"), [(-1, 3), (0, 3), (3, 3), (4, 2), (8, 2), (9, 1), (14, 1), (15, 0)])
+def test_a_walk_ends_where_the_room_is_passed(room: int, low: int) -> None:
+    """Sizes are 4, 6, 5 and 4 from the oldest; the one that passes it is counted, and none older."""
+    made, sizes = walked(talk("u1 a3 u2 a1"), 0, room)
+    assert made.walked_from == low
+    assert sizes[:low] == [None] * low
+    assert None not in sizes[low:]
+
+
+SHAPES: tuple[dict[str, Any], ...] = (
+    {"role": "user", "content": "x y", "name": "me you"},
+    {"role": "user", "content": [{"type": "text", "text": "x y z"}]},
+    {"role": "user", "content": None},
+    {"role": "user", "content": "x", "tool_calls": [PLAIN]},
+    {"role": "user", "content": "x", "tool_calls": []},
+    {"role": "nobody", "content": "x y"},
+    {"content": "x y"},
+    {"role": "assistant", "tool_calls": [PLAIN]},
+    {"role": "assistant", "content": None, "tool_calls": None},
+    {"role": "assistant", "content": "x", "tool_calls": []},
+    {"role": "assistant", "content": "x", "tool_calls": ({**PLAIN},)},
+    {"role": "assistant", "content": "x", "tool_calls": [PLAIN], "refusal": "no no"},
+    {"role": "assistant", "content": "x", "tool_calls": [PLAIN], "function_call": FUNCTION},
+    {"role": "assistant", "content": "x", "tool_calls": [{**PLAIN, "more": "y z"}]},
+    {"role": "assistant", "content": "x", "tool_calls": [{**PLAIN, "function": {**FUNCTION, "more": "y z"}}]},
+    {"role": "assistant", "content": "x", "tool_calls": [{**PLAIN, "id": ""}]},
+    {"role": "assistant", "content": "x", "tool_calls": [{**PLAIN, "id": 5}]},
+    {"role": "assistant", "content": "x", "tool_calls": [{"id": "A", "function": FUNCTION, "more": "y"}]},
+    {"role": "assistant", "content": "x", "tool_calls": [{"id": "A", "type": "function"}]},
+    {"role": "assistant", "content": "x", "tool_calls": [PLAIN, {**PLAIN, "id": "B"}]},
+    {"role": "assistant", "content": "x", "tool_calls": [PLAIN, PLAIN]},
+    {"role": "assistant", "content": "x", "tool_calls": [PLAIN, {**PLAIN, "id": "B", "more": "y z"}]},
+    {"role": "assistant", "content": "x", "tool_calls": [PLAIN, {**PLAIN, "id": ""}]},
+    {
+        "role": "assistant",
+        "content": "x",
+        "tool_calls": [PLAIN, {**PLAIN, "id": "B", "function": {**FUNCTION, "more": "y z"}}],
+    },
+    {"role": "assistant", "content": "x", "function_call": FUNCTION},
+    {"role": "tool", "content": "x", "tool_call_id": "A", "name": "f g"},
+    {"role": "tool", "content": "x", "tool_call_id": "A", "more": "y z"},
+    {"role": "tool", "content": "x", "tool_call_id": "A", "name": "f", "more": "y z"},
+    {"role": "tool", "content": "x", "tool_call_id": 5},
+    {"role": "tool", "content": [{"type": "text", "text": "x y z"}], "tool_call_id": "A"},
+    {"role": "function", "content": "x", "name": "f"},
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=repr)
+def test_every_shape_is_walked_over_as_it_is_read(shape: dict[str, Any]) -> None:
+    """Between all that may stand around it: its size, and whether results are in their places."""
+    around = (
+        [user(), shape, user()],
+        [call("A"), shape, user()],
+        [call("A", "B"), shape, result("B"), user()],
+        [call("A"), result("A"), shape, user()],
+        [shape, result("A"), user()],
+        [shape, result("A"), result("B"), user()],
+        [shape, result("5"), user()],
+        [shape, result(""), user()],
+        [shape, {"role": "function", "name": "f", "content": "done"}, user()],
+        [{"role": "assistant", "content": None, "function_call": FUNCTION}, shape, user()],
+        [shape],
+    )
+    for messages in around:
+        for start in range(len(messages)):
+            made, sizes = walked(messages, start)
+            assert sizes[start:] == [COUNTER.count_message(message) for message in messages[start:]]
+            assert made.tidy(start) is read(messages).tidy(start), (messages, start)
+
+
+class Model:
+    """A message of an SDK: no mapping."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def model_dump(self, *, exclude_none: bool = False) -> dict[str, Any]:
+        """Write it as a dict."""
+        return {key: value for key, value in self.fields.items() if value is not None or not exclude_none}
+
+
+@pytest.mark.parametrize("budget", [1, 5, 9, 14, 20, 30, 999])
+def test_objects_are_walked_over_and_come_out_as_they_are(budget: int) -> None:
+    """The caller's own, at their places, wherever the limit is."""
+    dicts = talk("s1 u4 a4 cA rA3 a2 u2")
+    objects = [Model(**message, name=None) for message in dicts]
+    expected = fit(dicts, budget + 4, counter=EstimateCounter()) if budget > 20 else None
+    for kind in (COUNTER, EstimateCounter()):
+        history = History(list(objects), format=OPENAI)
+        sizes: list[int | None] = [None] * len(objects)
+        prices = kind.prices
+        assert prices is not None
+        low = history.walk(0, budget, sizes, prices)
+        assert low is not None
+        assert history.tidy(history.border_at_or_before(low))
+        assert [history.kind(at) for at in range(7)] == [read(dicts).kind(at) for at in range(7)]
+        assert history.latest_user == 6
+        assert all(one is other for one, other in zip(history.originals, objects, strict=True))
+        assert [history.original(at) for at in range(7)] == objects
+    if expected is not None:
+        given = fit(objects, budget + 4, counter=EstimateCounter())
+        assert places(given.messages, objects) == places(expected.messages, dicts)
+
+
+def test_what_was_read_or_walked_over_is_known() -> None:
+    """Whichever reaches further back."""
+    made, _ = walked(talk("u a u a u"), 3)
+    assert (made.read_from, made.walked_from) == (3, 3)
+    made.read(1)
+    assert (made.read_from, made.walked_from) == (1, 3)
+
+
+# -- which messages stand alone, and what is told by who asks
+
+
+TOY = ToyFormat()
+
+
+@pytest.mark.parametrize("read_before", [False, True])
+def test_a_message_that_calls_answers_or_is_bound_does_not_stand_alone(read_before: bool) -> None:
+    """Also where it is the user's, if the wire form binds or carries results in them."""
+    messages = [
+        said("user", words("a")),
+        said("thought", words("b")),
+        said("user", words("c")),
+        said("assistant", asks("A")),
+        said("user", answers("A", "d"), words("e")),
+        said("assistant", asks("B")),
+        said("user", answers("B", "d")),
+        said("assistant", words("f")),
+    ]
+    for at, alone in enumerate([True, False, False, False, False, False, False, True]):
+        made = History(list(messages), format=TOY)
+        made.read(0 if read_before else at)
+        assert made.stands_alone(at) is alone
+
+
+def test_a_thought_before_the_start_is_looked_at() -> None:
+    """The message at the start is bound to it, so that the part from there is not tidy."""
+    messages = [said("thought", words("a")), said("user", words("b")), said("user", words("c"))]
+    assert not History(list(messages), format=TOY).tidy(1)
+    assert History(list(messages), format=TOY).tidy(2)
+
+
+@pytest.mark.parametrize(
+    ("options", "states"),
+    [
+        ({}, ["free", "held"]),
+        ({"followed": True}, ["free", "free"]),
+        ({"answered": [(1, "A")]}, ["free", "free"]),
+        ({"answered": [(1, "B")]}, ["free", "held"]),
+        ({"holds": [0]}, ["held", "held"]),
+        ({"followed": True, "pending_calls": ["A"]}, ["free", "held"]),
+    ],
+)
+def test_other_blocks_close_calls_and_hold_messages(options: Any, states: list[str]) -> None:
+    """A call is open unless messages follow elsewhere, or answer it there."""
+    made = History([user(), call("A")], format=OPENAI, protect=False, **options)
+    assert [unit.state for unit in made.units] == states
+    assert made.may_hold() is any(state == "held" for state in states) or made.asks_for_all
+    assert made.tidy(0) is not made.asks_for_all
+    if not made.asks_for_all:
+        assert made.staying() == [at for at, state in enumerate(states) if state != "free"]
+
+
+def test_an_open_call_at_the_very_beginning_stays() -> None:
+    """Where nothing else does; and where it is nothing but a call."""
+    for line, stays in (("cA", [0]), ("cA s", [0]), ("cA u", []), ("cA rA", []), ("a", []), ("", [])):
+        made = History(talk(line), format=OPENAI, protect=False)
+        assert made.may_hold() is bool(stays)
+        assert made.staying() == stays
+    assert History([system(), user()], format=OPENAI).may_hold()
+    assert not History([assistant()], format=OPENAI, protect=False).may_hold()
+
+
+def test_results_before_any_call_have_no_border_before_them() -> None:
+    """Then it is the beginning."""
+    assert read(talk("rA rB u")).border_at_or_before(1) == 0
+    assert read(talk("u rB u")).border_at_or_before(1) == 0
+    assert read(talk("rA u rB")).border_at_or_before(2) == 1
