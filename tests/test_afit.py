@@ -15,6 +15,7 @@ from trimtab import (
     Context,
     CountingError,
     Drop,
+    EstimateCounter,
     PriorityBased,
     SlidingWindow,
     Strict,
@@ -23,6 +24,7 @@ from trimtab import (
     afit,
     fit,
 )
+from trimtab.counting._awaited import awaited
 from trimtab.errors import ConfigurationError
 from trimtab.testing import WordCounter
 
@@ -105,6 +107,64 @@ def test_sizes_are_awaited_in_batches_from_the_newest_back() -> None:
     assert len(counter.asked) <= 80 + 32 + 1
     assert len({message["content"] for message in counter.asked}) == len(counter.asked)
     assert counter.most >= 16
+
+
+def test_a_text_that_is_said_again_is_not_asked_about_again() -> None:
+    """Also where the next batch begins with it."""
+    counter = EachLater()
+    asyncio.run(afit(LONG, 333, counter=counter))
+    assert len({repr(message) for message in counter.asked}) == len(counter.asked)
+
+
+class LaterEstimate(EstimateCounter):
+    """One of ours, made async; what it could do at once beside that must not be used."""
+
+    async def count_message(self, message: Any, /) -> int:
+        """Count a hundred more."""
+        return 100 + EstimateCounter().count_message(message)
+
+
+class LaterWhole(EachLater):
+    """Only the whole and what is beside the messages have to be waited for."""
+
+    def count_message(self, message: Any, /) -> int:
+        """Count words at once."""
+        return WORDS.count_message(message)
+
+    async def fixed_tokens(self, system: Any, tools: Any, /, *, has_system: bool, extra: Any = None) -> int:
+        """Count words of a schema, too."""
+        return WORDS.fixed_tokens(system, tools, has_system=has_system, extra=extra)
+
+
+def test_what_an_async_counter_answers_at_once_is_not_awaited() -> None:
+    """Which of its methods are async is its own affair, and none of another counter's is used."""
+    schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}}
+    body = {"messages": LONG, "response_format": schema}
+    fitted, expected = asyncio.run(afit(body, 60, counter=LaterWhole())), fit(body, 60, counter=WORDS)
+    assert fitted.messages == expected.messages
+    assert fitted.report.fixed_tokens == expected.report.fixed_tokens == 1
+    assert len(asyncio.run(afit(LONG, 500, counter=LaterEstimate())).messages) == 4
+
+
+def test_an_awaited_counter_is_as_exact_as_the_counter() -> None:
+    """And is not awaited twice over; a class is left to be refused."""
+    assert awaited(EachLater()).exact
+    assert not awaited(Endpoint()).exact
+    assert awaited(WORDS) is WORDS
+    shown = awaited(EachLater())
+    assert awaited(shown) is shown
+    with pytest.raises(ConfigurationError, match="EachLater is a class"):
+        asyncio.run(afit(LONG, 100, counter=EachLater))
+
+
+def test_a_count_that_is_cancelled_cancels_the_fit() -> None:
+    """It is no failure of the counter."""
+
+    async def cancelled(messages: list[Any]) -> int:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(afit(LONG, 100, counter=cancelled))
 
 
 def test_a_black_box_is_asked_few_times() -> None:
@@ -218,6 +278,17 @@ def test_a_context_is_awaited_in_the_same_way() -> None:
     assert writer.asked == [5]
     with pytest.raises(ConfigurationError, match="await afit"):
         _context(WORDS, Writer()).fit()
+
+
+def test_each_summary_is_given_to_the_block_that_asked_for_it() -> None:
+    """Also where counts were missing between them."""
+    context = Context(60, counter=EachLater())
+    for name, writer in (("first", lambda messages: "one"), ("second", lambda messages: "two")):
+        context.add(name, talk("u20 a20 u20 a5"), strategy=Summarize(writer, max_summary_tokens=12))
+    messages = asyncio.run(context.afit()).messages
+    said = [message["content"] for message in messages if "by=" in str(message["content"])]
+    assert ["one" in text for text in said] == [True, False]
+    assert ["two" in text for text in said] == [False, True]
 
 
 def test_what_if_asks_no_summarizer_and_says_planned() -> None:

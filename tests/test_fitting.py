@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders import call, places, result, talk, user
-from trimtab import Budget, BudgetExceededError, ConfigurationError, fit
+from trimtab import Budget, BudgetExceededError, ConfigurationError, counter_for, fit
 from trimtab.models import facts_for
 from trimtab.testing import WordCounter
 
@@ -40,6 +40,7 @@ def test_system_text_is_pinned_in_front_and_pins_are_the_callers() -> None:
     assert fitted.messages == [{"role": "system", "content": "be"}, messages[1], messages[3]]
     assert fitted.report.tokens_after == 5
     assert fitted.report.inserted[0].tokens == 1
+    assert [row.tokens_before for row in fitted.count_all().messages] == [2, 3, 4, 1]
     assert fitted.system is None
 
 
@@ -62,6 +63,23 @@ def test_what_a_body_lacks_may_be_given_beside_it_but_not_twice() -> None:
     assert fit(body, 99, counter=WORDS, system="be").report.tokens_after == 3
     with pytest.raises(ConfigurationError, match="tools is given twice"):
         fit({**body, "tools": TOOLS}, 99, counter=WORDS, tools=TOOLS)
+
+
+def test_a_model_that_is_given_goes_before_the_one_a_body_names() -> None:
+    """That one is not looked up."""
+    body = {"model": "nobody-knows", "messages": talk("u2 a3")}
+    fitted = fit(body, 99, model="gpt-4o")
+    assert fitted.report.notes == ()
+    assert fitted.report.tokens_after == fit(body["messages"], 99, model="gpt-4o").report.tokens_after
+    assert "is not known" in fit(body, 99).report.notes[0]
+
+
+@pytest.mark.parametrize("line", ["s1 u2", "u2", "u2 s1"])
+def test_tools_beside_leading_system_text_cost_less(line: str) -> None:
+    """As a request with both does."""
+    counter = counter_for("gpt-4o")
+    report = fit(talk(line), 999, counter=counter, tools=TOOLS).report
+    assert report.tokens_after == counter.count_request(talk(line), None, TOOLS)
 
 
 @pytest.mark.parametrize("messages", ["hello", b"hello", 3, None, {1, 2}, iter([])])
@@ -103,6 +121,12 @@ def test_a_repair_comes_before_pins_and_is_reported() -> None:
     assert fit(messages, 3, counter=WORDS, repair=True, pin=[0]).messages == [messages[3], messages[4]]
     with pytest.raises(BudgetExceededError):
         fit(messages, 4, counter=WORDS, repair=True, pin=[1])
+
+
+def test_a_repair_that_leaves_nothing_says_so() -> None:
+    """Unless there was nothing."""
+    assert "The repair left nothing" in fit([result("Z")], 9, counter=WORDS, repair=True).report.notes[0]
+    assert fit([], 9, counter=WORDS, repair=True).report.notes == ()
 
 
 def test_a_result_that_was_moved_is_the_same_object_and_reported() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders import places, result, talk, user
-from trimtab import Budget, BudgetExceededError, ConfigurationError, fit
+from trimtab import Budget, BudgetExceededError, ConfigurationError, CountingError, fit
 from trimtab.testing import WordCounter
 from trimtab.trimming import TrimContext
 
@@ -166,6 +166,13 @@ def test_what_a_callback_leaves_is_fitted_and_pins_follow() -> None:
         run("u5 a4 u3 a2 u1", lambda context: context.remove(0), 4, pin=[1])
 
 
+def test_a_pending_call_is_still_one_after_the_callback() -> None:
+    """It stays, though it is old and hardly anything fits."""
+    line, gone = "u1 cA u1 u1 a5", lambda context: context.remove(0)
+    assert run(line, gone, 8) == [2, 3, 4]
+    assert run(line, gone, 8, pending_calls=["A"]) == [1, 3, 4]
+
+
 def test_an_exception_goes_on_with_a_note() -> None:
     """It names the block."""
 
@@ -175,3 +182,22 @@ def test_an_exception_goes_on_with_a_note() -> None:
     with pytest.raises(ZeroDivisionError, match="mine") as caught:
         run("u1", callback)
     assert caught.value.__notes__ == ["raised by on_trim of block 'history'"]
+
+
+def test_a_size_that_cannot_be_counted_is_of_the_callers_message() -> None:
+    """Its number is that of the list that was given, behind system text and a repair alike."""
+    messages = [result("Z"), user("one"), user(5), user("three")]
+    for options, number in (({"system": "be"}, 2), ({"system": "be", "repair": True}, 2), ({}, 2)):
+        with pytest.raises(CountingError, match=rf"message {number}\b") as caught:
+            fit(messages, 99, counter=Picky(), on_trim=lambda context: context.total_tokens, **options)
+        assert caught.value.index == number
+
+
+class Picky(WordCounter):
+    """Counts no message whose content is a number."""
+
+    def count_message(self, message: Any, /) -> int:
+        """Refuse numbers."""
+        if isinstance(message["content"], int):
+            raise ZeroDivisionError
+        return super().count_message(message)

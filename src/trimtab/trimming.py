@@ -167,14 +167,12 @@ class TrimContext:
     def _places_of(self, seq: int) -> list[int]:
         """List the positions in the history of the message with this number; empty if it is unknown."""
         if self._origin is None:
-            places = [seq + self._lead] if 0 <= seq < self._stop - self._lead else []
-        else:
-            if self._by_seq is None:
-                self._by_seq = {}
-                for at, position in enumerate(self._origin):
-                    self._by_seq.setdefault(position, []).append(at + self._lead)
-            places = self._by_seq.get(seq, [])
-        return [place for place in places if place in self._members_of_messages]
+            return [seq + self._lead] if 0 <= seq < self._stop - self._lead else []
+        if self._by_seq is None:
+            self._by_seq = {}
+            for at, position in enumerate(self._origin):
+                self._by_seq.setdefault(position, []).append(at + self._lead)
+        return self._by_seq.get(seq, [])
 
     def _remove(self, index: int) -> None:
         for unit in self._members_of_messages[index]:

@@ -118,7 +118,7 @@ FRONT = (
     ),
     module(
         "trimming.py",
-        "test_trimming.py test_blocks.py test_afit.py",
+        "test_trimming.py test_context_trim.py",
         ("for index in range(self._lead, self._stop)", "for index in range(0, self._stop)"),
         ("for index in range(self._lead, self._stop)", "for index in range(self._lead, len(self._history))"),
         ("if index not in self._removed", "if index in self._removed"),
@@ -132,7 +132,6 @@ FRONT = (
         ("if 0 <= seq < self._stop - self._lead", "if 0 <= seq < self._stop"),
         ("append(at + self._lead)", "append(at)"),
         ("setdefault(position, [])", "setdefault(at, [])"),
-        ("[place for place in places if place in self._members_of_messages]", "places"),
         ("            if unit.open:\n", "            if False:\n"),
         ('setdefault(member, "unit_of_removed")', 'setdefault(member, "callback")'),
         ('self._removed[index] = "callback"', 'self._removed.setdefault(index, "callback")'),
