@@ -112,8 +112,9 @@ def test_sizes_are_awaited_in_batches_from_the_newest_back() -> None:
 def test_a_text_that_is_said_again_is_not_asked_about_again() -> None:
     """Also where the next batch begins with it."""
     counter = EachLater()
-    asyncio.run(afit(LONG, 333, counter=counter))
-    assert len({repr(message) for message in counter.asked}) == len(counter.asked)
+    messages = [{"role": "user", "content": f"{n if n % 2 else 'again'} {words(4)}"} for n in range(200)]
+    asyncio.run(afit(messages, 400, counter=counter))
+    assert len({message["content"] for message in counter.asked}) == len(counter.asked) > 32
 
 
 class LaterEstimate(EstimateCounter):
@@ -143,6 +144,7 @@ def test_what_an_async_counter_answers_at_once_is_not_awaited() -> None:
     fitted, expected = asyncio.run(afit(body, 60, counter=LaterWhole())), fit(body, 60, counter=WORDS)
     assert fitted.messages == expected.messages
     assert fitted.report.fixed_tokens == expected.report.fixed_tokens == 1
+    assert fitted.report.tools_tokens == expected.report.tools_tokens == 1
     assert len(asyncio.run(afit(LONG, 500, counter=LaterEstimate())).messages) == 4
 
 
@@ -201,6 +203,19 @@ def test_sync_fit_with_an_async_counter_names_afit() -> None:
             fit(LONG, 100, counter=counter)
         with pytest.raises(ConfigurationError, match="await afit"):
             Context(100, counter=counter).add("history", LONG).fit()
+
+
+@pytest.mark.parametrize("repair", [False, True])
+def test_after_counting_all_nothing_has_to_be_awaited(repair: bool) -> None:
+    """Any other budget is decided at once."""
+    chat = [{"role": "user", "content": f"{n} {words(4)}"} for n in range(200)]
+
+    async def check() -> None:
+        fitted = await afit(chat, 60, counter=EachLater(), repair=repair)
+        assert (await fitted.acount_all()).tokens_before == WORDS.count(chat)
+        assert fitted.at(400).messages == fit(chat, 400, counter=WORDS).messages
+
+    asyncio.run(check())
 
 
 def test_what_was_not_counted_yet_needs_an_awaited_method() -> None:

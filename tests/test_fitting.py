@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from tests.builders import call, places, result, talk, user
-from trimtab import Budget, BudgetExceededError, ConfigurationError, counter_for, fit
+from tests.properties.toy_format import ToyFormat, said
+from tests.properties.toy_format import words as spoken
+from trimtab import Budget, BudgetExceededError, ConfigurationError, CountingError, counter_for, fit
 from trimtab.models import facts_for
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
+TOY = ToyFormat()
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
 
 
@@ -72,6 +75,41 @@ def test_a_model_that_is_given_goes_before_the_one_a_body_names() -> None:
     assert fitted.report.notes == ()
     assert fitted.report.tokens_after == fit(body["messages"], 99, model="gpt-4o").report.tokens_after
     assert "is not known" in fit(body, 99).report.notes[0]
+    assert fit(body, 99, counter=WORDS).report.notes == ()
+    assert fit({**body, "model": 5}, 99).report.notes == ()
+    named = fit({**body, "model": "gpt-4o"}, 99).report
+    assert (named.tokens_after, named.counter) == (fitted.report.tokens_after, fitted.report.counter)
+    assert fit(body, 99).report.counter != named.counter
+
+
+def test_system_text_that_a_form_keeps_apart_stays_apart() -> None:
+    """It is counted, and handed back beside the messages."""
+    body = {"turns": [said("user", spoken("one"))]}
+    for given in (body, body["turns"]):
+        fitted = fit(given, 99, counter=WordCounter(format=TOY), format=TOY, system="be kind")
+        assert fitted.system == "be kind"
+        assert len(fitted.messages) == 1
+        assert fitted.report.fixed_tokens == 2
+
+
+def test_a_counter_is_looked_at_before_it_is_asked() -> None:
+    """`len` counts messages."""
+    with pytest.raises(ConfigurationError, match="counter=len counts messages"):
+        fit(talk("u2"), 99, counter=len)
+
+
+@pytest.mark.parametrize("repair", [False, True])
+def test_what_was_not_counted_is_counted_when_all_is_asked_for(repair: bool) -> None:
+    """Its size; or the error, which names the caller's message."""
+    messages = talk("u2 a3 " * 30 + "u1")
+    fitted = fit(messages, 9, counter=WORDS, system="be", repair=repair)
+    assert "of 61 messages" in repr(fitted)
+    assert fitted.report.tokens_before is None
+    assert fitted.count_all().tokens_before == 1 + WORDS.count(messages)
+    messages[3] = user(5)
+    with pytest.raises(CountingError, match=r"message 3\b") as caught:
+        fit(messages, 9, counter=WORDS, system="be", repair=repair).count_all()
+    assert caught.value.index == 3
 
 
 @pytest.mark.parametrize("line", ["s1 u2", "u2", "u2 s1"])

@@ -407,3 +407,9 @@ class TestShapes:
         assert CHAT.may_lead({"role": "user"})
         assert CHAT.may_lead({"role": "assistant"})
         assert not CHAT.may_lead(result())
+
+
+def test_a_message_that_loses_no_call_is_left_as_it_is() -> None:
+    """Also where it says nothing: nothing was taken from it."""
+    message = {"role": "assistant", "content": None}
+    assert OpenAIChat().without_calls(message, frozenset({"A"})) is message

@@ -210,7 +210,7 @@ def test_pins_and_pending_calls_ask_for_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["s u cA rA a u cB,C rC rB a u a", "u a", "s s u cA", "u cA,B rA", "a u cA rA"]
+    "line", ["s u cA rA a u cB,C rC rB a u a", "u a", "s s u cA", "u cA,B rA", "a u cA rA", "u cA a cB u a"]
 )
 def test_a_tidy_history_gives_the_same_units_one_by_one(line: str) -> None:
     """`unit_at`, `staying` and `units` agree."""

@@ -6,6 +6,7 @@ its place.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.builders import assistant, call, places, result, system, talk, user
 from tests.properties.toy_format import ToyFormat, answers, asks, said, words
 from trimtab import EstimateCounter, fit
 from trimtab.counting._text import TextCounter
+from trimtab.errors import FormatError
 from trimtab.formats import get_format
 from trimtab.models import Framing
 from trimtab.units import History
@@ -142,6 +144,7 @@ SHAPES: tuple[dict[str, Any], ...] = (
     {"role": "tool", "content": "x", "tool_call_id": "A", "more": "y z"},
     {"role": "tool", "content": "x", "tool_call_id": "A", "name": "f", "more": "y z"},
     {"role": "tool", "content": "x", "tool_call_id": 5},
+    {"role": "tool", "content": "x", "tool_call_id": ["A"]},
     {"role": "tool", "content": [{"type": "text", "text": "x y z"}], "tool_call_id": "A"},
     {"role": "function", "content": "x", "name": "f"},
 )
@@ -157,6 +160,7 @@ def test_every_shape_is_walked_over_as_it_is_read(shape: dict[str, Any]) -> None
         [call("A"), result("A"), shape, user()],
         [shape, result("A"), user()],
         [shape, result("A"), result("B"), user()],
+        [shape, result("A"), user(), result("Z"), user()],
         [shape, result("5"), user()],
         [shape, result(""), user()],
         [shape, {"role": "function", "name": "f", "content": "done"}, user()],
@@ -197,6 +201,7 @@ def test_objects_are_walked_over_and_come_out_as_they_are(budget: int) -> None:
         assert history.tidy(history.border_at_or_before(low))
         assert [history.kind(at) for at in range(7)] == [read(dicts).kind(at) for at in range(7)]
         assert history.latest_user == 6
+        assert "name" not in history.messages[6]
         assert all(one is other for one, other in zip(history.originals, objects, strict=True))
         assert [history.original(at) for at in range(7)] == objects
     if expected is not None:
@@ -259,10 +264,53 @@ def test_other_blocks_close_calls_and_hold_messages(options: Any, states: list[s
     """A call is open unless messages follow elsewhere, or answer it there."""
     made = History([user(), call("A")], format=OPENAI, protect=False, **options)
     assert [unit.state for unit in made.units] == states
-    assert made.may_hold() is any(state == "held" for state in states) or made.asks_for_all
+    assert made.may_hold() is ("held" in states or made.asks_for_all)
     assert made.tidy(0) is not made.asks_for_all
     if not made.asks_for_all:
         assert made.staying() == [at for at, state in enumerate(states) if state != "free"]
+
+
+def test_results_of_calls_elsewhere_are_nobodys_here() -> None:
+    """Though a call here has their id."""
+    made = History(talk("cA rA u"), format=OPENAI, protect=False, apart=[(1, "A")])
+    assert [unit.indices for unit in made.units] == [(0,), (1,), (2,)]
+    assert not made.tidy(0)
+
+
+def test_what_is_pinned_or_unprotected_is_told_after_a_walk_too() -> None:
+    """Pins ask for everything; nothing leads where nothing is protected."""
+    messages = talk("s u a u")
+    assert COUNTER.prices is not None
+    pinned = History(messages, format=OPENAI, pins=[1], protect=False)
+    assert pinned.may_hold()
+    assert pinned.walk(0, 99, [None] * 4, COUNTER.prices) == 0
+    assert not pinned.tidy(2)
+    assert (pinned.head, read(messages).head) == (0, 1)
+
+
+def test_an_entry_that_is_no_message_is_named_by_its_place() -> None:
+    """Wherever it is looked at."""
+    with pytest.raises(FormatError, match=r"messages\[2\]"):
+        read([user(), user(), 5, user()]).kind(2)
+    with pytest.raises(FormatError, match=r"messages\[1\]: a message must be"):
+        read([user(), SimpleNamespace(model_dump=lambda **_: "text"), user()]).kind(1)
+
+
+def test_words_beside_results_are_the_latest_user_message() -> None:
+    """The results in the same message leave with their calls."""
+    messages = [
+        said("assistant", asks("A")),
+        said("user", answers("A", "b"), words("c")),
+        said("assistant", words("d")),
+    ]
+    made = History(messages, format=TOY)
+    units = made.units
+    assert made.structure.parts_of(1) == {0, 1}
+    assert [(unit.indices, unit.parts.get(1), unit.state) for unit in units] == [
+        ((0, 1), (0,), "free"),
+        ((1,), (1,), "pinned"),
+        ((2,), None, "held"),
+    ]
 
 
 def test_an_open_call_at_the_very_beginning_stays() -> None:

@@ -75,8 +75,7 @@ class FitPlan(Decision[Work]):
         work = self.portion
         if isinstance(work.source_sizes, Shares):
             lead = work.history.originals[: work.lead]
-            source = work.history.originals[work.lead :] if work.origin is None else work.source
-            work.source_sizes.whole([*lead, *source])
+            work.source_sizes.whole([*lead, *work.source])
             return
         for sizes in (work.source_sizes, work.sizes):
             try:
@@ -113,7 +112,7 @@ def deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, F
         request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, counted=counted)
         total = _total_if_known(history, sizes, counted)
         if total is not None and total <= limit:
-            settled = Settled(cut=0, tokens=total, actions=("kept",))
+            settled = Settled(cut=0, tokens=total)
         else:
             settled = yield from running(work.strategy, request)
     except (CountingError, FormatError) as error:

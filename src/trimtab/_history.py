@@ -206,7 +206,7 @@ class History:
         self.read(max(0, start - 1) if self.format.rules.binds_messages else start)
         structure = self.structure
         answers = structure.answers
-        if structure.bound or structure.loose or self.asks_for_all or start in answers:
+        if structure.bound or structure.loose or self.asks_for_all:
             return False
         older = sum(1 for index in answers if index < start) if self._read_from < start else 0
         return results_in_place(structure, start) == len(answers) - older

@@ -22,7 +22,6 @@ FRONT = (
         ("extra=request.extra,", "extra={},"),
         ("if isinstance(counter, type):", "if False:"),
         ("        return check_counter(counter)\n", "        return counter\n"),
-        ("if facts is None or facts.window_tokens is None:", "if facts is None:"),
         ("output_reserve=facts.output_reserve_tokens", "output_reserve=0"),
         ("if system is None or not", "if not"),
         ("or not format.rules.system_in_messages:", "or False:"),
@@ -30,7 +29,8 @@ FRONT = (
     ),
     module(
         "_fitting.py",
-        "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_front_door_errors.py",
+        "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_front_door_errors.py"
+        " properties/test_toy_format.py",
         ("take_model(ask) if ask.model is None else ()", "take_model(ask)"),
         ("if source and not items:", "if not items:"),
         ("pins=[index + len(lead) for", "pins=[index for"),
@@ -55,24 +55,18 @@ FRONT = (
     ),
     module(
         "_fit_plan.py",
-        "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_front_door_errors.py",
+        "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_runner.py test_afit.py",
         ("return len(self.portion.source)", "return len(self.portion.history)"),
         ("needed - limit:,", "needed:,"),
         (
             "settled.tokens if settled.needed_tokens is None else settled.needed_tokens",
             "settled.tokens",
         ),
-        ("whole([*lead, *source])", "whole(source)"),
-        ("work.history.originals[work.lead :] if work.origin is None else work.source", "work.source"),
-        (
-            "work.history.originals[work.lead :] if work.origin is None else work.source",
-            "work.history.originals[work.lead :]",
-        ),
+        ("whole([*lead, *work.source])", "whole(work.source)"),
         ("for sizes in (work.source_sizes, work.sizes):", "for sizes in (work.sizes,):"),
         ("for sizes in (work.source_sizes, work.sizes):", "for sizes in (work.source_sizes,):"),
         ("if sizes is work.sizes:", "if sizes is not work.sizes:"),
         ("if total is not None and total <= limit:", "if total is not None and total < limit:"),
-        ('tokens=total, actions=("kept",)', "tokens=total"),
         (
             "move_to_source(error, lead=work.lead, origin=work.origin)\n        raise\n    return",
             "raise\n    return",

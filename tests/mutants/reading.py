@@ -29,7 +29,6 @@ READING = (
         ("self.read(max(0, start - 1) if", "self.read(start if"),
         ("structure.bound or structure.loose or", "structure.loose or"),
         ("or structure.loose or self.asks_for_all", "or structure.loose"),
-        ("self.asks_for_all or start in answers:", "self.asks_for_all:"),
         ("return results_in_place(structure, start) == len(answers) - older", "return True"),
         ("== len(answers) - older", ">= len(answers) - older - 1"),
         ("if index < start) if self", "if index <= start) if self"),
@@ -94,18 +93,16 @@ READING = (
         ('if width != 3 or role != "assistant" or', 'if role != "assistant" or'),
         ('if width != 3 or role != "assistant" or', "if width != 3 or"),
         (
-            "len(call) != 3 or len(function) != 2:\n                        raise",
+            "call_id.__class__ is not str or len(call) != 3:\n                        raise",
+            "call_id.__class__ is not str:\n                        raise",
+        ),
+        (
+            "not call_id or call_id.__class__ is not str or len(call) != 3:\n                        raise",
+            "call_id.__class__ is not str or len(call) != 3:\n                        raise",
+        ),
+        (
+            "call_id.__class__ is not str or len(call) != 3:\n                        raise",
             "len(call) != 3:\n                        raise",
-        ),
-        (
-            "len(call) != 3 or len(function) != 2:\n                        raise",
-            "len(function) != 2:\n                        raise",
-        ),
-        (
-            "if not call_id or call_id.__class__ is not str or len(call) != 3 or len(function) != 2:\n"
-            "                        raise",
-            "if call_id.__class__ is not str or len(call) != 3 or len(function) != 2:\n"
-            "                        raise",
         ),
         ("size += per_call + counts", "size += counts"),
         (' + name_factor * counts[function["name"]]\n', "\n"),
@@ -117,15 +114,14 @@ READING = (
         ("if room_tokens < 0:", "if room_tokens <= 0:"),
         ("prices.parallel_tokens\n", "0\n"),
         (
-            "len(call) != 3 or len(function) != 2:\n            raise",
-            "len(call) != 3:\n            raise",
+            "call_id.__class__ is not str or len(call) != 3:\n            raise",
+            "call_id.__class__ is not str:\n            raise",
         ),
         (
-            "len(call) != 3 or len(function) != 2:\n            raise",
-            "len(function) != 2:\n            raise",
+            "not call_id or call_id.__class__ is not str or len(call) != 3:\n            raise",
+            "call_id.__class__ is not str or len(call) != 3:\n            raise",
         ),
-        ("if not ids or len", "if len"),
-        ("or len(set(ids)) != len(ids):", "or False:"),
+        ("    if not ids:\n        raise", "    if False:\n        raise"),
     ),
     module(
         "formats/openai_chat.py",

@@ -73,15 +73,15 @@ def test_reading_only_the_end_of_a_valid_conversation_changes_nothing(
         assert_same(messages, limit, strategy, counter)
 
 
-@given(conversations(), st.sampled_from(BY_CUTS), st.data())
+@given(conversations(), st.sampled_from(BY_CUTS), st.sampled_from(ADDITIVE), st.data())
 @settings(max_examples=settings.default.max_examples * 3)
 def test_reading_only_the_end_of_a_broken_conversation_changes_nothing(
-    messages: list[Any], strategy: Strategy, data: st.DataObject
+    messages: list[Any], strategy: Strategy, counter: Any, data: st.DataObject
 ) -> None:
     """What is broken in the end is seen there; what is broken before it does not matter."""
-    limit = data.draw(limits(messages, WORDS))
-    if WORDS.count(messages) > limit:
-        assert_same(messages, limit, strategy, WORDS)
+    limit = data.draw(limits(messages, counter))
+    if counter.count(messages) > limit:
+        assert_same(messages, limit, strategy, counter)
 
 
 def test_a_valid_conversation_is_read_no_further_than_the_limit_reaches() -> None:
@@ -119,7 +119,13 @@ def test_an_open_call_before_large_system_messages_is_not_overlooked() -> None:
 
 def test_a_result_behind_the_latest_user_message_is_not_kept_for_its_sake() -> None:
     """A late result right behind what the user wrote belongs to its own call."""
-    messages = talk("u1 cA u2 rA30 a4 a5")
-    settled, output, _ = settle(messages, 11, SlidingWindow(), WORDS, grouped=False)
-    assert settled.fits
-    assert output == [messages[2], messages[4], messages[5]]
+    for line, stays in (("u1 cA u2 rA30 a4 a5", [2, 4, 5]), ("u1 cA u2 rA30 a9 a5", [2, 5])):
+        messages = talk(line)
+        settled, output, _ = settle(messages, 11, SlidingWindow(), WORDS, grouped=False)
+        assert settled.fits
+        assert output == [messages[at] for at in stays]
+
+
+def test_a_result_between_system_messages_closes_its_call() -> None:
+    """It answers the last turn, far before the newest unit."""
+    assert_same(talk("u1 a9 cA s20 rA2 s3"), 8, SlidingWindow(), WORDS)

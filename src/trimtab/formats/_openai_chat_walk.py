@@ -60,7 +60,7 @@ def walk_back(  # noqa: C901
                 if len(made) == 1:
                     call = made[0]
                     call_id, function = call["id"], call["function"]
-                    if not call_id or call_id.__class__ is not str or len(call) != 3 or len(function) != 2:
+                    if not call_id or call_id.__class__ is not str or len(call) != 3:
                         raise KeyError
                     call["type"]
                     size += per_call + counts[function["arguments"]] + name_factor * counts[function["name"]]
@@ -86,18 +86,18 @@ def _parallel_calls(made: list[Any], prices: Prices) -> tuple[tuple[str, ...], i
     """Read the ids of several plain function calls, and count them.
 
     Raises:
-        KeyError: A call is not plain, two have one id, or there are none.
+        KeyError: A call is not plain, or there are none.
         TypeError: The same.
     """
     ids, tokens = [], prices.parallel_tokens
     for call in made:
         call_id, function = call["id"], call["function"]
-        if not call_id or call_id.__class__ is not str or len(call) != 3 or len(function) != 2:
+        if not call_id or call_id.__class__ is not str or len(call) != 3:
             raise KeyError
         call["type"]
         ids.append(call_id)
         tokens += prices.per_call_tokens + prices.counts[function["arguments"]]
         tokens += prices.name_factor * prices.counts[function["name"]]
-    if not ids or len(set(ids)) != len(ids):
+    if not ids:
         raise KeyError
     return tuple(ids), tokens
