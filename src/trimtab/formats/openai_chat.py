@@ -32,6 +32,7 @@ from trimtab.formats._base import (
     Rules,
     Structure,
     TextSlot,
+    mapping_of,
 )
 from trimtab.formats._openai_chat_faults import faults_of
 from trimtab.formats._openai_chat_pieces import (
