@@ -32,7 +32,7 @@ from trimtab.formats._base import (
     Rules,
     Structure,
     TextSlot,
-    mapping_of,
+    entry_of,
 )
 from trimtab.formats._openai_chat_faults import faults_of
 from trimtab.formats._openai_chat_pieces import (
@@ -160,17 +160,9 @@ class OpenAIChat:
                 if kinds[messages[at]["role"]] == kind:
                     return at
             except (KeyError, TypeError):  # no dict, or a role nobody knows
-                if self._kind_at(messages, at) == kind:
+                if self.kind(entry_of(messages, at)) == kind:
                     return at
         return -1
-
-    def _kind_at(self, messages: list[Any], index: int) -> Kind:
-        """Tell whom an entry of any shape is from, and leave it as it is."""
-        try:
-            return self.kind(mapping_of(messages[index]))
-        except FormatError as error:
-            path = f"messages[{index}]"
-            raise FormatError(f"{path}: {error}", path=path) from error
 
     def may_lead(self, message: Dict, /) -> bool:
         """Tell whether a conversation may begin with it: anything but a tool's result."""
