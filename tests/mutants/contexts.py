@@ -28,7 +28,6 @@ CONTEXTS = (
         ("limits[at], left = limit, left + used[at]", "limits[at], left = limit, left"),
         ("limit = min(most[at], used[at] + left)", "limit = min(most[at], left)"),
         ("Fraction(claims[at].share or 1)", "Fraction(claims[at].share or 2)"),
-        ("if missing >= beyond else {}", "if missing > beyond else {}"),
         ("if beyond >= missing else {}", "if True else {}"),
         ("key=lambda at: parts[at] - exact[at])[:rest]", "key=lambda at: exact[at] - parts[at])[:rest]"),
         ("most = [max(claim.most_tokens, claim.must_tokens) for", "most = [claim.must_tokens for"),
@@ -50,7 +49,7 @@ CONTEXTS = (
     ),
     module(
         "_bonds.py",
-        "test_context_bonds.py properties/test_context.py",
+        "test_context_bonds.py",
         ("for at in by_size[:-1]:\n        histories", "for at in by_size[:0]:\n        histories"),
         (
             "if sum(_has_tools(history.structure) for history in histories) < 2:",
@@ -87,7 +86,6 @@ CONTEXTS = (
             "whole=block.pinned or (not ranked and _is_system(history))",
             "whole=block.pinned or _is_system(history)",
         ),
-        ("whole=block.pinned or (", "whole=("),
         ("followed = followed or _has_turn(history)", "followed = _has_turn(history)"),
         ("if not unit.isdisjoint(pinned)))", "if unit.isdisjoint(pinned)))"),
         ("limit_tokens=block.cap_tokens(room))", "limit_tokens=room)"),
@@ -97,8 +95,7 @@ CONTEXTS = (
     ),
     module(
         "_settling.py",
-        "test_context.py test_context_ranks.py test_context_bonds.py test_context_report.py"
-        " properties/test_context.py",
+        "test_context.py test_context_ranks.py test_context_bonds.py test_context_report.py",
         ("must = min(need, cap) if caps else need", "must = min(need, cap)"),
         ("must = min(need, cap) if caps else need", "must = need"),
         ("if part.history.may_hold() else 0", "if False else 0"),
@@ -135,7 +132,7 @@ CONTEXTS = (
     ),
     module(
         "strategies/summarize.py",
-        "test_summarize.py contracts/test_strategy_contract.py test_context_report.py",
+        "test_summarize.py test_context_report.py",
         ("int(limit * DEFAULT_SUMMARY_RATIO) if cap is None else cap", "int(limit) if cap is None else cap"),
         ("cap = min(limit, int", "cap = max(limit, int"),
         ("_split(request, limit - cap)", "_split(request, limit)"),
