@@ -89,6 +89,12 @@ def test_a_unit_stays_only_if_every_block_keeps_its_part(budget: int, blocks: An
     assert orphans == sum(line.startswith("rA") for line, _ in blocks[:1])
 
 
+def test_an_empty_result_of_a_pinned_call_stays() -> None:
+    """It costs nothing, so there is nothing to shorten."""
+    made = Context(4, counter=WORDS).add("a", call("A"), pinned=True)
+    assert stays(made.add("b", [user(words(9)), result("A", "")]).fit()) == "k ek"
+
+
 def test_what_another_block_freed_is_reported_and_not_given_out() -> None:
     """D12: the call's 2 words are free, the older message does not come back."""
     found = fitted(8, ("u3 u1 cA", {"priority": 1}), ("rA4 u2", {}))
