@@ -160,7 +160,7 @@ def test_a_summary_no_smaller_than_what_it_replaces_is_reported() -> None:
     fitted = fit(
         talk("u2 a2 u17"), 20, counter=WordCounter(), strategy=Summarize(Writer(1), max_summary_tokens=10)
     )
-    assert "a summary of 5 tokens, too many for the 4 it stands for" in fitted.report.notes[0]
+    assert f"a summary of {1 + MARK} tokens, too many for the 4 it stands for" in fitted.report.notes[0]
 
 
 def test_a_cap_below_its_own_mark_asks_nobody() -> None:
@@ -170,7 +170,7 @@ def test_a_cap_below_its_own_mark_asks_nobody() -> None:
         talk("u20 a8 u5"), 20, counter=WordCounter(), strategy=Summarize(writer, max_summary_tokens=MARK - 1)
     )
     assert writer.requests == []
-    assert "a summary of at most 3 tokens has no room for text" in fitted.report.notes[0]
+    assert f"a summary of at most {MARK - 1} tokens has no room for text" in fitted.report.notes[0]
 
 
 def test_the_summary_stands_where_the_first_of_what_it_covers_stood() -> None:
