@@ -41,7 +41,7 @@ CONTEXTS = (
         ),
         ("return math.inf if self.position is None", "return 0 if self.position is None"),
         ("max(self.min_tokens, math.floor", "min(self.min_tokens, math.floor"),
-        ("return min(floor, self.cap_tokens(room_tokens))", "return floor"),
+        ("return min(floor, cap) if cap < room_tokens else floor", "return floor"),
         ("else min(cap, self.max_tokens)", "else max(cap, self.max_tokens)"),
         ("if self.trim_behavior is None and self.tier == Tier.SYSTEM:", "if self.tier == Tier.SYSTEM:"),
         ("return self.content is None or self.content == ()", "return self.content is None"),
@@ -50,7 +50,7 @@ CONTEXTS = (
     module(
         "_bonds.py",
         "test_context_bonds.py",
-        ("for at in by_size[:-1]:\n        histories", "for at in by_size[:0]:\n        histories"),
+        ("    for at in by_size[:-1]:\n", "    for at in by_size[:0]:\n"),
         (
             "if sum(_has_tools(history.structure) for history in histories) < 2:",
             "if sum(_has_tools(history.structure) for history in histories) < 3:",
@@ -82,10 +82,7 @@ CONTEXTS = (
         ("return item if role is None else", "return item if role is not None else"),
         ('"first" if any(block.tier is not None', '"newest" if any(block.tier is not None'),
         ("ranked = any(block.tier is not None or block.priority != 0", "ranked = any(block.priority != 0"),
-        (
-            "whole=block.pinned or (not ranked and _is_system(history))",
-            "whole=block.pinned or _is_system(history)",
-        ),
+        ("(not ranked and _is_system(history))", "_is_system(history)"),
         ("followed = followed or _has_turn(history)", "followed = _has_turn(history)"),
         ("if not unit.isdisjoint(pinned)))", "if unit.isdisjoint(pinned)))"),
         ("limit_tokens=block.cap_tokens(room))", "limit_tokens=room)"),
@@ -128,7 +125,7 @@ CONTEXTS = (
         ),
         ("            high = less\n        elif", "            return tried\n        elif"),
         ("min(claim.floor_tokens, claim.most_tokens))", "claim.floor_tokens)"),
-        ("needed_tokens=self._beside_tokens + error.needed_tokens", "needed_tokens=error.needed_tokens"),
+        ("needed_tokens=beside + error.needed_tokens", "needed_tokens=error.needed_tokens"),
     ),
     module(
         "strategies/summarize.py",
