@@ -62,6 +62,8 @@ def limits(line: str, room: int, **options: object) -> str:
         pytest.param("a90%1>40 b90%3", 100, "a40 b60", id="a-floor-above-the-share"),
         pytest.param("a90%1 b90%3<50", 100, "a50 b50", id="a-cap-below-the-share"),
         pytest.param("a90%1 b90%1 c90%1", 100, "a33 b33 c34", id="the-largest-remainder"),
+        pytest.param("a90%1 b90%2 c90%3", 100, "a17 b33 c50", id="a-larger-remainder-goes-first"),
+        pytest.param("a90%1>50 b90%1<20 c90%1", 75, "a50 b12 c13", id="the-larger-breach-is-fixed-first"),
         pytest.param("a90%3 b90", 100, "a75 b25", id="no-share-beside-one-is-1"),
         pytest.param("a90%3 b90 c500^1<40", 100, "a45 b15 c40", id="shares-of-what-is-left"),
         pytest.param("a5", 0, "a0", id="no-room"),
@@ -144,6 +146,12 @@ def test_room_held_for_a_floor_and_not_used_is_offered_again_from_the_top() -> N
     """The documents drop out whole, so the history gets their floor after all."""
     claims = [claim("h500^2"), claim("d90>30")]
     assert _settle(claims, 100, {"d": 0}) == [("h", 70), ("d", 30), ("h", 100)]
+
+
+def test_what_the_first_takes_of_a_second_offer_the_next_does_not_get() -> None:
+    """And what it leaves goes on."""
+    claims = [claim("h80^3"), claim("b500^2"), claim("d90>30")]
+    assert _settle(claims, 100, {"d": 0}) == [("h", 70), ("b", 0), ("d", 30), ("h", 80), ("b", 20)]
 
 
 def test_who_may_not_be_asked_twice_is_not_offered_again() -> None:

@@ -102,6 +102,8 @@ def test_how_it_gives_way(options: dict[str, Any], strategy: object) -> None:
         ({"max_ratio": 0.2, "max_tokens": 300}, 0, 200),
         ({"min_tokens": 500, "max_ratio": 0.25}, 250, 250),
         ({"max_tokens": 0}, 0, 0),
+        ({"min_tokens": 1500}, 1500, 1000),
+        ({"min_tokens": 1500, "max_tokens": 900}, 900, 900),
         ({"max_ratio": 0.0999}, 0, 99),
     ],
 )

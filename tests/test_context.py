@@ -168,6 +168,8 @@ def test_a_block_without_content_can_be_filled_later() -> None:
     made = context().add("a", None).add("b", "two")
     assert contents(made.add("a", "one")) == [("user", "one"), ("user", "two")]
     assert contents(made.replace("a", [])) == [("user", "two")]
+    assert [block.name for block in made.fit().report.blocks] == ["b"]
+    assert contents(made.add("a", "three")) == [("user", "three"), ("user", "two")]
     fitted = context().fit()
     assert (fitted.messages, fitted.report.blocks, fitted.report.tokens_after) == ([], (), 0)
 

@@ -89,6 +89,12 @@ def test_a_unit_stays_only_if_every_block_keeps_its_part(budget: int, blocks: An
     assert orphans == sum(line.startswith("rA") for line, _ in blocks[:1])
 
 
+def test_an_empty_result_of_a_pinned_call_stays() -> None:
+    """It costs nothing, so there is nothing to shorten."""
+    made = Context(4, counter=WORDS).add("a", call("A"), pinned=True)
+    assert stays(made.add("b", [user(words(9)), result("A", "")]).fit()) == "k ek"
+
+
 def test_what_another_block_freed_is_reported_and_not_given_out() -> None:
     """D12: the call's 2 words are free, the older message does not come back."""
     found = fitted(8, ("u3 u1 cA", {"priority": 1}), ("rA4 u2", {}))
@@ -138,6 +144,7 @@ def test_a_shortened_result_leaves_with_its_call() -> None:
         pytest.param(["u9 cA", "u1"], {"pending_calls": ["B"]}, False, id="another-is-pending"),
         pytest.param(["u9 cA", "rA1"], {}, False, id="answered-in-a-later-block"),
         pytest.param(["u9 cA,B", "rA1"], {}, True, id="half-answered-in-a-later-block"),
+        pytest.param(["u9 cA,B", "rA1 u1"], {}, False, id="half-answered-and-given-up"),
     ],
 )
 def test_open_calls_are_held(blocks: list[str], options: Any, open_call: bool) -> None:
@@ -168,6 +175,7 @@ def test_a_result_of_a_call_that_still_waits_for_another_stays() -> None:
         pytest.param(["rA1", "cA"], True, id="its-call-is-in-a-later-block"),
         pytest.param(["rA1 u1", "cB rB1", "cA"], True, id="two-later"),
         pytest.param(["rA1 cA"], False, id="in-one-block-it-is-an-orphan"),
+        pytest.param(["rA1 cA", "cB rB1"], False, id="also-beside-a-block-with-tools"),
         pytest.param(["cA", "rA1"], False, id="in-order"),
         pytest.param(["cA rA1", "rA1", "cA"], False, id="it-answers-an-earlier-one-again"),
     ],

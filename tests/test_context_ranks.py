@@ -75,6 +75,8 @@ def test_any_ranked_block_ends_the_rule_for_system_blocks() -> None:
     assert [block.tokens_after for block in made.fit().report.blocks] == [3, 0]
     made.add("later", None, priority=5)
     assert [block.tokens_after for block in made.fit().report.blocks] == [0, 3]
+    tiered = context(3).add("h", talk("u3"), tier=1).add("s", talk("s3"), tier=1)
+    assert [block.tokens_after for block in tiered.fit().report.blocks] == [3, 0]
 
 
 def test_a_cap_holds_though_all_would_fit() -> None:

@@ -124,6 +124,8 @@ def test_what_a_black_box_says_fits_is_kept_though_its_blocks_round_up() -> None
     assert all(block.floor_missed_tokens == 0 for block in report.blocks)
     capped = Context(2, counter=rounded).add("a", "w " * 8, max_tokens=1).add("b", "w").fit().report
     assert [block.tokens_after for block in capped.blocks] == [0, 1]
+    roomy = Context(9, counter=rounded).add("a", "w " * 8, max_tokens=1).add("b", "w").fit().report
+    assert [block.tokens_after for block in roomy.blocks] == [0, 1]
 
 
 def test_a_floor_is_not_missed_by_what_rounding_saved() -> None:

@@ -142,6 +142,19 @@ def test_count_all_counts_what_callbacks_removed(counter: Any) -> None:
     assert [row.tokens_after for row in report.messages] == [None, 4, 2]
 
 
+def test_a_black_box_is_asked_about_what_callbacks_leave() -> None:
+    """Which fits as a whole, though its blocks round up."""
+
+    def rounded(messages: list[Any]) -> int:
+        return -(-WORDS.count(messages) // 4)
+
+    made = (
+        Context(1, counter=rounded, on_trim=removing(0)).add("a", talk("u40 u1")).add("b", "w").add("c", "w")
+    )
+    report = made.fit().report
+    assert (report.kept_messages, report.tokens_after, report.tokens_before) == (3, 1, None)
+
+
 def test_an_exception_goes_on_with_a_note_that_names_the_block() -> None:
     """Or the context."""
 

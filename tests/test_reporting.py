@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from tests.builders import assistant, call, conversations, result, talk, units, user
-from trimtab import SlidingWindow, TruncateText, fit, validate
+from trimtab import Context, SlidingWindow, Summarize, TruncateText, fit, validate
 from trimtab.report import Report
 from trimtab.testing import WordCounter
 
@@ -79,6 +79,21 @@ def test_the_rows_of_a_black_box_and_what_was_inserted_add_up(budget: int) -> No
     assert rows + inserted == report.tokens_after
     assert report.blocks[0].tokens_after == rows
     assert report.blocks[0].limit_tokens == budget - inserted
+
+
+@pytest.mark.parametrize("system", [None, "SYS"])
+def test_the_rows_of_a_black_box_add_up_beside_a_summary(system: str | None) -> None:
+    """A summary's tokens are a count; kept messages share the rest, in `fit` and in a `Context`."""
+    strategy = Summarize(lambda messages: "short", max_summary_tokens=60)
+    messages = [user("a" * 90), assistant("b" * 90), user("c" * 90), assistant("d" * 90), user("e")]
+    context = Context(110, counter=thirds, system=system).add("talk", messages, strategy=strategy)
+    for fitted in (fit(messages, 110, counter=thirds, system=system, strategy=strategy), context.fit()):
+        report = fitted.report
+        rows = [row.tokens_after or 0 for row in report.messages]
+        inserted = [row.tokens for row in report.inserted]
+        assert report.blocks[0].actions == ("summarized",)
+        assert sum(rows) + sum(inserted) == report.tokens_after == thirds(fitted.messages)
+        assert [bool(tokens) for tokens in rows] == [row.fate == "kept" for row in report.messages]
 
 
 @pytest.mark.parametrize("strategy", [None, SlidingWindow(), TruncateText()])

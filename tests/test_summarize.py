@@ -155,8 +155,35 @@ def test_the_fallback_is_what_was_asked_for() -> None:
     assert fitted.report.blocks[0].actions == ("dropped",)
 
 
+def test_a_summary_no_smaller_than_what_it_replaces_is_reported() -> None:
+    """It would cost more than it saves."""
+    fitted = fit(
+        talk("u2 a2 u17"), 20, counter=WordCounter(), strategy=Summarize(Writer(1), max_summary_tokens=10)
+    )
+    assert f"a summary of {1 + MARK} tokens, too many for the 4 it stands for" in fitted.report.notes[0]
+
+
+def test_a_cap_below_its_own_mark_asks_nobody() -> None:
+    """There is no room for text."""
+    writer = Writer(1)
+    fitted = fit(
+        talk("u20 a8 u5"), 20, counter=WordCounter(), strategy=Summarize(writer, max_summary_tokens=MARK - 1)
+    )
+    assert writer.requests == []
+    assert f"a summary of at most {MARK - 1} tokens has no room for text" in fitted.report.notes[0]
+
+
+def test_the_summary_stands_where_the_first_of_what_it_covers_stood() -> None:
+    """Before what is pinned between them."""
+    strategy = Summarize(Writer(1), max_summary_tokens=6)
+    fitted = fit(talk("u20 a3 u20 u5"), 20, counter=WordCounter(), strategy=strategy, pin=[1])
+    assert shape(fitted.messages) == "S a3 u5"
+
+
 def test_what_must_stay_and_does_not_fit_is_an_error() -> None:
-    """With a summary and without one."""
+    """With a summary and without one, and where there is nothing to summarize."""
+    with pytest.raises(BudgetExceededError):
+        fit(talk("s5 u50"), 20, counter=WordCounter(), strategy=Summarize(Writer(1)))
     with pytest.raises(BudgetExceededError):
         fit(talk("u20 a8 u50"), 20, counter=WordCounter(), strategy=Summarize(Writer(1)))
 

@@ -61,6 +61,8 @@ class History:
         self._answered = frozenset(answered)
         self._holds = frozenset(holds)
         self._apart = frozenset(apart)
+        self.asks_for_all = bool(self.pins or self.pending_calls or answered or holds or apart)
+        """True if everything has to be grouped: pins, pending ids, results elsewhere."""
         self._read_from = self._walked_from = self.count
         self._latest_user: int | None = -1
         self._last_turn_at: int | None = None
@@ -85,11 +87,6 @@ class History:
     def original(self, index: int, /) -> Any:
         """Return one of the caller's own objects."""
         return self.structure.replaced.get(index, self.messages[index])
-
-    @property
-    def asks_for_all(self) -> bool:
-        """True if everything has to be grouped: pins, pending ids, results elsewhere."""
-        return bool(self.pins or self.pending_calls or self._answered or self._apart or self._holds)
 
     @property
     def read_from(self) -> int:
@@ -325,6 +322,8 @@ class History:
 
     def end_of(self, first: int, /) -> int:
         """Return where the unit that begins at a border ends, in a tidy part."""
+        if first == self._newest:
+            return self.count
         return first_border(self, first + 1) if self.kind(first) == "assistant" else first + 1
 
     @property

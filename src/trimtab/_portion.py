@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -62,7 +62,7 @@ class Decision(Generic[P_co]):
 
 
 @contextmanager
-def in_block(name: str) -> Iterator[None]:
+def in_block(name: str) -> Generator[None, None, None]:
     """Make errors about an entry or its size say in which block it stands."""
     try:
         yield

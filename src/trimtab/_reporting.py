@@ -258,7 +258,11 @@ class Rows(Lazy[MessageRow]):
         settled, sizes = self._settled, self._portion.sizes
         there = [*settled.before, *range(settled.cut, len(self._portion.history))]
         if isinstance(sizes, Shares):
-            return dict(zip(there, sizes.split(settled.assemble(self._request), settled.tokens), strict=True))
+            inserted = {row.position for row in self.inserted()}
+            output = enumerate(settled.assemble(self._request))
+            own = [message for position, message in output if position not in inserted]
+            own_tokens = max(0, settled.tokens - sum(settled.inserted_tokens))
+            return dict(zip(there, sizes.split(own, own_tokens), strict=True))
         edited, known = settled.edited_tokens, sizes.known
         return {at: edited.get(at, known[at]) for at in there}
 

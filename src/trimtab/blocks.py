@@ -161,9 +161,13 @@ class Block:
         return MESSAGE
 
     def floor_tokens(self, room_tokens: int, /) -> int:
-        """Return the least it asks for, in tokens of an input room; at most its cap."""
+        """Return the least it asks for, in tokens of an input room; at most its cap.
+
+        The room itself is no cap: a floor above it cannot be kept, and is not lowered to take all of it.
+        """
         floor = max(self.min_tokens, math.floor(self.min_ratio * room_tokens))
-        return min(floor, self.cap_tokens(room_tokens))
+        cap = self.cap_tokens(room_tokens)
+        return min(floor, cap) if cap < room_tokens else floor
 
     def cap_tokens(self, room_tokens: int, /) -> int:
         """Return the most it may take, in tokens of an input room."""

@@ -192,10 +192,36 @@ class Context:
         del self._blocks[self._block(name).name]
         return self
 
-    def clone(self) -> Self:
-        """Return a context with the same blocks, to be changed apart from this one."""
+    def clone(
+        self,
+        *,
+        budget: Budget | int | None = None,
+        model: str | None = None,
+        counter: Any = None,
+        format: str | Format | None = None,
+        system: Any = None,
+        tools: Any = None,
+        pending_calls: Collection[str] | None = None,
+    ) -> Self:
+        """Return a context with the same blocks, to be changed apart from this one.
+
+        What is given takes the place of its own; None leaves that as it is.
+
+        Raises:
+            ConfigurationError: As when a context is made.
+        """
+        given: dict[str, Any] = {
+            "budget": budget,
+            "model": model,
+            "counter": counter,
+            "format": format,
+            "system": system,
+            "tools": tools,
+            "pending_calls": pending_calls,
+        }
+        changes = {name: value for name, value in given.items() if value is not None}
         twin = type(self).__new__(type(self))
-        twin._policy = self._policy
+        twin._policy = checked(replace(self._policy, **changes)) if changes else self._policy
         twin._blocks = dict(self._blocks)
         return twin
 

@@ -6,10 +6,12 @@ Those that our own counters cover are ours with the references' numbers; what is
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from trimtab import CharCounter, FixedCounter
@@ -91,6 +93,48 @@ def looma_text(text: str) -> int:
     return math.ceil(math.ceil(han * 1.6 + (len(text) - han) * 0.75) * 1.1)
 
 
+def looma_message(message: Message, text_tokens: Callable[[str], int]) -> int:
+    """Count a message as L14: its texts, and its attachments with a margin; nothing else is charged."""
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return text_tokens(content)
+    files = [part["attachment"] for part in content if "attachment" in part]
+    return sum(text_tokens(part["text"]) for part in content if "text" in part) + math.ceil(
+        sum(map(_looma_file, files)) * 1.15
+    )
+
+
+def _looma_file(file: Mapping[str, Any]) -> int:
+    if file["mimeType"] == "application/pdf":
+        return min(12_000, max(900, math.ceil(file["size"] / 80))) if file["size"] else 1800
+    return 1200
+
+
+def looma_text_function(spec: Mapping[str, Any]) -> Callable[[str], int]:
+    """Make what counts a text in looma: its estimate, or UTF-16 units by so many."""
+    if spec["kind"] == "looma":
+        return looma_text
+    return lambda text: math.ceil(utf16_length(text) / spec["chars_per_token"])
+
+
+class LoomaCounter(Additive):
+    """What counts in looma: texts and attachments."""
+
+    name = "looma"
+    exact = False
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self._text_tokens = looma_text_function(spec)
+
+    def count_message(self, message: Any, /) -> int:
+        """Count one message."""
+        return looma_message(message, self._text_tokens)
+
+    def count_text(self, text: str, /) -> int:
+        """Count a bare text."""
+        return self._text_tokens(text)
+
+
 def utf16_length(text: str) -> int:
     """Count UTF-16 code units."""
     return len(text.encode("utf-16-le")) // 2
@@ -137,6 +181,35 @@ class Failing:
         return int(self._inner.count(messages))
 
 
+class CountedBefore:
+    """A counter that knows the size of one list, since somebody counted it before."""
+
+    name = "counted before"
+
+    def __init__(self, inner: Any, messages: Sequence[Any], tokens: int) -> None:
+        self._inner = inner
+        self._messages = list(messages)
+        self._tokens = tokens
+
+    def count(self, messages: Sequence[Any], /) -> int:
+        """Give the known answer, or count."""
+        return self._tokens if list(messages) == self._messages else int(self._inner.count(messages))
+
+
+class Pausing:
+    """A counter that is awaited."""
+
+    name = "pausing"
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    async def count(self, messages: Sequence[Any], /) -> int:
+        """Let others run, then count."""
+        await asyncio.sleep(0)
+        return int(self._inner.count(messages))
+
+
 def contexty_counter(spec: Mapping[str, Any], *, call_tokens: int = 0) -> Any:
     """Make a counter of contexty: ours, with its numbers.
 
@@ -152,7 +225,7 @@ def contexty_counter(spec: Mapping[str, Any], *, call_tokens: int = 0) -> Any:
     if kind == "fail_from_call":
         return Failing(contexty_counter(spec["inner"]), from_call=spec["n"])
     estimate = spec.get("tool_call_tokens")
-    part_tokens = spec.get("tokens_per_non_text_part") or 85
+    part_tokens = _part_tokens(spec)
     if estimate is None:
         return CharCounter(spec["chars_per_token"], part_tokens=part_tokens)
     return CharCounter(
@@ -160,6 +233,34 @@ def contexty_counter(spec: Mapping[str, Any], *, call_tokens: int = 0) -> Any:
         part_tokens=part_tokens,
         tool_call_tokens=lambda name, arguments: int(estimate) + call_tokens,
     )
+
+
+def contexty_size(spec: Mapping[str, Any], messages: Sequence[Message]) -> int:
+    """Count again what a counter of contexty counts; X11: characters are rounded up once for a list."""
+    if spec["kind"] != "chars":
+        return fixed_size(spec, messages)
+    chars_per_token = spec["chars_per_token"]
+    characters = 0
+    for message in messages:
+        content = message.get("content") or ""
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        characters += len(message.get("name") or "")
+        for part in parts:
+            is_text = part["type"] == "text"
+            characters += len(part["text"]) if is_text else _part_tokens(spec) * chars_per_token
+        for call in message.get("tool_calls") or ():
+            characters += len(call["function"]["name"]) + len(call["function"]["arguments"])
+    return math.ceil(characters / chars_per_token)
+
+
+def _part_tokens(spec: Mapping[str, Any]) -> int:
+    return int(spec.get("tokens_per_non_text_part") or 85)
+
+
+def contexty_list_counter(spec: Mapping[str, Any]) -> Any:
+    """Make a counter of contexty for a whole list: a black box where it rounds only once."""
+    counter = contexty_counter(spec)
+    return partial(contexty_size, spec) if spec["kind"] == "chars" else counter
 
 
 def fixed_size(spec: Mapping[str, Any], messages: Sequence[Message]) -> int:

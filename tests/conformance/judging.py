@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -31,6 +31,8 @@ class Trial:
     """Rules that may explain a difference, the weightiest first: it is put down to the first one broken."""
     guards: Mapping[str, Rule] = field(default_factory=dict)
     """Rules that ours must keep, too, and that explain nothing."""
+    items: Sequence[Any] = ()
+    """Everything that `kept` could list, in its order; the suite makes wrong answers of it."""
 
 
 Op = Callable[[Case], Trial]

@@ -14,7 +14,16 @@ from typing import Any, Literal
 from tests.conformance.judging import Answer, Rule
 from tests.pair_rules import brute_pairs
 
-Kind = Literal["sliding_window", "drop_newest", "drop", "strict", "priority_based", "custom"]
+Kind = Literal[
+    "sliding_window",
+    "drop_newest",
+    "drop",
+    "strict",
+    "priority_based",
+    "truncate_text",
+    "summarize",
+    "custom",
+]
 """Which strategy chose."""
 
 OVER_BUDGET = "BudgetExceededError"
@@ -163,6 +172,17 @@ def what_must_stays(case: Selection, answer: Answer) -> bool:
     return answer["error"] == OVER_BUDGET and not case.fits(must)
 
 
+def pinned_unchanged(case: Selection) -> Rule:
+    """A4: what must stays, and what is pinned is as it was (held texts may be shortened)."""
+    held = case.units[-1] if case.units else ()
+
+    def keeps(answer: Answer) -> bool:
+        changed = set(answer.get("changed", ()))
+        return what_must_stays(case, answer) and changed.issubset(held)
+
+    return keeps
+
+
 def cut_is_a_window(case: Selection, answer: Answer) -> bool:
     """C3: the oldest leave, protected ones never; beside the cut only the opener of its turn stays."""
     if "error" in answer:
@@ -287,3 +307,13 @@ def score_rules(messages: Sequence[Mapping[str, Any]]) -> dict[str, Rule]:
 def default_rule() -> dict[str, Rule]:
     """C9: the default is `Cascade(SlidingWindow(), TruncateText())`."""
     return {"C9": lambda answer: answer.get("strategy") == ["sliding_window", "truncate_text"]}
+
+
+def default_counter_rule() -> dict[str, Rule]:
+    """B0: where no counter is given an estimate counts, so that is no error."""
+    return {"B0": lambda answer: "error" not in answer}
+
+
+def summarizer_rule() -> dict[str, Rule]:
+    """C10: `sliding_window_with_summary` summarizes, and without a summarizer is an error at once."""
+    return {"C10": lambda answer: answer.get("error") in MISCONFIGURED}

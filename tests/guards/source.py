@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_origin
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "trimtab"
@@ -74,14 +74,16 @@ class Public(NamedTuple):
 @functools.cache
 def public_values() -> tuple[Public, ...]:
     """List what the `__all__` of the public modules hold, each object once, under its shortest name."""
-    seen: set[int] = set()
+    seen: set[int | str] = set()
     found: list[Public] = []
     for module in sorted(public_modules(), key=lambda module: module.__name__.count(".")):
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
-            if inspect.ismodule(value) or id(value) in seen:
+            # Equal Literals are one object only while typing remembers the first of them.
+            key = repr(value) if get_origin(value) is Literal else id(value)
+            if inspect.ismodule(value) or key in seen:
                 continue
-            seen.add(id(value))
+            seen.add(key)
             found.append(Public(f"{module.__name__}.{name}", value))
     return tuple(found)
 

@@ -45,6 +45,7 @@ LAYERS = (
     ("_context_report",),
     ("_context_plan",),
     ("context",),
+    ("policy",),
     ("summaries",),
     ("history",),
     ("cli", "testing"),

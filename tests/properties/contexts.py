@@ -198,10 +198,11 @@ class Plain:
         return min(int(options.get("max_ratio", 1) * room), options.get("max_tokens", room))
 
     def floor(self, piece: Piece) -> int:
-        """The larger of two floors, no more than cap and need."""
+        """The larger of two floors, no more than the need, and than a cap below the room."""
         options, room = piece.options, self.case.budget
         floor = max(int(options.get("min_ratio", 0) * room), options.get("min_tokens", 0))
-        return min(floor, self.need(piece), self._own_cap(piece))
+        cap = self._own_cap(piece)
+        return min(floor, self.need(piece), cap if cap < room else floor)
 
     def _is_system_that_stays(self, piece: Piece) -> bool:
         ranked = any(p.options.get("priority") or p.options.get("tier") is not None for p in self.case.pieces)

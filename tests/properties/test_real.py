@@ -10,8 +10,10 @@ import pytest
 
 from tests.properties import claims, oracle
 from tests.properties.cases import DEFAULT, STRATEGIES, WORDS, run, total
+from tests.properties.contexts import Asked, Case, Piece
+from tests.properties.test_context import EVERY, it_is_what_is_said_plainly
 from tests.properties.test_tail import BY_CUTS, assert_same
-from trimtab import counter_for
+from trimtab import SlidingWindow, counter_for
 from trimtab.counting._shorten import CUT_MARKER
 from trimtab.testing import check_strategy
 
@@ -104,3 +106,35 @@ def test_the_default_raises_exactly_when_it_must_on_real_conversations(data_dir:
 def test_the_default_keeps_the_contract_on_real_conversations(data_dir: Path) -> None:
     """`check_strategy` takes samples of one's own."""
     check_strategy(DEFAULT, samples=conversations_of(data_dir, "swe_agent_trajectories")[:3])
+
+
+def blocks_of(messages: list[Any], parts: int, strategies: tuple[Any, ...]) -> list[Piece]:
+    """Cut a conversation into blocks of one length, so that units may span, with ranks, caps and floors."""
+    step = -(-len(messages) // parts)
+    return [
+        Piece(
+            place=at,
+            start=start,
+            messages=messages[start : start + step],
+            options={"priority": at % 3, **({"max_ratio": 0.4}, {"min_ratio": 0.2}, {})[at % 3]},
+            strategy=Asked(strategies[at % len(strategies)]),
+        )
+        for at, start in enumerate(range(0, len(messages), step))
+    ]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_claim_of_a_context_holds_for_real_conversations(data_dir: Path, name: str) -> None:
+    """SPEC A and D, from 5 % of a conversation to all of it, in two to five blocks."""
+    tried = 0
+    for at, messages in enumerate(conversations_of(data_dir, name)[:6]):
+        for counter in (counter_for("gpt-4o"), WORDS.count):
+            whole = total(messages, counter)
+            for percent in (5, 20, 50, 80, 99, 100):
+                strategies = (SlidingWindow(), *STRATEGIES[(at + percent) % 7 :: 7])
+                pieces = blocks_of(messages, 2 + at % 4, strategies)
+                case = Case(pieces, max(1, whole * percent // 100), counter)
+                for claim in (it_is_what_is_said_plainly, *EVERY):
+                    claim(case)
+                tried += 1
+    assert tried >= 12

@@ -10,10 +10,11 @@ from typing import Any
 
 from trimtab.budget import Budget
 from trimtab.cli._json import parse
-from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter, counter_for
+from trimtab.counting import AdditiveCounter, counter_for
 from trimtab.errors import ConfigurationError, FormatError, MissingExtraError, UnknownNameError
 from trimtab.formats import Format, Request, detect, get_format
 from trimtab.models import facts_for
+from trimtab.policy._tables import counter_in_words
 from trimtab.strategies import Strategy, StrategyKind, create_strategy
 
 __all__ = ["Asked", "Conversation", "budget_of", "strategy_of"]
@@ -37,13 +38,33 @@ class Asked:
     What is wrong with them is refused before anything is read.
     """
 
-    def __init__(self, given: Mapping[str, Any], *, format: str) -> None:
-        self.model: str | None = given["model"]
+    def __init__(
+        self,
+        given: Mapping[str, Any],
+        *,
+        format: str,
+        model: str | None = None,
+        counter: AdditiveCounter | None = None,
+    ) -> None:
+        """Read the options; model and counter are a policy's, for where no option says another."""
+        self.model: str | None = model if given["model"] is None else given["model"]
         self.system = _system_of(given["system"])
         self.tools = _tools_of(given["tools"])
         self.format = format
-        self._counter: str | None = given["counter"]
-        _counter_of(self._counter, self.model)
+        self._words: str | None = given["counter"]
+        self._counter = counter
+        self.counter(self.model)
+
+    def counter(self, model: str | None, /) -> AdditiveCounter | None:
+        """Make the counter for a model; None: nothing says how to count.
+
+        Raises:
+            UnknownNameError: Nobody knows the model.
+            MissingExtraError: Its tokenizer is not installed.
+        """
+        if self._words is None and self._counter is not None:
+            return self._counter
+        return _counter_of(self._words, model)
 
     def of(self, value: Any, /) -> Conversation:
         """Take one conversation apart.
@@ -61,7 +82,7 @@ class Asked:
             if given is not None and held is not None:
                 raise ConfigurationError(f"{name} given twice: by --{name} and in the request body")
         model = _known_model_in(value) if self.model is None else self.model
-        counter = _counter_of(self._counter, model)
+        counter = self.counter(model)
         return Conversation(format=format, request=request, model=model, counter=counter)
 
 
@@ -86,16 +107,13 @@ def _counter_of(counter: str | None, model: str | None) -> AdditiveCounter | Non
     """
     if counter is None:
         return None if model is None else _counter_for(model)
-    kind, _, number = counter.partition(":")
-    if counter == "estimate":
-        return EstimateCounter()
     try:
-        if kind == "chars":
-            return CharCounter(float(number) if number else 4)
-    except ValueError as error:
-        why = error if isinstance(error, ConfigurationError) else f"{number!r} is not a number"
-        raise ConfigurationError(f"--counter {counter}: {why}") from error
-    raise ConfigurationError(f"--counter is estimate or chars:N (as chars:4), not {counter!r}")
+        made = counter_in_words(counter)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--counter {error}") from error
+    if made is None:
+        raise ConfigurationError(f"--counter is estimate or chars:N (as chars:4), not {counter!r}")
+    return made
 
 
 def _counter_for(model: str) -> AdditiveCounter:
@@ -118,14 +136,16 @@ def _unknown_model(error: UnknownNameError) -> UnknownNameError:
     )
 
 
-def budget_of(tokens: int | None, *, output_reserve: int | None, margin: int, model: str | None) -> Budget:
+def budget_of(
+    tokens: int | None, *, output_reserve: int | None, margin: int | None, model: str | None
+) -> Budget:
     """Make the budget; without `--budget` from the window of the model.
 
     Raises:
         ConfigurationError: Neither is known.
     """
     if tokens is not None:
-        return Budget(tokens, output_reserve=output_reserve or 0, margin=margin)
+        return Budget(tokens, output_reserve=output_reserve or 0, margin=margin or 0)
     if model is None:
         raise ConfigurationError("how much room is there? Give --budget N (tokens), or --model NAME")
     try:
@@ -135,7 +155,7 @@ def budget_of(tokens: int | None, *, output_reserve: int | None, margin: int, mo
     if facts.window_tokens is None:
         raise ConfigurationError(f"the window of {model!r} is not known: give --budget N (tokens)")
     reserve = facts.output_reserve_tokens if output_reserve is None else output_reserve
-    return Budget(facts.window_tokens, output_reserve=reserve, margin=margin)
+    return Budget(facts.window_tokens, output_reserve=reserve, margin=margin or 0)
 
 
 def strategy_of(value: str | None) -> Strategy | None:

@@ -6,6 +6,7 @@ import click
 
 from trimtab.cli.count import count
 from trimtab.cli.fit import fit
+from trimtab.cli.policy import policy
 from trimtab.cli.validate import validate
 
 HELP = """Fit conversations with language models into token budgets.
@@ -26,5 +27,5 @@ def trimtab() -> None:
     """Take the options that stand before a command; there are none yet."""
 
 
-for command in (fit, count, validate):
+for command in (fit, count, validate, policy):
     trimtab.add_command(command)

@@ -33,7 +33,7 @@ class Entry:
     line: int | None = None
     """Its line in JSONL, from 1; None if the input is this conversation."""
     value: Any = None
-    """A list of messages, or a mapping that holds one."""
+    """A list of messages, a mapping that holds one, or (if asked for) one with parts of a request."""
     error: FormatError | None = None
 
 
@@ -44,19 +44,22 @@ class _Line(NamedTuple):
     raw: bytes
 
 
-def entries(file: BinaryIO, *, kind: InputKind = "auto", name: str = "") -> Iterator[Entry]:
+def entries(
+    file: BinaryIO, *, kind: InputKind = "auto", name: str = "", parts: bool = False
+) -> Iterator[Entry]:
     """Read conversations one by one; with kind "jsonl" no line waits for the one after it.
 
     Args:
         file: The bytes; read once, forward.
         kind: What they are; "auto" goes by the suffix of `name`, then by the first two lines.
         name: Name of the file, if it has one.
+        parts: Any mapping will do that is no message: the caller knows what its keys are.
     """
     raw, head = _head(file) if kind == "auto" else (b"", [])
     if kind == "auto":
         kind = "jsonl" if PurePath(name).suffix.lower() in _LINE_SUFFIXES else _kind_of(head)
     if kind == "json":
-        yield _entry((raw + file.read()).removeprefix(_BOM))
+        yield _entry((raw + file.read()).removeprefix(_BOM), parts=parts)
         return
     lines = chain(head, _numbered(file, raw.count(b"\n") + 1))
     if kind == "messages-jsonl":
@@ -64,7 +67,7 @@ def entries(file: BinaryIO, *, kind: InputKind = "auto", name: str = "") -> Iter
     elif len(head) == _HEAD_LINES and all(map(_holds_message, head)):
         yield Entry(error=_single_message("the lines look like single messages"))
     else:
-        yield from (_entry(line.raw, number=line.number) for line in lines)
+        yield from (_entry(line.raw, number=line.number, parts=parts) for line in lines)
 
 
 def _head(file: BinaryIO) -> tuple[bytes, list[_Line]]:
@@ -130,15 +133,15 @@ def _is_message(value: object) -> bool:
     return isinstance(value, Mapping) and not _is_body(value) and ("role" in value or "type" in value)
 
 
-def _entry(raw: bytes, *, number: int | None = None) -> Entry:
+def _entry(raw: bytes, *, number: int | None = None, parts: bool = False) -> Entry:
     """Read one conversation, from a line or from the whole input."""
     try:
-        return Entry(line=number, value=_conversation(parse(raw, whole=number is None)))
+        return Entry(line=number, value=_conversation(parse(raw, whole=number is None), parts=parts))
     except FormatError as error:
         return Entry(line=number, error=error)
 
 
-def _conversation(value: Any) -> Any:
+def _conversation(value: Any, *, parts: bool = False) -> Any:
     """Insist on a conversation.
 
     Raises:
@@ -148,7 +151,7 @@ def _conversation(value: Any) -> Any:
         raise FormatError("a list of conversations, not of messages: write one a line and use --input jsonl")
     if _is_message(value):
         raise _single_message("a single message, not a list of them")
-    if not _is_conversation(value):
+    if not _is_conversation(value) and not (parts and isinstance(value, Mapping)):
         what = f"a mapping with {_keys(value)}" if isinstance(value, Mapping) else f"{value!r:.40}"
         raise FormatError(
             "a conversation is a list of messages, or a mapping with 'messages', 'input' or 'contents',"

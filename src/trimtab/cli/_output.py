@@ -105,6 +105,7 @@ def answer_all(
     output: str,
     failing: str,
     full: bool = False,
+    parts: bool = False,
 ) -> NoReturn:
     """Answer every conversation of the input in its order, and exit 0 or 1.
 
@@ -117,6 +118,7 @@ def answer_all(
         output: "json" or "text".
         failing: What conversations do that make the exit code 1, as in "do not fit".
         full: In text, write more than a row for each of many.
+        parts: An entry may be a mapping with parts of a request.
 
     Raises:
         Refused: The only conversation was refused for how trimtab was called.
@@ -127,7 +129,7 @@ def answer_all(
     progress = Progress(source, errors=sys.stderr, results=sys.stdout)
     render = _as_json if output == "json" else _as_report if full else _as_text
     done = failed = 0
-    for done, entry in enumerate(entries(source, kind=kind, name=name), 1):
+    for done, entry in enumerate(entries(source, kind=kind, name=name, parts=parts), 1):
         found, written = _answered(answer, entry, render)
         if not found.ok:
             failed += 1

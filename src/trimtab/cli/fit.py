@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -12,6 +12,7 @@ from trimtab.cli._asked import Asked, budget_of, strategy_of
 from trimtab.cli._input import InputKind
 from trimtab.cli._options import PIN, TOKENS, input_options, pending_option, pins_in, request_options
 from trimtab.cli._output import answer_all, usage
+from trimtab.cli._policy import Answered, PolicyFitting
 from trimtab.context import Fitted
 from trimtab.context import fit as fit_one
 from trimtab.report import Report
@@ -24,6 +25,7 @@ class _Fit:
     """A conversation that fits."""
 
     fitted: Fitted[Any]
+    request: Any
     only_report: bool
     ok: bool = True
 
@@ -32,7 +34,7 @@ class _Fit:
         report = {"report": self.fitted.report.to_dict()}
         if self.only_report:
             return report
-        request = self.fitted.request
+        request = self.request
         return {"request" if isinstance(request, Mapping) else "messages": request, **report}
 
     def text(self, *, width: int, colour: bool) -> str:
@@ -65,9 +67,12 @@ def _totals(report: Report) -> str:
     "--budget", type=click.IntRange(min=1), metavar="N", help="Room in tokens. Default: by --model."
 )
 @click.option("--output-reserve", type=TOKENS, metavar="N", help="Tokens of it kept free for the answer.")
-@click.option("--margin", type=TOKENS, metavar="N", default=0, help="Tokens kept free for counts too low.")
+@click.option("--margin", type=TOKENS, metavar="N", help="Tokens kept free for counts too low.")
 @request_options
 @click.option("--strategy", metavar="KIND|FILE", help="What leaves first: a kind, or a JSON or TOML file.")
+@click.option(
+    "--policy", metavar="FILE", help="Blocks, their limits and strategies: a policy in TOML or JSON."
+)
 @click.option(
     "--pin", type=PIN, multiple=True, help="Message that must stay: 3, -1; or a range: 0:4, -2:. Repeatable."
 )
@@ -85,6 +90,25 @@ def fit(
     Writes the messages that stay (or the request body with them) and the report of what left and
     why. Leading system messages and the latest user message always stay.
     """
+    by_policy = given["policy"] is not None
+    fitting = _by_policy(given, format) if by_policy else _by_options(given, format)
+
+    def answer(value: Any) -> _Fit:
+        fitted, request = fitting(value)
+        return _Fit(fitted=fitted, request=request, only_report=only_report)
+
+    failing = "do not fit or cannot be read"
+    answer_all(
+        answer, file=file, kind=kind, output=output, failing=failing, full=only_report, parts=by_policy
+    )
+
+
+def _by_policy(given: Mapping[str, Any], format: str) -> Callable[[Any], Answered]:
+    return PolicyFitting(given["policy"], given, format=format).fit
+
+
+def _by_options(given: Mapping[str, Any], format: str) -> Callable[[Any], Answered]:
+    """Fit one history, as the options say."""
     asked = Asked(given, format=format)
     room = {key: given[key] for key in ("output_reserve", "margin")}
     if given["budget"] is not None or asked.model is not None:
@@ -98,12 +122,11 @@ def fit(
         "repair": given["repair"],
     }
 
-    def answer(value: Any) -> _Fit:
+    def fitted(value: Any) -> Answered:
         taken = asked.of(value)
         budget = budget_of(given["budget"], model=taken.model, **room)
         pin = pins_in(given["pin"], len(taken.request.messages))
-        fitted = fit_one(value, budget, model=taken.model, counter=taken.counter, pin=pin or (), **settings)
-        return _Fit(fitted=fitted, only_report=only_report)
+        found = fit_one(value, budget, model=taken.model, counter=taken.counter, pin=pin or (), **settings)
+        return Answered(found, found.request)
 
-    failing = "do not fit or cannot be read"
-    answer_all(answer, file=file, kind=kind, output=output, failing=failing, full=only_report)
+    return fitted

@@ -64,11 +64,7 @@ class Structure:
         message = messages[index]
         if type(message) is dict:
             return message
-        try:
-            made = mapping_of(message)
-        except FormatError as error:
-            path = f"messages[{index}]"
-            raise FormatError(f"{path}: {error}", path=path) from error
+        made = entry_of(messages, index)
         self.replaced.setdefault(index, message)
         messages[index] = made
         return made
@@ -339,6 +335,19 @@ def mapping_of(message: Any) -> Dict:
     raise FormatError(
         f"a message must be a mapping or have model_dump(), not {type(message).__name__}: {shown(message)}"
     )
+
+
+def entry_of(messages: Sequence[Any], index: int, /) -> Dict:
+    """Read an entry of a list as a plain dict, and leave it as it is.
+
+    Raises:
+        FormatError: It is no message; `.path` says which.
+    """
+    try:
+        return mapping_of(messages[index])
+    except FormatError as error:
+        path = f"messages[{index}]"
+        raise FormatError(f"{path}: {error}", path=path) from error
 
 
 def shown(value: object, /) -> str:

@@ -32,6 +32,7 @@ from trimtab.formats._base import (
     Rules,
     Structure,
     TextSlot,
+    entry_of,
 )
 from trimtab.formats._openai_chat_faults import faults_of
 from trimtab.formats._openai_chat_pieces import (
@@ -159,7 +160,7 @@ class OpenAIChat:
                 if kinds[messages[at]["role"]] == kind:
                     return at
             except (KeyError, TypeError):  # no dict, or a role nobody knows
-                if self.kind(Structure(0).read_as_dict([messages[at]], 0)) == kind:
+                if self.kind(entry_of(messages, at)) == kind:
                     return at
         return -1
 

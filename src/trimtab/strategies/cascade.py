@@ -30,7 +30,7 @@ class Cascade:
         'cascade'
     """
 
-    __slots__ = ("steps",)
+    __slots__ = ("asks_model", "steps")
 
     def __init__(self, *steps: Strategy) -> None:
         if not steps:
@@ -39,6 +39,8 @@ class Cascade:
             require_strategy(step)
         self.steps = steps
         """The strategies, cheapest first."""
+        self.asks_model = any(getattr(step, "asks_model", False) for step in steps)
+        """True if one of the steps asks a model."""
 
     def __repr__(self) -> str:
         return f"Cascade({', '.join(map(repr, self.steps))})"
@@ -53,11 +55,6 @@ class Cascade:
     def name(self) -> str:
         """The word for it in reports and data."""
         return "cascade"
-
-    @property
-    def asks_model(self) -> bool:
-        """True if one of the steps does."""
-        return any(getattr(step, "asks_model", False) for step in self.steps)
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as data for `create_strategy`.

@@ -165,7 +165,7 @@ def _turn_border(request: EvictionRequest, cut: int, also: Callable[[int], tuple
     user = history.user_at_or_before(cut)
     following = history.user_at_or_after(cut)
     if user is None or following is None:
-        return cut if following is None else following
+        return cut
     turn_tokens = cuts.tokens(user) - cuts.tokens(following) + cuts.tokens(cuts.end)
     return cut if turn_tokens > request.limit_tokens else following
 

@@ -1,27 +1,50 @@
 """contexty 0.2 (SEMANTICS X).
 
-`apply_strategy` runs a strategy over one memory block with a limit, which may be 0. That is a
-block of a Context, where nothing is pinned or held; through `fit`, which keeps the latest user
-message and the newest unit, ten cases more would differ.
+`compile` is a `Context` of tiers. `apply_strategy` runs a strategy over one memory block with a limit,
+which may be 0: that is a context of one block, where nothing is pinned or held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
-from tests.conformance.adapters._measure import counted, in_block
-from tests.conformance.counters import contexty_counter, fixed_size
-from tests.conformance.judging import Answer, Op, OutOfScope, Trial, attempt
-from tests.conformance.predicates import Kind, Selection, selection_guards, selection_rules
+from tests.conformance.adapters._composed import composed, in_block
+from tests.conformance.adapters._measure import counted
+from tests.conformance.blocks import SUMMARY, Composition, Slot
+from tests.conformance.compositions import composition_guards, composition_rules
+from tests.conformance.counters import (
+    CountedBefore,
+    Pausing,
+    contexty_counter,
+    contexty_list_counter,
+    contexty_size,
+    fixed_size,
+)
+from tests.conformance.judging import Answer, Op, Rule, Trial, attempt
+from tests.conformance.predicates import (
+    Kind,
+    Selection,
+    default_counter_rule,
+    selection_guards,
+    selection_rules,
+)
 from tests.conformance.vectors import Case
-from trimtab import Drop, DropNewest, SlidingWindow, Strict
+from trimtab import Context, Drop, DropNewest, Fitted, SlidingWindow, Strict, Summarize, inject_into_system
+from trimtab.blocks import Tier
 from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
 
 ERRORS = {
     "budget_exceeded": "BudgetExceededError",
-    "token_count_failed": "CountingError",
+    "deadline_exceeded": "TimeoutError",
     "invalid_chars_per_token": "ConfigurationError",
+    "invalid_config": "ConfigurationError",
+    "nil_strategy": "ConfigurationError",
+    "panic": "ConfigurationError",
+    "strategy_exceeded_budget": "BudgetExceededError",
+    "token_count_failed": "CountingError",
 }
 """Our error for each of contexty's."""
 
@@ -31,22 +54,41 @@ KINDS: Mapping[str, Kind] = {
     "truncate_oldest": "sliding_window",
     "drop_head": "sliding_window",
     "drop_tail": "drop_newest",
+    "summarize": "summarize",
+    "custom_drop_all": "custom",
     "custom_keep_last": "custom",
+    "custom_return_all": "custom",
 }
 
+LABELS = {"evicted": "truncated", "dropped": "dropped", "summarized": "summarized"}
+"""contexty's label for what was done to a block; whatever a custom strategy does is "evicted"."""
 
-class KeepLast:
-    """A strategy of a user's: the newest unit stays."""
 
-    name = "keep_last"
+class Custom:
+    """A strategy of a user's, which keeps so many of the newest units."""
+
+    def __init__(self, name: str, count: int | None) -> None:
+        self.name = name
+        self._count = count
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Keep the newest unit."""
-        return EvictionResult(kept=[next(request.newest_first())])
+        """Keep the newest units, or all."""
+        units = list(request.units)
+        return EvictionResult(kept=units if self._count is None else units[len(units) - self._count :])
 
 
-def strategy_of(spec: Mapping[str, Any]) -> Strategy:
-    """Make the strategy a vector names."""
+CUSTOM = {"custom_drop_all": 0, "custom_keep_last": 1, "custom_return_all": None}
+
+
+def strategy_of(spec: Mapping[str, Any] | None, *, limit: int) -> Strategy | None:
+    """Make the strategy a vector names; None if it names none.
+
+    Args:
+        spec: The strategy.
+        limit: What the block may have; a summary may take it all, as contexty's.
+    """
+    if spec is None:
+        return None
     match KINDS[spec["kind"]]:
         case "strict":
             return Strict()
@@ -54,8 +96,10 @@ def strategy_of(spec: Mapping[str, Any]) -> Strategy:
             return Drop()
         case "drop_newest":
             return DropNewest()
+        case "summarize":
+            return _summarize(spec["summarizer"], limit)
         case "custom":
-            return KeepLast()
+            return Custom(spec["kind"], CUSTOM[spec["kind"]])
         case _:
             return SlidingWindow(
                 keep_turns=spec.get("keep_user_assistant_pairs", False),
@@ -64,41 +108,84 @@ def strategy_of(spec: Mapping[str, Any]) -> Strategy:
             )
 
 
+def _summarize(spec: Mapping[str, Any] | None, limit: int) -> Strategy:
+    if spec is None:
+        return Summarize(cast("Any", None))
+
+    def summarizer(messages: Sequence[Any]) -> str:
+        assert spec["kind"] == "const", spec
+        return str(spec["message"]["content"])
+
+    role = spec.get("message", {}).get("role", "user")
+    return Summarize(summarizer, max_summary_tokens=max(1, limit), role=role, fallback=Drop())
+
+
 def apply_strategy(case: Case) -> Trial:
     """Run a strategy over a block."""
     data, spec = case.input, case.input["strategy"]
-    if spec["kind"] == "summarize":
-        raise OutOfScope("summarize")
+    counter = contexty_counter(data["counter"])
+    if "original_tokens" in data:
+        counter = CountedBefore(counter, data["messages"], data["original_tokens"])
 
     def ours() -> Answer:
-        kept = in_block(
-            data["messages"],
-            strategy_of(spec),
-            limit=data["limit"],
-            counter=contexty_counter(data["counter"]),
-            total=data.get("original_tokens"),
-        )
-        return {"kept": kept}
+        strategy = strategy_of(spec, limit=data["limit"])
+        fitted = in_block(data["messages"], strategy, limit=data["limit"], counter=counter)
+        return _items(fitted) if spec["kind"] == "summarize" else {"kept": _indices(fitted)}
 
-    expected, answer = _expected(case), attempt(ours)
+    expected, answer = _expected(case, spec), attempt(ours)
     if data["counter"]["kind"] != "fixed":
         return Trial(expected=expected, ours=answer)  # its counter fails: what matters is the error
-    chosen = _selection(data, spec)
+    chosen = _selection(data, spec, data["limit"])
+    if spec["kind"] == "summarize":
+        slots = [Slot(chosen=chosen, summary=_summary_of(spec))]
+        whole = Composition(
+            slots=slots, room=data["limit"], size=chosen.size, faults=spec["summarizer"] is None
+        )
+        return _trial(expected, answer, whole, composition_rules(whole))
     return Trial(
-        expected=expected, ours=answer, rules=selection_rules(chosen), guards=selection_guards(chosen)
+        expected=expected,
+        ours=answer,
+        rules=selection_rules(chosen),
+        guards=selection_guards(chosen),
+        items=range(len(data["messages"])),
     )
 
 
-def _expected(case: Case) -> Answer:
+def _indices(fitted: Fitted[Any]) -> list[int]:
+    return [index for _, index in composed(fitted, ["block"])["kept"]]
+
+
+def _items(fitted: Fitted[Any]) -> Answer:
+    answer = composed(fitted, ["block"])
+    return {"kept": answer["kept"], "summaries": answer["summaries"]}
+
+
+def _expected(case: Case, spec: Mapping[str, Any]) -> Answer:
     if error := case.expected.get("error"):
-        return {"error": ERRORS[error["kinds"][0]]}
-    return {"kept": case.expected["kept"]}
+        return {"error": _error(error)}
+    if spec["kind"] != "summarize":
+        return {"kept": case.expected["kept"]}
+    kept = [(0, SUMMARY if index == "summary" else index) for index in case.expected["kept"]]
+    return {"kept": kept, "summaries": _summaries(kept, case.expected["messages"])}
 
 
-def _selection(data: Mapping[str, Any], spec: Mapping[str, Any]) -> Selection:
+def _error(error: Mapping[str, Any]) -> str:
+    return ERRORS[error["kinds"][-1]]  # the last is the most special of those that match
+
+
+def _summaries(kept: Sequence[tuple[int, int]], messages: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+    return {at: message["content"] for (at, i), message in zip(kept, messages, strict=True) if i == SUMMARY}
+
+
+def _summary_of(spec: Mapping[str, Any] | None) -> str:
+    summarizer = (spec or {}).get("summarizer") or {}
+    return str(summarizer.get("message", {}).get("content", ""))
+
+
+def _selection(data: Mapping[str, Any], spec: Mapping[str, Any], limit: int) -> Selection:
     return Selection(
         messages=data["messages"],
-        limit=data["limit"],
+        limit=limit,
         size=lambda messages: fixed_size(data["counter"], messages),
         kind=KINDS[spec["kind"]],
         in_block=True,
@@ -108,11 +195,174 @@ def _selection(data: Mapping[str, Any], spec: Mapping[str, Any]) -> Selection:
     )
 
 
+def _trial(expected: Answer, ours: Answer, whole: Composition, rules: Mapping[str, Rule]) -> Trial:
+    return Trial(
+        expected=expected, ours=ours, rules=rules, guards=composition_guards(whole), items=whole.items
+    )
+
+
+def _compile(case: Case) -> Trial:
+    """Compile once."""
+    data, blocks = case.input, case.input["blocks"]
+    if data["counter"] is None:
+        answer = attempt(lambda: _told(_context(data, blocks).fit(), blocks))
+        return Trial(expected=_compiled(case.expected, blocks), ours=answer, rules=default_counter_rule())
+    fit = _late if data.get("context") == "deadline" else _fit
+    whole = _composition(data, blocks)
+    answer = attempt(lambda: fit(data, blocks))
+    expected = _compiled(case.expected, blocks, shares=data["counter"]["kind"] == "chars")
+    return _trial(expected, answer, whole, _compile_rules(whole))
+
+
+def _compile_sequence(case: Case) -> Trial:
+    """Add blocks to one context and compile it between."""
+    data, blocks = case.input, []
+    context = _context(data, [])
+    answers = []
+    for step in data["steps"]:
+        if step["do"] == "add_block":
+            blocks.append(step["block"])
+            _add(context, step["block"], data["max_tokens"])
+        else:
+            answers.append(_told(context.fit(), blocks))
+    expected = [_compiled(one, blocks) for one in case.expected["compiles"]]
+    return Trial(expected={"compiles": expected}, ours={"compiles": answers})
+
+
+def _compile_rules(whole: Composition) -> dict[str, Rule]:
+    return {**composition_rules(whole), "A8": composition_guards(whole)["A8"]}
+
+
+def _context(data: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> Context:
+    counter = data["counter"] and contexty_list_counter(data["counter"])
+    context = Context(data["max_tokens"], counter=counter, format="openai_chat")
+    for block in blocks:
+        _add(context, block, data["max_tokens"])
+    return context
+
+
+def _add(context: Context, block: Mapping[str, Any], room: int) -> None:
+    cap = block.get("max_tokens") or None
+    context.add(
+        block["id"],
+        block["messages"],
+        tier=block["tier"],
+        max_tokens=cap,
+        strategy=strategy_of(block["strategy"], limit=cap or room),
+    )
+
+
+def _fit(data: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> Answer:
+    return _told(_context(data, blocks).fit(), blocks)
+
+
+def _late(data: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> Answer:
+    """Fit after the deadline. Only what awaits can be stopped, so the counter is awaited."""
+
+    async def late() -> Answer:
+        async with asyncio.timeout(0):
+            context = Context(data["max_tokens"], counter=Pausing(contexty_counter(data["counter"])))
+            for block in blocks:
+                _add(context, block, data["max_tokens"])
+            return _told(await context.afit(), blocks)
+
+    try:
+        return asyncio.run(late())
+    except TimeoutError:
+        return {"error": "TimeoutError"}
+
+
+def _told(fitted: Fitted[Any], blocks: Sequence[Mapping[str, Any]]) -> Answer:
+    """Write the outcome and its report; blocks of a black box have shares only, so they are left out."""
+    report = fitted.count_all()
+    places = {block["id"]: at for at, block in enumerate(blocks)}
+    told = {
+        **composed(fitted, list(places)),
+        "tokens_before": report.tokens_before,
+        "remaining_tokens": report.remaining_tokens,
+        "labels": {
+            places[block.name]: LABELS.get(block.actions[0], "evicted")
+            for block in report.blocks
+            if block.actions != ("kept",)
+        },
+        "dropped": [places[name] for name in report.blocks_dropped],
+    }
+    if not report.shares:
+        told["blocks_before"] = {places[block.name]: block.tokens_before for block in report.blocks}
+        told["blocks"] = {places[b.name]: b.tokens_after for b in report.blocks if b.tokens_after}
+    return told
+
+
+def _compiled(
+    expected: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]], *, shares: bool = False
+) -> Answer:
+    """Write what is expected in the same shape."""
+    if error := expected.get("error"):
+        custom = any(str((block["strategy"] or {}).get("kind")).startswith("custom") for block in blocks)
+        over = error["kinds"] == ["strategy_exceeded_budget"]
+        return {"error": "StrategyContractError" if over and custom else _error(error)}
+    report = expected["report"]
+    places = {block["id"]: at for at, block in enumerate(blocks)}
+    labels = {places[name]: label for name, label in report["evictions"].items()}
+    dropped = [places[name] for name in report["blocks_dropped"]]
+    summarized = [at for at, label in labels.items() if label == "summarized" and at not in dropped]
+    kept = [(summarized[0], SUMMARY) if one == "summary" else tuple(one) for one in expected["kept"]]
+    told = {
+        "kept": kept,
+        "changed": {},
+        "summaries": _summaries(kept, expected["messages"]),
+        "tokens": report["total_tokens_used"],
+        "tokens_before": report["original_tokens"],
+        "remaining_tokens": report["remaining_tokens"],
+        "labels": labels,
+        "dropped": dropped,
+    }
+    if not shares:
+        before, after = report["original_tokens_per_block"], report["tokens_per_block"]
+        told["blocks_before"] = {places[name]: tokens for name, tokens in before.items()}
+        told["blocks"] = {places[name]: tokens for name, tokens in after.items()}
+    return told
+
+
+def _composition(data: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> Composition:
+    counter = data["counter"]
+
+    def size(messages: Sequence[Mapping[str, Any]]) -> int:
+        return contexty_size(counter, messages)
+
+    slots = []
+    for block in blocks:
+        spec = block["strategy"] or {"kind": "strict" if block["tier"] == 0 else "truncate_oldest"}
+        slots.append(
+            Slot(
+                chosen=replace(_selection(block, spec, 0), size=size),
+                rank=-block["tier"],
+                place=block["tier"],
+                cap_tokens=block.get("max_tokens") or None,
+                summary=_summary_of(spec),
+            )
+        )
+    faults = data["max_tokens"] <= 0 or counter.get("chars_per_token", 1) <= 0
+    faults = faults or not all(block["id"] for block in blocks)
+    return Composition(slots=slots, room=data["max_tokens"], size=size, ties="first", faults=faults)
+
+
+def _inject(case: Case) -> Trial:
+    data = case.input
+    message = inject_into_system(data["system_message"], *data["facts"])
+    return Trial(expected=case.expected, ours={"message": message})
+
+
+def _tier_name(case: Case) -> Trial:
+    return Trial(expected=case.expected, ours={"name": Tier.label(case.input["tier"])})
+
+
 def counting(call_tokens: int) -> Op:
     """Make the `count` op, a call costing so much beside its estimate."""
 
     def count(case: Case) -> Trial:
-        expected = case.expected if "error" not in case.expected else _expected(case)
+        error = case.expected.get("error")
+        expected = {"error": _error(error)} if error else case.expected
 
         def ours() -> Answer:
             counter = contexty_counter(case.input["counter"], call_tokens=call_tokens)
@@ -123,4 +373,11 @@ def counting(call_tokens: int) -> Op:
     return count
 
 
-OPS = {"apply_strategy": apply_strategy, "count": counting(0)}
+OPS = {
+    "apply_strategy": apply_strategy,
+    "compile": _compile,
+    "compile_sequence": _compile_sequence,
+    "count": counting(0),
+    "inject_into_system": _inject,
+    "tier_name": _tier_name,
+}

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.conformance.adapters._measure import ROOMY, counted, in_block, places
+from tests.conformance.adapters._composed import in_block
+from tests.conformance.adapters._measure import ROOMY, counted, places
 from tests.conformance.counters import R1_REQUEST_TOKENS, R1Counter, r1_size, r1_system, r1_tools
-from tests.conformance.judging import Answer, OutOfScope, Trial, attempt
+from tests.conformance.judging import Answer, Trial, attempt
 from tests.conformance.predicates import (
     Kind,
     Selection,
@@ -20,6 +21,7 @@ from tests.conformance.predicates import (
     score_rules,
     selection_guards,
     selection_rules,
+    summarizer_rule,
 )
 from tests.conformance.vectors import Case
 from trimtab import Budget, create_strategy, fit
@@ -49,8 +51,6 @@ def _reserved(spec: Mapping[str, Any]) -> tuple[int, int]:
 
 def _apply(case: Case) -> Trial:
     kind: Kind = case.input["strategy"]
-    if case.input["strategy"] == "sliding_window_with_summary":
-        raise OutOfScope("sliding_window_with_summary")
     messages, spec = case.input["messages"], case.input["budget"]
 
     def ours() -> Answer:
@@ -73,11 +73,19 @@ def _apply(case: Case) -> Trial:
         "available_for_history": case.expected["available_for_history"],
     }
     rules = budget_rules(*_reserved(spec), window=spec["context_window"])
+    if kind == "sliding_window_with_summary":
+        return Trial(expected=expected, ours=attempt(ours), rules=summarizer_rule())
     if spec["context_window"] <= 0:
         return Trial(expected=expected, ours=attempt(ours), rules=rules)
     chosen = Selection(messages=messages, limit=expected["available_for_history"], size=r1_size, kind=kind)
     rules |= selection_rules(chosen)
-    return Trial(expected=expected, ours=attempt(ours), rules=rules, guards=selection_guards(chosen))
+    return Trial(
+        expected=expected,
+        ours=attempt(ours),
+        rules=rules,
+        guards=selection_guards(chosen),
+        items=range(len(messages)),
+    )
 
 
 def _budget_op(case: Case) -> Trial:

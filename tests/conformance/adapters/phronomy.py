@@ -1,17 +1,24 @@
-"""phronomy (SEMANTICS P): estimate, budget, and the on_trim callback."""
+"""phronomy (SEMANTICS P): estimate, budget, the on_trim callback, and the budget pass.
+
+`prepare`, `assemble` and `build` are a context of system text and one block, in which nothing is pinned or
+held. How phronomy writes instruction and knowledge into its system text is not compared: the text is taken
+as it came out.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.conformance.adapters._measure import counted, places
+from tests.conformance.adapters._composed import composed
+from tests.conformance.adapters._measure import ROOMY, counted, places
 from tests.conformance.counters import text_function
-from tests.conformance.judging import Answer, Trial, attempt
-from tests.conformance.predicates import budget_rules
+from tests.conformance.judging import Answer, OutOfScope, Trial, attempt
+from tests.conformance.predicates import Selection, budget_rules, selection_guards, selection_rules
 from tests.conformance.vectors import Case
-from trimtab import Budget, CharCounter, TrimContext, counter_from_text, fit
+from trimtab import Budget, CharCounter, Context, TrimContext, counter_from_text, fit
 from trimtab.models import ModelFacts, facts_for
 
 REGISTRY = {
@@ -101,4 +108,72 @@ def _placed(removed: Any, seqs: list[int]) -> Any:
     return [seqs.index(seq) if seq in seqs else seq for seq in removed]
 
 
-OPS = {"estimate": _estimate, "token_budget": _token_budget, "trim": _trim}
+def _size(messages: Sequence[Mapping[str, Any]]) -> int:
+    """P1: four characters a token, a message at a time."""
+    return sum(math.ceil(len(message["content"] or "") / 4) for message in messages)
+
+
+def _prepare(case: Case) -> Trial:
+    """Trim by callback, then fit into the budget; without a budget all stays."""
+    data = case.input
+    if "on_compaction_trigger" in data:
+        raise OutOfScope("compaction")
+    messages, system, hook = data.get("messages", []), case.expected["system"], data.get("on_trim")
+    if not messages:
+        raise OutOfScope("system text")
+    budget = _budget(data["budget"]) if "budget" in data else ROOMY
+    gone = _unwanted(hook, _size(messages), budget, range(len(messages)))
+    left = [index for index in range(len(messages)) if index not in gone]
+    beside = _size([{"content": system}])
+
+    def ours() -> Answer:
+        hooks: list[Answer] = []
+
+        def on_trim(context: TrimContext) -> None:
+            seqs, total = [element.seq for element in context.message_elements], context.total_tokens
+            hooks.append({"hook": "on_trim", "total_tokens": total, "seqs": seqs})
+            context.remove(_unwanted(hook, total, context.budget or ROOMY, seqs))
+
+        context = Context(budget, counter=CharCounter(4), format="openai_chat", system=system)
+        fitted = context.add("history", messages, on_trim=on_trim if hook else None).fit()
+        answer = composed(fitted, ["history"])
+        kept = [left.index(index) for _, index in answer["kept"]]
+        return {"kept": kept, "tokens": answer["tokens"] - beside, "hooks": hooks}
+
+    chosen = Selection(
+        messages=[messages[index] for index in left],
+        limit=budget.input_tokens - beside,
+        size=_size,
+        kind="sliding_window",
+        in_block=True,
+    )
+    kept = [left.index(message["src"]) for message in case.expected["messages"]]
+    expected = {"kept": kept, "tokens": chosen.tokens(set(kept)), "hooks": case.expected.get("hooks", [])}
+    return Trial(
+        expected=expected,
+        ours=attempt(ours),
+        rules=selection_rules(chosen),
+        guards=selection_guards(chosen),
+        items=range(len(left)),
+    )
+
+
+def _unwanted(
+    hook: Mapping[str, Any] | None, total_tokens: int, budget: Budget, seqs: Sequence[int]
+) -> Sequence[int]:
+    """List what a callback removes."""
+    if hook is None:
+        return ()
+    if hook["kind"] == "remove":
+        return list(hook["seqs"])
+    return seqs[: hook["n"]] if total_tokens > hook["ratio"] * budget.available() else ()
+
+
+OPS = {
+    "estimate": _estimate,
+    "token_budget": _token_budget,
+    "trim": _trim,
+    "prepare": _prepare,
+    "assemble": _prepare,
+    "build": _prepare,
+}

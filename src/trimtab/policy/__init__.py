@@ -1,0 +1,152 @@
+"""Policies: a whole `Context` as plain data, in TOML, in JSON or as a mapping.
+
+A policy says how a request is fitted, never what is in it: budget, model, blocks with their options and
+strategies. The blocks of a loaded one are empty, to be filled by `Context.replace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from os import PathLike
+from typing import Any
+
+from trimtab.blocks import Block
+from trimtab.budget import Budget
+from trimtab.context import Context
+from trimtab.errors import ConfigurationError
+from trimtab.policy._data import written
+from trimtab.policy._files import named, read_file, write_file
+from trimtab.policy._kinds import Place
+from trimtab.policy._tables import DEFINITIONS, POLICY
+from trimtab.strategies import create_strategy
+
+__all__ = ["load_policy", "policy_data", "policy_schema", "save_policy"]
+
+
+def load_policy(
+    source: str | PathLike[str] | Mapping[str, Any], *, names: Mapping[str, Any] | None = None
+) -> Context:
+    """Make the `Context` that a policy describes; its blocks are empty.
+
+    Args:
+        source: Path of a file in TOML or JSON, by its suffix; or the data itself.
+        names: Functions, strategies and counters by the names used in the policy, as in
+            `{"my_summarizer": summarize}`.
+
+    Raises:
+        ConfigurationError: The file cannot be read, a key is missing, or a value is not what may stand
+            there; says the file, the path of the key, the value, and what is allowed.
+        UnknownNameError: A key, kind or name nobody knows; says the ones spelled like it.
+
+    Example:
+        >>> data = {"budget": 8192, "blocks": [{"name": "history", "min_ratio": 0.2}, {"name": "question"}]}
+        >>> context = load_policy(data)
+        >>> [block.name for block in context.blocks]
+        ['history', 'question']
+        >>> fitted = context.clone().replace("question", "What is tea?").fit()
+    """
+    if isinstance(source, Mapping):
+        return _context(source, names or {})
+    if not isinstance(source, (str, PathLike)):
+        raise ConfigurationError(f"a policy is the path of a file or a mapping, not {type(source).__name__}")
+    data = read_file(source)
+    try:
+        return _context(data, names or {})
+    except ConfigurationError as error:
+        raise named(error, source) from error.__cause__
+
+
+def _context(data: Any, names: Mapping[str, Any]) -> Context:
+    at = Place(names=names)
+    try:
+        read = POLICY.read(data, at)
+    except RecursionError as error:  # steps of steps of steps
+        raise ConfigurationError("nested too deep to be read") from error
+    blocks = read.pop("blocks", [])
+    budget = read.pop("budget", None)
+    given = {key: value for key, value in read.items() if not key.endswith("schema")}
+    context = Context(Budget(**budget) if isinstance(budget, dict) else budget, **given)
+    for index, options in enumerate(blocks):
+        place = at.key("blocks").item(index)
+        if options["name"] in context:
+            raise ConfigurationError(
+                f"{place.key('name').path}: there is a block {options['name']!r} already"
+            )
+        try:
+            context.add_block(_block(options, names))
+        except ConfigurationError as error:
+            error.args = (f"{place.path}: {error}",)
+            raise
+    return context
+
+
+def _block(options: dict[str, Any], names: Mapping[str, Any]) -> Block:
+    """Make a block of options that were read.
+
+    Raises:
+        ConfigurationError: Two of them contradict each other, or a name stands for the wrong thing.
+    """
+    strategy = options.pop("strategy", None)
+    if strategy is not None:
+        options["strategy"] = create_strategy(strategy, names=names)
+    return Block(**options)
+
+
+def policy_data(context: Context, /, *, names: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Write a context as plain data that `load_policy` reads.
+
+    Only what differs from the defaults is written. What a request says is not part of it: the content of
+    blocks, system text, tools, pending calls.
+
+    Args:
+        names: Functions, strategies and counters by the names to write for them.
+
+    Raises:
+        ConfigurationError: A callback, counter or strategy has no name to be written as; says where.
+
+    Example:
+        >>> from trimtab import Context, Drop
+        >>> policy_data(Context(8192).add("documents", None, max_ratio=0.4, strategy=Drop()))
+        {'schema': 1, 'budget': 8192, 'blocks': [{'name': 'documents', 'max_ratio': 0.4, 'strategy': 'drop'}]}
+    """
+    if not isinstance(context, Context):
+        raise ConfigurationError(f"a policy is written from a Context, not {type(context).__name__}")
+    return written(context, names or {})
+
+
+def save_policy(
+    context: Context, path: str | PathLike[str], *, names: Mapping[str, Any] | None = None
+) -> None:
+    """Write a context as a policy into a file, which is replaced, comments and all.
+
+    Args:
+        path: Ends in `.json`, or in `.toml`, which needs extra `toml`.
+        names: As for `policy_data`.
+
+    Raises:
+        ConfigurationError: As for `policy_data`, or the file cannot be written.
+        MissingExtraError: TOML without `pip install 'trimtab[toml]'`.
+    """
+    write_file(policy_data(context, names=names), path)
+
+
+def policy_schema(*, names: Collection[str] | None = None) -> dict[str, Any]:
+    """Describe policies as a JSON Schema, draft 2020-12, for editors.
+
+    What it refuses `load_policy` refuses, too. The other way round there is what no schema can say: that
+    no two blocks have one name, and what a name stands for.
+
+    Args:
+        names: The names that may be used. None: any word may be one, but `{"kind": word}` is for kinds.
+
+    Example:
+        >>> policy_schema()["properties"]["ties"]["enum"]
+        ['newest', 'first']
+    """
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "trimtab policy",
+        "description": "How a request of many blocks is fitted into a token budget.",
+        **POLICY.schema(names),
+        "$defs": {name: define(names) for name, define in DEFINITIONS.items()},
+    }

@@ -1,0 +1,322 @@
+"""`trimtab fit --policy` and `trimtab policy`: blocks from parts of the input, and policies checked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from tests.test_cli import CALL, CHAT, QUESTION, RESULT, SYSTEM, answers, lines, run
+from trimtab.policy import load_policy, policy_schema
+
+ROOT = Path(__file__).resolve().parents[1]
+POLICY = """
+counter = "chars:1"
+budget = 40
+
+[[blocks]]
+name = "system"
+priority = 100
+strategy = "strict"
+
+[[blocks]]
+name = "documents"
+priority = 40
+strategy = "drop_newest"
+
+[[blocks]]
+name = "history"
+priority = 50
+
+[[blocks]]
+name = "question"
+priority = 95
+strategy = "strict"
+"""
+# chars:1 charges a token a character: 9 + 14 of what must stay leave 17 of 40
+PARTS = {"system": "Be brief.", "question": "What is 2 + 2?"}
+HELLO = {"role": "assistant", "content": "Hello"}
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    """Write the policy of these tests."""
+    path = tmp_path / "policy.toml"
+    path.write_text(POLICY, encoding="utf-8")
+    return path
+
+
+def fit(policy: Path, *arguments: str, data: Any) -> Result:
+    """Run `trimtab fit` by a policy."""
+    return run("fit", "--policy", str(policy), *arguments, data=data)
+
+
+def contents(found: Result) -> list[Any]:
+    """List the texts of the messages that stay."""
+    (one,) = answers(found)
+    return [message["content"] for message in one["messages"]]
+
+
+# --- parts
+
+
+@pytest.mark.parametrize(
+    ("parts", "kept"),
+    [
+        pytest.param(PARTS, ["Be brief.", "What is 2 + 2?"], id="others stay empty"),
+        pytest.param({}, [], id="all empty"),
+        pytest.param({**PARTS, "documents": None, "history": []}, ["Be brief.", "What is 2 + 2?"], id="null"),
+        pytest.param(
+            {"question": "What is 2 + 2?", "history": [HELLO], "system": "Be brief."},
+            ["Be brief.", "Hello", "What is 2 + 2?"],
+            id="in the order of the policy",
+        ),
+        pytest.param(
+            {**PARTS, "documents": ["x" * 17, "y"]},
+            ["Be brief.", "x" * 17, "What is 2 + 2?"],
+            id="the newest left",
+        ),
+        pytest.param(
+            {**PARTS, "documents": ["x" * 17], "history": [HELLO]},
+            ["Be brief.", "Hello", "What is 2 + 2?"],
+            id="history before documents",
+        ),
+        pytest.param({"history": [QUESTION, CALL, RESULT]}, ["What is 2 + 2?", None, "4"], id="with calls"),
+    ],
+)
+def test_parts_fill_the_blocks_of_their_names(policy: Path, parts: Any, kept: list[Any]) -> None:
+    """Text, messages or lists of these; what comes out is a list of messages and a report by block."""
+    found = fit(policy, data=parts)
+    assert (found.exit_code, found.stderr) == (0, "")
+    assert contents(found) == kept
+    report = answers(found)[0]["report"]
+    assert {block["name"] for block in report["blocks"]} <= {"system", "documents", "history", "question"}
+    assert report["tokens_after"] <= 40
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (
+            {"questoin": "Hi"},
+            "no block is called 'questoin'; the policy has: system, documents, history, question; did you"
+            " mean question?",
+        ),
+        ({"zzz": 1}, "no block is called 'zzz'; the policy has: system, documents, history, question"),
+        ({**PARTS, "tools": []}, "tool schemas are given by --tools"),
+        (
+            {**PARTS, "messages": []},
+            "no block is called 'messages', and beside 'system', which is one, it makes",
+        ),
+        ({"system": 5}, "block 'system': content is text, a message, a list of messages or None, not int"),
+        ({"history": [5]}, "messages[0]"),
+        ([PARTS], "a list of objects with parts, not of messages: write one a line (JSONL)"),
+        ({"role": "user", "content": "Hi"}, "a single message, not a list of them"),
+        ("Hi", "a conversation is a list of messages"),
+    ],
+)
+def test_parts_that_go_nowhere_are_an_error_of_the_input(policy: Path, parts: Any, said: str) -> None:
+    """Exit 1, with the names of the blocks."""
+    found = fit(policy, data=json.dumps(parts))
+    assert found.exit_code == 1
+    assert said in found.stderr
+    assert answers(found)[0]["error"]["type"] == "FormatError"
+
+
+def test_lines_are_requests_of_their_own(policy: Path) -> None:
+    """Nothing of one is in the next; a line that does not fit is answered, and the rest is done."""
+    data = lines(PARTS, {"question": "x" * 41}, {"zzz": 1}, CHAT, {"system": "Be brief."})
+    found = fit(policy, "--input", "jsonl", data=data)
+    assert found.exit_code == 1
+    first, second, third, fourth, fifth = answers(found)
+    assert [message["content"] for message in first["messages"]] == list(PARTS.values())
+    assert (second["error"]["block"], second["error"]["limit_tokens"]) == ("question", 40)
+    assert third["error"]["type"] == "FormatError"
+    assert fourth["messages"] == CHAT
+    assert [message["content"] for message in fifth["messages"]] == ["Be brief."]
+
+
+# --- conversations
+
+
+def test_a_conversation_fills_history_and_its_leading_system_messages_the_block_of_these(
+    policy: Path,
+) -> None:
+    """Or they would leave first, as the oldest of the history."""
+    long = [SYSTEM, *({"role": "user", "content": f"{n}" * 10} for n in range(5)), QUESTION]
+    found = fit(policy, data=long)
+    assert contents(found) == ["Be brief.", "4444444444", "What is 2 + 2?"]
+    assert [block["name"] for block in answers(found)[0]["report"]["blocks"]] == ["system", "history"]
+
+
+def test_a_request_body_comes_out_as_one(policy: Path) -> None:
+    """With everything in it that is no message; its tools are counted."""
+    tools = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
+    body = {"model": "gpt-4o", "temperature": 0, "messages": CHAT, "tools": tools}
+    found = fit(policy, "--budget", "1000", data=body)
+    (one,) = answers(found)
+    assert one["request"] == body
+    assert one["report"]["tools_tokens"] > 0
+    twice = fit(policy, "--tools", str(policy), data=body)
+    assert twice.exit_code == 2
+
+
+def test_what_a_body_is_charged_for_beside_messages_takes_room(policy: Path) -> None:
+    """An output schema is sent too, so less of the budget is left."""
+    schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
+    plain, charged = (
+        answers(fit(policy, "--budget", "1000", data={"messages": CHAT, **extra}))[0]["report"]
+        for extra in ({}, {"response_format": schema})
+    )
+    assert plain["overhead_tokens"] == 0 < charged["overhead_tokens"]
+    assert charged["input_tokens"] == 1_000 - charged["overhead_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("names", "data", "code", "said"),
+    [
+        (["chat"], [QUESTION], 0, ""),
+        (
+            ["notes", "chat"],
+            [QUESTION],
+            1,
+            "a conversation goes into the block 'history', and the policy has none",
+        ),
+        (["messages", "notes"], {"messages": [QUESTION]}, 0, ""),
+        (["input"], {"input": "Hi"}, 0, ""),
+        ([], [QUESTION], 2, "there are no blocks to put anything into"),
+    ],
+)
+def test_it_is_clear_which_block_a_conversation_fills(
+    tmp_path: Path, names: list[str], data: Any, code: int, said: str
+) -> None:
+    """The history; the only block; or those that are named as a body's keys are."""
+    path = tmp_path / "policy.json"
+    path.write_text(
+        json.dumps({"budget": 99, "blocks": [{"name": name} for name in names]}), encoding="utf-8"
+    )
+    found = fit(path, data=data)
+    assert found.exit_code == code
+    assert said in found.stderr
+
+
+# --- options
+
+
+@pytest.mark.parametrize(
+    ("options", "report"),
+    [
+        ((), {"window_tokens": 40, "counter": "chars/1"}),
+        (("--budget", "50", "--margin", "2"), {"window_tokens": 50, "margin_tokens": 2}),
+        (("--output-reserve", "3"), {"window_tokens": 40, "output_reserve_tokens": 3}),
+        (("--margin", "3"), {"window_tokens": 40, "margin_tokens": 3}),
+        (("--counter", "chars:2"), {"counter": "chars/2"}),
+        (("--model", "gpt-4o"), {"model": "gpt-4o", "counter": "chars/1"}),
+        (("--model", "gpt-4o", "--counter", "estimate"), {"model": "gpt-4o", "counter": "estimate"}),
+        (("--system", "x" * 3), {"tokens_after": 9 + 14 + 3}),
+    ],
+)
+def test_options_take_the_place_of_what_the_policy_says(
+    policy: Path, options: tuple[str, ...], report: dict[str, Any]
+) -> None:
+    """Each of its own key; `--budget` of the whole budget."""
+    found = fit(policy, *options, data=PARTS)
+    assert found.exit_code == 0, found.stderr
+    assert answers(found)[0]["report"].items() >= report.items()
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("[[blocks]]\nname = 'a'\nmax_ratio = 2", (), ": blocks[0].max_ratio is a number from 0 to 1, not 2"),
+        ("[[blocks]]\nname = 'a'", (), "how much room is there? Give --budget N (tokens), or --model NAME"),
+        (
+            "model = 'gpt-4p'\n[[blocks]]\nname = 'a'",
+            (),
+            "policy.toml: unknown model 'gpt-4p' (did you mean gpt-4",
+        ),
+        (POLICY, ("--model", "gpt-4p", "--counter", "", "--budget", "9"), "--counter is estimate or chars:N"),
+        (POLICY, ("--strategy", "drop"), "--strategy does not go with --policy"),
+        (POLICY, ("--pin", "0"), "--pin does not go with --policy"),
+        (POLICY, ("--repair",), "--repair does not go with --policy"),
+        (
+            POLICY + "on_trim = 'mine'",
+            (),
+            "blocks[3].on_trim: no callback is called 'mine'; names= has: none",
+        ),
+    ],
+)
+def test_a_policy_that_cannot_be_used_is_wrong_usage(
+    policy: Path, text: str, options: tuple[str, ...], said: str
+) -> None:
+    """Exit 2, before anything is written."""
+    policy.write_text(text, encoding="utf-8")
+    found = fit(policy, *options, data=PARTS if text == POLICY else {"a": "Hi"})
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert said in found.stderr
+
+
+def test_the_model_of_a_policy_gives_tokenizer_and_window(policy: Path) -> None:
+    """Where it says no budget; a model of the body does not take its place."""
+    policy.write_text("model = 'gpt-4o'\n[[blocks]]\nname = 'history'", encoding="utf-8")
+    report = answers(fit(policy, data={"model": "gpt-3.5-turbo", "messages": CHAT}))[0]["report"]
+    assert (report["model"], report["exact"], report["window_tokens"]) == ("gpt-4o", True, 128_000)
+    assert answers(fit(policy, "--model", "gpt-4", data=CHAT))[0]["report"]["window_tokens"] == 8_192
+
+
+def test_text_and_report_are_as_without_a_policy(policy: Path) -> None:
+    """A report for people, by block; the report alone."""
+    text = fit(policy, "--output", "text", data=PARTS)
+    assert "fits, by estimate: 23 of 40 tokens" in text.stdout
+    assert "question" in text.stdout
+    (alone,) = answers(fit(policy, "--report", data=PARTS))
+    assert alone.keys() == {"report"}
+
+
+# --- trimtab policy
+
+
+def test_a_policy_is_checked_and_written_as_json(policy: Path, tmp_path: Path) -> None:
+    """What is written is the same policy."""
+    found = run("policy", str(policy))
+    assert (found.exit_code, found.stderr) == (0, "")
+    path = tmp_path / "again.json"
+    path.write_text(found.stdout, encoding="utf-8")
+    assert load_policy(path).blocks == load_policy(policy).blocks
+
+
+def test_a_policy_with_a_mistake_is_named_and_exits_1(policy: Path) -> None:
+    """On standard error, with nothing on standard output."""
+    policy.write_text("bugdet = 9", encoding="utf-8")
+    found = run("policy", str(policy))
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert found.stderr.startswith(f"trimtab: {policy}: no key is called 'bugdet'")
+    assert "did you mean budget?" in found.stderr
+
+
+def test_the_schema_is_written_for_editors() -> None:
+    """The one of `policy_schema()`."""
+    found = run("policy", "--schema")
+    assert found.exit_code == 0
+    assert json.loads(found.stdout) == policy_schema()
+
+
+@pytest.mark.parametrize("arguments", [(), ("--schema", "policy.toml")])
+def test_a_policy_or_the_schema_is_asked_for(arguments: tuple[str, ...]) -> None:
+    """Not both, and not neither."""
+    found = run("policy", *arguments)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "give a FILE to check, or --schema" in found.stderr
+
+
+def test_the_example_takes_the_recorded_session() -> None:
+    """As docs/policies.md does."""
+    found = fit(ROOT / "examples" / "policy.toml", str(ROOT / "examples" / "agent_session.json"), data=b"")
+    (one,) = answers(found)
+    assert found.exit_code == 0
+    assert one["report"]["tokens_after"] <= 7_168
+    assert one["request"]["messages"][0]["role"] == "system"
+    assert run("validate", data=one["request"]).exit_code == 0
