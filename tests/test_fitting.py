@@ -98,6 +98,16 @@ def test_a_counter_is_looked_at_before_it_is_asked() -> None:
         fit(talk("u2"), 99, counter=len)
 
 
+class Picky(WordCounter):
+    """Fails on a message whose content is a number."""
+
+    def count_message(self, message: Any, /) -> int:
+        """Refuse numbers."""
+        if isinstance(message["content"], int):
+            raise ZeroDivisionError
+        return super().count_message(message)
+
+
 @pytest.mark.parametrize("repair", [False, True])
 def test_what_was_not_counted_is_counted_when_all_is_asked_for(repair: bool) -> None:
     """Its size; or the error, which names the caller's message."""
@@ -108,7 +118,7 @@ def test_what_was_not_counted_is_counted_when_all_is_asked_for(repair: bool) -> 
     assert fitted.count_all().tokens_before == 1 + WORDS.count(messages)
     messages[3] = user(5)
     with pytest.raises(CountingError, match=r"message 3\b") as caught:
-        fit(messages, 9, counter=WORDS, system="be", repair=repair).count_all()
+        fit(messages, 9, counter=Picky(), system="be", repair=repair).count_all()
     assert caught.value.index == 3
 
 

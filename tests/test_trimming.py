@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders import places, result, talk, user
+from tests.test_fitting import Picky
 from trimtab import Budget, BudgetExceededError, ConfigurationError, CountingError, fit
 from trimtab.testing import WordCounter
 from trimtab.trimming import TrimContext
@@ -191,13 +192,3 @@ def test_a_size_that_cannot_be_counted_is_of_the_callers_message() -> None:
         with pytest.raises(CountingError, match=rf"message {number}\b") as caught:
             fit(messages, 99, counter=Picky(), on_trim=lambda context: context.total_tokens, **options)
         assert caught.value.index == number
-
-
-class Picky(WordCounter):
-    """Counts no message whose content is a number."""
-
-    def count_message(self, message: Any, /) -> int:
-        """Refuse numbers."""
-        if isinstance(message["content"], int):
-            raise ZeroDivisionError
-        return super().count_message(message)

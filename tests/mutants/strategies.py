@@ -55,7 +55,8 @@ STRATEGIES = (
         ("turn_tokens > request.limit_tokens", "turn_tokens >= request.limit_tokens"),
         ("- cuts.tokens(following) +", "+ cuts.tokens(following) +"),
         ("+ cuts.tokens(cuts.end)\n", "\n"),
-        ("return cut if following is None else following", "return cut"),
+        ("if user is None or following is None:", "if user is None:"),
+        ("> request.limit_tokens else following", "> request.limit_tokens else cut"),
     ),
     module(
         "strategies/_strides.py",
@@ -224,7 +225,7 @@ STRATEGIES = (
         ("            require_strategy(step)\n", "            pass\n"),
         ("isinstance(other, Cascade) and self.steps == other.steps", "isinstance(other, Cascade)"),
         ("isinstance(other, Cascade) and self", "self"),
-        ("return any(getattr", "return all(getattr"),
+        ("self.asks_model = any(", "self.asks_model = all("),
         ("return answer if answer.fits else drive(", "return drive("),
         ("return answer if answer.fits else (yield", "return (yield"),
         ("for at in range(1, len(self.steps)):", "for at in range(1, 2):"),
