@@ -13,7 +13,8 @@ import pytest
 from tests.builders import call, places, result, system, talk, user, words
 from trimtab import BudgetExceededError, Cascade, ConfigurationError, SlidingWindow, fit
 from trimtab.errors import StrategyContractError
-from trimtab.strategies import Edit, EvictionRequest, EvictionResult
+from trimtab.strategies import Edit, EvictionRequest, EvictionResult, Insertion
+from trimtab.strategies._runner import Settled
 from trimtab.testing import WordCounter
 from trimtab.units import Unit
 
@@ -52,6 +53,12 @@ def cut(at: Any, *beside: int, **options: Any) -> Callable[[EvictionRequest], Ev
     )
 
 
+def written(*covers: int) -> Insertion:
+    """Make a message that stands for others, before the first of them."""
+    message = user(f"instead of {covers[0]}")
+    return Insertion(at=covers[0], message=message, why="a word", covers=frozenset(covers))
+
+
 @pytest.mark.parametrize(
     ("decide", "expected"),
     [
@@ -65,6 +72,8 @@ def cut(at: Any, *beside: int, **options: Any) -> Callable[[EvictionRequest], Ev
         (cut(4, 1), [0, 1, 4, 5, 6]),
         (cut(6, 4), [0, 4, 5, 6]),
         (cut(4, 0, 4, 6), [0, 4, 5, 6]),
+        (cut(4, 4, 6), [0, 4, 5, 6]),
+        (cut(7, 6), [0, 6]),
     ],
 )
 def test_what_a_strategy_keeps_comes_out(decide: Any, expected: list[int]) -> None:
@@ -123,6 +132,8 @@ def test_what_a_strategy_keeps_comes_out(decide: Any, expected: list[int]) -> No
         (kept(0, 3, 6, edits=[Edit(index=1, texts={("content",): "x"})]), "edits message 1, which left"),
         (kept(0, 3, 6, edits=[Edit(index=6, texts={("content",): "x"})]), "edits message 6, which is pinned"),
         (kept(0, 3, 6, edits=[Edit(index=3, texts={("name",): "x"})]), "where no text is"),
+        (kept(0, 1, 6, insertions=[written(1)]), "stands for messages that stay"),
+        (kept(0, 1, 6, insertions=[written(2, 6)]), "stands for messages that stay"),
     ],
 )
 def test_a_breach_of_the_contract_is_an_error(decide: Any, said: str) -> None:
@@ -259,6 +270,45 @@ def test_edits_are_laid_over_the_message() -> None:
     assert (report.tokens_after, report.changed_messages) == (5, 1)
     assert report.blocks[0].actions == ("cut",)
     assert [(row.fate, row.tokens_after) for row in report.messages][4:6] == [("kept", 2), ("changed", 1)]
+
+
+def test_edits_of_several_places_in_one_message_add_up() -> None:
+    """Whether they come in one edit or in two."""
+    content = [{"type": "text", "text": words(5)}, {"type": "text", "text": words(6)}]
+    messages = [user("one"), {"role": "assistant", "content": content}, user("two")]
+    edits = [Edit(index=1, texts={("content", at, "text"): f"x{at}"}) for at in (0, 1)]
+    fitted = run(kept(1, 2, edits=edits), messages, 8)
+    assert [part["text"] for part in fitted.messages[0]["content"]] == ["x0", "x1"]
+
+
+@pytest.mark.parametrize("counter", [WORDS, WORDS.count], ids=["additive", "black box"])
+@pytest.mark.parametrize("decide", [kept, cut], ids=["kept", "cut"])
+def test_what_is_put_in_stands_where_others_stood(decide: Any, counter: Any) -> None:
+    """In order, however it was listed; it is counted, with a cut as with units."""
+    messages = talk("s1 u2 a3 u9 a1 a2 u1")
+    insertions = [written(3), written(1, 2)]
+    stays = kept(0, 4, 5, 6, insertions=insertions) if decide is kept else cut(4, insertions=insertions)
+    fitted = fit(messages, 15, counter=counter, strategy=Custom(stays))
+    said = [message["content"] for message in fitted.messages]
+    assert said == ["w", "instead of 1", "instead of 3", "w", "w w", "w"]
+    report = fitted.report
+    assert report.tokens_after == WORDS.count(fitted.messages) == 11
+    assert [row.reason for row in report.messages][1:5] == [*["superseded_by_summary"] * 3, None]
+
+
+def test_a_step_may_cut_and_edit_at_once() -> None:
+    """What it edits is behind the cut; the next step goes on from there."""
+    first = Custom(cut(4, edits=[Edit(index=5, texts={("content",): words(4)})], fits=False))
+    messages = talk(LINE)
+    fitted = fit(messages, 8, counter=WORDS, strategy=Cascade(first, SlidingWindow()))
+    assert [message["content"] for message in fitted.messages] == ["w", None, words(4), "w"]
+    assert fitted.report.tokens_after == 8
+
+
+def test_what_is_settled_keeps_some_messages_before_a_cut_and_all_from_it_on() -> None:
+    """Asked about one by one."""
+    settled = Settled(before=[1, 3], cut=5)
+    assert [index for index in range(8) if settled.keeps(index)] == [1, 3, 5, 6, 7]
 
 
 def test_a_message_at_the_cut_may_be_edited() -> None:

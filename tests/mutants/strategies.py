@@ -167,7 +167,7 @@ STRATEGIES = (
     ),
     module(
         "strategies/_runner.py",
-        "test_runner.py test_strategies.py test_summarize.py",
+        "test_runner.py test_strategies.py test_summarize.py test_afit.py properties/test_toy_format.py",
         ("return {*self.partial, *self.edits}", "return {*self.partial}"),
         ("places[index]", "places[index] - 1"),
         ("if cuts is not None and not result.edits and", "if cuts is not None and"),
@@ -215,7 +215,7 @@ STRATEGIES = (
         ("if gone else message", "if not gone else message"),
         ("put_in(messages, indices, insertions) if insertions else messages", "messages"),
         ("insertion.at) + shift,", "insertion.at),"),
-        ("bisect_left(indices, insertion.at)", "bisect_left(indices, insertion.at + 1)"),
+        ("bisect_left(indices, insertion.at)", "bisect_left(indices, insertion.at - 1)"),
         ("return message if parts is None else", "return"),
     ),
     module(
