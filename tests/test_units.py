@@ -177,6 +177,7 @@ def test_the_next_question_is_found(line: str, index: int, expected: int | None)
         ("u cA rA rA u", 0, False),
         ("u cA,B rA rA rB u", 0, False),
         ("rA cB rB u", 1, True),
+        ("u cA rA cB rB u", 2, False),
         ("cA a rA cB rB u", 3, True),
         ("cA a rA cB rB u", 1, False),
         ("cA cB rA rB u", 0, False),
@@ -210,7 +211,8 @@ def test_pins_and_pending_calls_ask_for_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["s u cA rA a u cB,C rC rB a u a", "u a", "s s u cA", "u cA,B rA", "a u cA rA", "u cA a cB u a"]
+    "line",
+    ["s u cA rA a u cB,C rC rB a u a", "u a", "s s u cA", "u cA,B rA", "a u cA rA", "u cA a cB u a", "s d"],
 )
 def test_a_tidy_history_gives_the_same_units_one_by_one(line: str) -> None:
     """`unit_at`, `staying` and `units` agree."""

@@ -100,10 +100,6 @@ READING = (
             "not call_id or call_id.__class__ is not str or len(call) != 3:\n                        raise",
             "call_id.__class__ is not str or len(call) != 3:\n                        raise",
         ),
-        (
-            "call_id.__class__ is not str or len(call) != 3:\n                        raise",
-            "len(call) != 3:\n                        raise",
-        ),
         ("size += per_call + counts", "size += counts"),
         (' + name_factor * counts[function["name"]]\n', "\n"),
         ("if len(behind) == 1 and behind[0] == call_id:", "if len(behind) == 1:"),

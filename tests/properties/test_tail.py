@@ -128,4 +128,5 @@ def test_a_result_behind_the_latest_user_message_is_not_kept_for_its_sake() -> N
 
 def test_a_result_between_system_messages_closes_its_call() -> None:
     """It answers the last turn, far before the newest unit."""
-    assert_same(talk("u1 a9 cA s20 rA2 s3"), 8, SlidingWindow(), WORDS)
+    for line in ("u1 a9 cA s20 rA2 s3", "u1 a9 cA s2 rA2 s30 s3"):
+        assert_same(talk(line), 8, SlidingWindow(), WORDS)
