@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import talk, words
+from tests.builders import call, result, talk, words
 from trimtab import (
     BudgetExceededError,
     Context,
@@ -208,12 +208,12 @@ def test_sync_fit_with_an_async_counter_names_afit() -> None:
 @pytest.mark.parametrize("repair", [False, True])
 def test_after_counting_all_nothing_has_to_be_awaited(repair: bool) -> None:
     """Any other budget is decided at once."""
-    chat = [{"role": "user", "content": f"{n} {words(4)}"} for n in range(200)]
+    chat = [call("A", "B"), result("A"), *talk("u5 a6 " * 60)]
 
     async def check() -> None:
         fitted = await afit(chat, 60, counter=EachLater(), repair=repair)
         assert (await fitted.acount_all()).tokens_before == WORDS.count(chat)
-        assert fitted.at(400).messages == fit(chat, 400, counter=WORDS).messages
+        assert fitted.at(9999).messages == fit(chat, 9999, counter=WORDS, repair=repair).messages
 
     asyncio.run(check())
 

@@ -111,9 +111,9 @@ class Picky(WordCounter):
 @pytest.mark.parametrize("repair", [False, True])
 def test_what_was_not_counted_is_counted_when_all_is_asked_for(repair: bool) -> None:
     """Its size; or the error, which names the caller's message."""
-    messages = talk("u2 a3 " * 30 + "u1")
+    messages = [result("Z", "one two"), *talk("u2 a3 " * 30 + "u1")]
     fitted = fit(messages, 9, counter=WORDS, system="be", repair=repair)
-    assert "of 61 messages" in repr(fitted)
+    assert "of 62 messages" in repr(fitted)
     assert fitted.report.tokens_before is None
     assert fitted.count_all().tokens_before == 1 + WORDS.count(messages)
     messages[3] = user(5)

@@ -55,7 +55,8 @@ FRONT = (
     ),
     module(
         "_fit_plan.py",
-        "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_runner.py test_afit.py",
+        "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_runner.py test_afit.py"
+        " test_front_door_errors.py",
         ("return len(self.portion.source)", "return len(self.portion.history)"),
         ("needed - limit:,", "needed:,"),
         (

@@ -220,7 +220,7 @@ STRATEGIES = (
     ),
     module(
         "strategies/cascade.py",
-        "test_runner.py test_strategies.py test_summarize.py test_strategies_data.py",
+        "test_cascade.py test_runner.py test_strategies.py test_summarize.py test_strategies_data.py",
         ("        if not steps:\n", "        if False:\n"),
         ("            require_strategy(step)\n", "            pass\n"),
         ("isinstance(other, Cascade) and self.steps == other.steps", "isinstance(other, Cascade)"),
