@@ -90,7 +90,7 @@ def test_the_answer_says_what_every_step_said() -> None:
     [
         ((Custom(cut(6)),), LINE, ("mine",)),
         ((Custom(kept(*ALL, fits=False)), Drop()), LINE, ("mine", "dropped")),
-        ((SlidingWindow(), TruncateText()), "a9 u1 a20", ("evicted", "truncated")),
+        ((SlidingWindow(), TruncateText()), "a9 u1 a20", ("evicted", "shortened")),
     ],
 )
 def test_the_report_names_each_step_that_was_asked(steps: Any, line: str, actions: tuple[str, ...]) -> None:
