@@ -67,6 +67,20 @@ def test_a_later_step_that_loses_what_is_pinned_is_named() -> None:
         fit(talk(LINE), 9, counter=WORDS, strategy=strategy)
 
 
+def fails(messages: list[Any]) -> str:
+    """Write no summary, so that the fallback is asked."""
+    raise ValueError
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_what_falls_back_on_a_users_strategy_is_looked_over(at: int) -> None:
+    """As any other step is, where it does not fit and where it comes later."""
+    loses = Summarize(fails, fallback=Custom(kept(0, 3, fits=at == 2)))
+    steps = [Custom(kept(*ALL, fits=False))] * (at - 1)
+    with pytest.raises(StrategyContractError, match=f"summarize, step {at} of a cascade"):
+        fit(talk(LINE), 9, counter=WORDS, strategy=Cascade(*steps, loses, Custom(never)))
+
+
 def test_the_answer_says_what_every_step_said() -> None:
     """Each action once and all notes; the reason of the first; what the last one needs."""
     steps = (
