@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from trimtab import models
+
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("TRIMTAB_DATA", ROOT.parent / "shared" / "data"))
 """Folder of the real conversations; never committed. TRIMTAB_DATA names another."""
@@ -101,3 +103,12 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
         report.outcome = "failed"
         report.longrepr = f"{report.nodeid} skipped itself whole. CI=true. The skip said: {report.longrepr}"
     return report
+
+
+@pytest.fixture(autouse=True)
+def _models_as_they_were() -> Generator[None]:
+    """Take back models a test registered: pages and other tests list those there are."""
+    before = dict(models._FACTS)
+    yield
+    models._FACTS.clear()
+    models._FACTS.update(before)

@@ -402,3 +402,38 @@ def test_a_callback_runs_once_and_may_ask_for_any_size() -> None:
         report = asyncio.run(context.afit()).report
         assert len(seen) == 2
         assert report.messages[1].reason == "callback"
+
+
+def test_objects_are_told_apart_by_what_they_hold() -> None:
+    """A model that hides its content from `repr` is not taken for another one."""
+    from pydantic import BaseModel, Field
+
+    class Quiet(BaseModel):
+        role: str = "user"
+        content: str = Field(default="", repr=False)
+
+    async def chars(messages: list[Any]) -> int:
+        return sum(len(message.content) for message in messages)
+
+    context = (
+        Context(600, counter=chars).add("a", [Quiet(content="a" * 5)]).add("b", [Quiet(content="b" * 500)])
+    )
+    assert asyncio.run(context.afit()).report.tokens_after == 505
+
+
+def test_a_counter_that_fails_when_it_is_called_is_a_counting_error() -> None:
+    """Not a bare TypeError from the midst of a fit."""
+
+    async def wrong() -> int:
+        return 0
+
+    with pytest.raises(CountingError, match="TypeError"):
+        asyncio.run(afit(LONG, 100, counter=wrong))
+
+
+def test_a_callback_of_blocks_runs_once_with_a_black_box() -> None:
+    """The whole is counted before it is called."""
+    seen: list[int] = []
+    context = Context(99, counter=Endpoint(), on_trim=lambda ctx: seen.append(ctx.total_tokens))
+    asyncio.run(context.add("a", "one two").add("b", "three").afit())
+    assert seen == [3]

@@ -260,3 +260,51 @@ def test_a_strategy_of_a_block_is_the_blocks() -> None:
     assert cut.report.blocks[0].actions == ("shortened",)
     kept = context(6).add("s", talk("u4 a4 u4"), strategy=SlidingWindow(keep_first_user=True)).fit()
     assert kept.report.kept_messages == 1
+
+
+def _openers(messages: list[Any]) -> int:
+    """Count as OpenAI's cookbook does: 3 for the answer, whatever is asked."""
+    return 3 + sum(4 + len(message["content"]) for message in messages)
+
+
+@pytest.mark.parametrize("budget", range(20, 120, 7))
+def test_a_black_box_charges_its_constant_once(budget: int) -> None:
+    """Not once for each block: nothing leaves for it, no error names it, and the report adds up."""
+    ten = {"role": "user", "content": "x" * 10}
+    made = Context(budget, counter=_openers)
+    for rank in range(6):
+        made.add(f"b{rank}", [ten], priority=rank)
+    fitted = made.fit()
+    assert len(fitted.messages) == min(6, (budget - 3) // 14)
+    report = fitted.report
+    assert report.tokens_after == _openers(fitted.messages) <= budget
+    assert report.fixed_tokens + sum(block.tokens_after for block in report.blocks) == report.tokens_after
+    assert all(block.tokens_after <= block.limit_tokens for block in report.blocks)
+    assert Context(3, counter=_openers).fit().report.tokens_after == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "words_of_error"),
+    [
+        ({"text": "hi", "attachments": [], "name": "bob"}, "text with attachments has no 'name'"),
+        ({"text": "hi", "attachments": "http://x"}, "attachments is a list of content parts, not str"),
+        ({"text": 5, "attachments": []}, "text is text or None, not int"),
+        ([{"text": "hi", "attachments": [], "role_": "user"}], "text with attachments has no 'role_'"),
+    ],
+)
+def test_text_with_attachments_loses_nothing(content: Any, words_of_error: str) -> None:
+    """What would not be sent is refused where it is added."""
+    with pytest.raises(ConfigurationError, match=words_of_error):
+        Context(50).add("question", content)
+
+
+def test_text_alone_in_a_mapping_is_text() -> None:
+    """As it is with attachments; never a message without a role."""
+    assert Context(50).add("question", {"text": "hi"}).fit().messages == [{"role": "user", "content": "hi"}]
+
+
+def test_an_unknown_model_is_refused_when_the_context_is_made() -> None:
+    """Unless a counter is given: then only the budget needs one."""
+    with pytest.raises(ConfigurationError, match="gpt-4oo"):
+        Context(50, model="gpt-4oo")
+    assert Context(50, model="gpt-4oo", counter=WordCounter()).add("q", "hi").fit().messages

@@ -192,3 +192,21 @@ def test_a_size_that_cannot_be_counted_is_of_the_callers_message() -> None:
         with pytest.raises(CountingError, match=rf"message {number}\b") as caught:
             fit(messages, 99, counter=Picky(), on_trim=lambda context: context.total_tokens, **options)
         assert caught.value.index == number
+
+
+def test_objects_stay_objects_for_a_black_box_after_a_callback() -> None:
+    """`count_all` asks about the caller's own messages."""
+
+    class Said:
+        def __init__(self, content: str) -> None:
+            self.content = content
+
+        def model_dump(self, **options: object) -> dict[str, str]:
+            return {"role": "user", "content": self.content}
+
+    def chars(messages: list[Any]) -> int:
+        return sum(len(message.content) for message in messages)
+
+    fitted = fit([Said("one"), Said("three")], 99, counter=chars, on_trim=lambda ctx: ctx.remove(0))
+    report = fitted.count_all()
+    assert (report.tokens_before, report.tokens_after) == (8, 5)

@@ -7,7 +7,7 @@ each block becomes a `Portion` of its own that strategies can be asked about. `_
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Sequence, Sized
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -18,12 +18,13 @@ from trimtab._bonds import Bonds, bonds_of
 from trimtab._grouping import format_of
 from trimtab._portion import Portion, in_block
 from trimtab.allocation import Ties, check_ties
-from trimtab.blocks import Block
+from trimtab.blocks import Block, is_text_with_attachments
 from trimtab.budget import Budget
 from trimtab.counting._awaited import awaited
-from trimtab.counting._sizes import Fixed, Shares, Sizes, sizes_for
+from trimtab.counting._sizes import Base, Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Request
+from trimtab.models import facts_for
 from trimtab.strategies._assembly import assembled
 from trimtab.trimming import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab.units import History
@@ -77,6 +78,8 @@ def checked(policy: Policy, /) -> Policy:
         check_trim(policy.on_trim)
     if policy.counter is not None:
         counter_of(awaited(policy.counter), None)  # an async one is for `afit`
+    elif policy.model is not None:
+        facts_for(policy.model)
     format_of([], policy.format)
     return replace(
         policy,
@@ -157,7 +160,7 @@ class Composition:
     @property
     def is_black_box(self) -> bool:
         """True if the counter tells the size of whole lists only."""
-        return any(isinstance(part.sizes, Shares) for part in self.parts)
+        return not hasattr(self.counter, "count_message")
 
 
 def compose(policy: Policy) -> Composition:
@@ -172,7 +175,10 @@ def compose(policy: Policy) -> Composition:
     format = format_of([item for block in blocks for item in _items_of(block)], policy.format)
     counter, budget = counter_of(policy.counter, policy.model), budget_of(policy.budget, policy.model)
     lead = leading_system(policy.system, format)
-    sources = [messages_of(block, format) for block in blocks]
+    sources = []
+    for block in blocks:
+        with in_block(block.name):
+            sources.append(messages_of(block, format))
     removals = _Removals(policy, blocks, sources, format=format, counter=counter, budget=budget)
     if policy.trims:
         removals.run()
@@ -206,9 +212,9 @@ def _items_of(block: Block) -> Sequence[Any]:
 def _message_of(item: Any, role: str | None, text_role: str, format: Format) -> Any:
     if isinstance(item, str):
         return format.message(text_role, [item])
-    if isinstance(item, Mapping) and "attachments" in item and "role" not in item:
+    if is_text_with_attachments(item):
         text = item.get("text")
-        return format.message(text_role, [*([text] if text else []), *(item["attachments"] or ())])
+        return format.message(text_role, [*([text] if text else []), *(item.get("attachments") or ())])
     return item if role is None else format.with_role(item, role)
 
 
@@ -306,7 +312,7 @@ def _parts(
     apart = by_block(starts, bonds.answers)
     holds = by_block(starts, ((index, index) for index in bonds.held))
     parts: list[Part] = []
-    followed = False
+    followed, base = False, Base()
     for at in range(len(blocks) - 1, -1, -1):
         block, (messages, rest), source = blocks[at], taken[at], sources[at]
         history = History(
@@ -324,6 +330,10 @@ def _parts(
             followed = followed or _has_turn(history)
             whole = block.pinned or (not ranked and _is_system(history))
         sizes = sizes_for(counter, history.messages, None)
+        source_sizes = sizes if "origin" not in rest else sizes_for(counter, source.copy(), None)
+        for one in (sizes, source_sizes):
+            if isinstance(one, Shares):
+                one.base = base
         part = Part(
             name=block.name,
             block=block,
@@ -331,7 +341,7 @@ def _parts(
             history=history,
             sizes=sizes,
             source=source,
-            source_sizes=sizes if "origin" not in rest else sizes_for(counter, source.copy(), None),
+            source_sizes=source_sizes,
             start=source_starts[at],
             **rest,
         )

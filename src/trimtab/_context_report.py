@@ -29,8 +29,11 @@ def report_of(outcome: Outcome) -> Report:
     for own, out in zip(rows, outputs, strict=True):
         inserted.extend(own.inserted(offset=offset))
         offset += len(out)
+    head = about(sizes, budget, counter=composition.counter, model=policy.model, format=outcome.format)
+    if outcome.fixed_tokens is not None:
+        head["fixed_tokens"] = outcome.fixed_tokens
     return Report(
-        **about(sizes, budget, counter=composition.counter, model=policy.model, format=outcome.format),
+        **head,
         notes=(*(note for one in decisions for note in one.settled.notes), *outcome.notes),
         planned=any(is_planned(decision.settled) for decision in decisions),
         shares=composition.is_black_box,

@@ -159,6 +159,8 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
     removed = context.removed
     if not removed:
         return
+    if work.origin is None:
+        work.source = history.originals[work.lead :]
     remaining = context.remaining
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}

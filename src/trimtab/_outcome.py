@@ -44,6 +44,8 @@ class Outcome:
     tokens: int = 0
     lead_tokens: int = 0
     """Of a black box's total, what is charged to system text before all blocks."""
+    fixed_tokens: int | None = None
+    """What a black box says of a request without messages; None for counters that add up."""
     marked: bool = True
     """False if there was no room for marks of the provider's cache."""
     _messages: list[Any] | None = None

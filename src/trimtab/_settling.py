@@ -280,8 +280,7 @@ def _beside_tokens(composition: Composition, *, has_system: bool) -> int:
     """Return what the request costs beside its blocks."""
     sizes, lead = composition.request_sizes(has_system=has_system), composition.lead
     if isinstance(sizes, Shares):
-        fixed = composition.fixed
-        return sizes.request_tokens(lead) if lead or fixed.system or fixed.tools else 0
+        return sizes.request_tokens(lead) if lead else sizes.base_tokens()
     return sizes.fixed_tokens + sum(map(sizes.of, range(len(lead))))
 
 
@@ -324,11 +323,12 @@ def _total(outcome: Outcome) -> int:
     composition, decisions = outcome.composition, outcome.decisions
     planned = any(one.planned_tokens is not None for d in decisions for one in d.settled.insertions)
     if composition.is_black_box and not planned:
-        sizes = composition.request_sizes(has_system=False)
-        total = cast("Shares", sizes).request_tokens(outcome.messages())
-        if composition.lead:
-            outcome.lead_tokens = min(total, _beside_tokens(composition, has_system=False))
-        _share_out(outcome, total - outcome.lead_tokens)
+        sizes = cast("Shares", composition.request_sizes(has_system=False))
+        messages, beside = outcome.messages(), _beside_tokens(composition, has_system=False)
+        total = sizes.request_tokens(messages) if messages else sizes.base_tokens()
+        outcome.fixed_tokens = min(total, sizes.base_tokens())
+        outcome.lead_tokens = max(0, min(total, beside) - outcome.fixed_tokens)
+        _share_out(outcome, total - outcome.fixed_tokens - outcome.lead_tokens)
         return total
     marks = sum(map(outcome.mark_tokens, decisions))
     beside = _beside_tokens(composition, has_system=outcome.has_system)

@@ -182,6 +182,13 @@ CHAR: Strategy = TruncateText()
 _STRICT: Strategy = Strict()
 
 
+def is_text_with_attachments(value: Any, /) -> bool:
+    """Tell `{"text": …, "attachments": […]}` from a message, in whatever wire form that is."""
+    if not isinstance(value, Mapping) or "role" in value:
+        return False
+    return "attachments" in value or value.keys() == {"text"}
+
+
 class _Check:
     """Checks of one block's values; every error names the block."""
 
@@ -195,19 +202,42 @@ class _Check:
 
     def content(self, value: Any) -> Any:
         """Take a list as one of its own, so that a block keeps what it was given."""
+        if isinstance(value, Mapping):
+            self.attachments(value)
         if value is None or isinstance(value, (str, Mapping)) or callable(getattr(value, "model_dump", None)):
             return value
         if isinstance(value, (bytes, bytearray)) or not isinstance(value, Sequence):
             raise self.fail(
                 f"content is text, a message, a list of messages or None, not {type(value).__name__}"
             )
+        for item in value:
+            if isinstance(item, Mapping):
+                self.attachments(item)
         return tuple(value)
+
+    def attachments(self, value: Mapping[str, Any]) -> None:
+        """Refuse what would be lost of text with attachments."""
+        if not is_text_with_attachments(value):
+            return
+        if unknown := [key for key in value if key not in ("text", "attachments")]:
+            raise self.fail(
+                f"text with attachments has no {unknown[0]!r}, only these two; a message has a role"
+            )
+        text, attached = value.get("text"), value.get("attachments")
+        if text is not None and not isinstance(text, str):
+            raise self.fail(f"text is text or None, not {type(text).__name__}")
+        if attached is not None and (isinstance(attached, str) or not isinstance(attached, Sequence)):
+            raise self.fail(f"attachments is a list of content parts, not {type(attached).__name__}")
 
     def rank(self, *, priority: Any, position: Any, tier: Any) -> None:
         for name, value in (("priority", priority), ("position", position), ("tier", tier)):
             if value is None and name != "priority":
                 continue
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, float))
+                or not -math.inf < value < math.inf
+            ):
                 raise self.fail(f"{name} must be a finite number, not {value!r}")
         if tier is None:
             return

@@ -15,6 +15,7 @@ from trimtab.allocation import Ties
 from trimtab.blocks import Block, TrimBehavior
 from trimtab.budget import Budget
 from trimtab.counting._awaited import AwaitedCounter, awaited
+from trimtab.counting._sizes import sizes_for
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format
 from trimtab.strategies._base import Strategy
@@ -256,8 +257,9 @@ class Context:
         policy = replace(policy, counter=awaited(policy.counter))
         if policy.trims and isinstance(policy.counter, AwaitedCounter):
             before = await arun(lambda: compose(policy.without_callbacks()))
-            for part in before.parts:
-                await arun(part.sizes.count_each)  # a callback is run once, and may ask for any size
+            whole = sizes_for(policy.counter, before.source, None)
+            for sizes in (whole, *(part.sizes for part in before.parts)):
+                await arun(sizes.count_each)  # a callback is run once, and may ask for any size
         composition = await arun(lambda: compose(policy))
         outcome = await adrive(lambda: settling(composition, composition.budget))
         return fitted_for(ContextPlan(outcome=outcome))

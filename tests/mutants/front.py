@@ -95,8 +95,8 @@ FRONT = (
         ("room_tokens -= sizes[index] or 0", "room_tokens -= 0"),
         ('bool(getattr(counter, "exact", False))', "True"),
         ("(type, str, AwaitedCounter)", "(str, AwaitedCounter)"),
-        ("repr((arguments, named))", "repr(arguments)"),
-        ("repr((arguments, named))", "repr(named)"),
+        ("repr((_plain(arguments), _plain(named)))", "repr(_plain(arguments))"),
+        ("repr((_plain(arguments), _plain(named)))", "repr(_plain(named))"),
     ),
     module(
         "_driving.py",

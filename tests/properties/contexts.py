@@ -113,12 +113,12 @@ class Case:
         """Count messages of a block: nothing is charged beside them."""
         if self.additive:
             return sum(map(self.counter.count_message, messages))
-        return self.count(messages)
+        return self.count(messages) - self.count([]) if messages else 0
 
     @cached_property
     def beside(self) -> int:
         """Tokens beside the blocks."""
-        return self.count(self.lead) if self.additive or self.lead else 0
+        return self.count(self.lead)
 
     @cached_property
     def groups(self) -> list[oracle.Group]:

@@ -7,12 +7,13 @@ as one that answers at once from what was awaited before, and that breaks off wi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from hashlib import blake2b
 from typing import Any
 
 from trimtab._arguments import answers_later
+from trimtab.formats import mapping_of
 
 __all__ = ["AwaitedCounter", "CountsNeeded", "awaited"]
 
@@ -40,7 +41,7 @@ class CountsNeeded(BaseException):
         """Await what is missing, all at once; failures are kept, to be raised where they are asked for."""
         from asyncio import gather
 
-        found = await gather(*(call() for call in self._calls.values()), return_exceptions=True)
+        found = await gather(*map(_called, self._calls.values()), return_exceptions=True)
         for answer in found:
             if isinstance(answer, BaseException) and not isinstance(answer, Exception):
                 raise answer
@@ -116,7 +117,21 @@ def awaited(counter: Any, /) -> Any:
     )
 
 
+async def _called(call: Callable[[], Awaitable[Any]]) -> Any:
+    """Call and await in one, so that a call that fails at once is a failure like any other."""
+    return await call()
+
+
+def _plain(value: Any) -> Any:
+    """Write what may hold objects as plain data: their `repr` need not show all there is of them."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return _plain(mapping_of(value)) if callable(getattr(value, "model_dump", None)) else value
+
+
 def _key(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Key:
     """Key a question by its content: an edited copy is made anew each time."""
-    content = repr((arguments, named)).encode("utf-8", "surrogatepass")
+    content = repr((_plain(arguments), _plain(named))).encode("utf-8", "surrogatepass")
     return name, blake2b(content, digest_size=16).digest()

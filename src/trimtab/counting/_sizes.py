@@ -177,6 +177,15 @@ class Sizes:
         return sum(cast("list[int]", self.known[start:stop]))
 
 
+class Base:
+    """What a black box says of a request without messages; shared by the parts of one."""
+
+    __slots__ = ("tokens",)
+
+    def __init__(self) -> None:
+        self.tokens: int | None = None
+
+
 class Shares(Sizes):
     """Sizes under a counter that is a black box over a list of messages."""
 
@@ -193,6 +202,8 @@ class Shares(Sizes):
         self._checks_itself = False
         self._own = None
         self._fixed = Fixed() if fixed is None else fixed
+        self._is_part = fixed is None
+        self.base = Base()
         self._estimate = EstimateCounter()
         self._scale: float | None = None
         self.fixed_parts = FixedParts(None, None)  # a black box does not say what its parts cost
@@ -200,7 +211,23 @@ class Shares(Sizes):
         """The conversation with system text and tools; None until somebody asked for it."""
 
     def request_tokens(self, messages: Sequence[Any], /) -> int:
-        """Ask the black box for the size of a whole request."""
+        """Ask for the size of a whole request; of a part of one, without what an empty one costs."""
+        if not self._is_part:
+            return self._asked(messages)
+        return max(0, self._asked(messages) - self.base_tokens()) if messages else 0
+
+    def base_tokens(self) -> int:
+        """Ask, once, what a request without messages costs; 0 where the counter refuses one."""
+        base = self.base
+        if base.tokens is None:
+            try:
+                base.tokens = self._asked([])
+            except CountingError:
+                base.tokens = 0
+        return base.tokens
+
+    def _asked(self, messages: Sequence[Any]) -> int:
+        """Ask the black box."""
         counter, fixed = self.counter, self._fixed
         whole = getattr(counter, "count_request", None)
         listed = list(messages)
@@ -232,8 +259,7 @@ class Shares(Sizes):
 
     def alone(self, message: Any, /) -> int:
         """Ask for the size of a message that trimtab wrote."""
-        beside = self.request_tokens([]) if self._fixed.system or self._fixed.tools else 0
-        return max(0, self.request_tokens([message]) - beside)
+        return max(0, self._asked([message]) - self.base_tokens())
 
     def count_each(self) -> None:
         """Ask for the size of the whole; what each message has of it is a share."""

@@ -33,6 +33,7 @@ from trimtab.formats._base import (
     Structure,
     TextSlot,
     entry_of,
+    mapping_of,
 )
 from trimtab.formats._openai_chat_faults import faults_of
 from trimtab.formats._openai_chat_pieces import (
@@ -278,6 +279,8 @@ class OpenAIChat:
         That is where gateways to caching providers read it (OpenRouter, LiteLLM); a message without text
         carries it itself.
         """
+        if not isinstance(message, Mapping):
+            message = mapping_of(message)  # a model refuses, or warns of, content of another type
         content, parts = item_of(message, "content"), as_list(item_of(message, "content"))
         if isinstance(content, str):
             part: Dict = {"type": "text", "text": content, "cache_control": value}

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from trimtab.formats import Path
 from trimtab.strategies._answers import breach, checked_answer, is_ours
@@ -109,10 +109,11 @@ def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCa
         BudgetExceededError: Only if the strategy raises it itself.
     """
     name = str(getattr(strategy, "name", type(strategy).__name__))
-    if getattr(strategy, "asks_model", False):
-        answer = yield from cast("Any", strategy).evicting(request)
-    else:
+    evicting = getattr(strategy, "evicting", None)
+    if evicting is None or not getattr(strategy, "asks_model", True):
         answer = strategy.evict(request)
+    else:
+        answer = yield from evicting(request)
     trusted = is_ours(strategy)
     return _settled(request, answer if trusted else checked_answer(answer, request, name), name, trusted)
 
