@@ -282,3 +282,32 @@ def test_what_a_strategy_puts_in_is_looked_over(values: dict[str, Any], breach: 
     """Trust, then check."""
     with pytest.raises(StrategyContractError, match=breach):
         fit(talk("u20 a8 u5"), 20, counter=WordCounter(), strategy=PutsIn(**values))
+
+
+class Custom:
+    """A fallback of a user's."""
+
+    name = "custom"
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def evict(self, request: EvictionRequest, /) -> Any:
+        """Answer what it was told to."""
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "breach"),
+    [
+        (None, "returned NoneType, not EvictionResult"),
+        (EvictionResult(cut="3"), "cuts at '3'"),  # type: ignore[arg-type]
+        (EvictionResult(cut=3), "cuts at message 3, where no unit begins"),
+    ],
+)
+def test_a_fallback_of_a_users_is_looked_over(answer: Any, breach: str) -> None:
+    """Its error names it; half a call is not let through."""
+    strategy = Summarize(raises, fallback=Custom(answer))
+    with pytest.raises(StrategyContractError, match=breach) as raised:
+        fit(talk("u20 u2 cA rA2 u5"), 20, counter=WordCounter(), strategy=strategy)
+    assert "custom, the fallback of summarize," in str(raised.value)

@@ -114,6 +114,7 @@ SHAPES: tuple[dict[str, Any], ...] = (
     {"role": "user", "content": "x y", "name": "me you"},
     {"role": "user", "content": [{"type": "text", "text": "x y z"}]},
     {"role": "user", "content": None},
+    {"role": "tool", "content": "x"},
     {"role": "user", "content": "x", "tool_calls": [PLAIN]},
     {"role": "user", "content": "x", "tool_calls": []},
     {"role": "nobody", "content": "x y"},

@@ -81,7 +81,7 @@ READING = (
         "formats/_openai_chat_walk.py",
         "test_walked_history.py test_units.py properties/test_tail.py",
         ("index = span.start + 1", "index = span.start"),
-        ("            if width == 2:\n", "            if width <= 3:\n"),
+        ("            elif width == 2:\n", "            elif width <= 3:\n"),
         (
             "                if behind:\n                    structure",
             "                if False:\n                    structure",

@@ -45,14 +45,14 @@ def walk_back(  # noqa: C901
             role = message["role"]
             size = bases[role] + counts[message["content"]]
             width = len(message)
-            if width == 2:
-                if behind:
-                    structure.close(())
-            elif role == "tool":
+            if role == "tool":
                 call_id = message["tool_call_id"]
                 if call_id.__class__ is not str or width > 4 or (width == 4 and "name" not in message):
                     raise KeyError
                 behind.append(call_id)
+            elif width == 2:
+                if behind:
+                    structure.close(())
             else:
                 made = message["tool_calls"]
                 if width != 3 or role != "assistant" or made.__class__ is not list:

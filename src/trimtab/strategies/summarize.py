@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from trimtab.errors import ConfigurationError, SummaryError
+from trimtab.strategies._answers import checked_answer, is_ours
 from trimtab.strategies._assembly import Insertion, assembled
 from trimtab.strategies._base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key
 from trimtab.strategies._check import check_choice, check_count
+from trimtab.strategies._runner import check_step
 from trimtab.strategies.sliding_window import SlidingWindow, require_strategy
 from trimtab.summaries._base import (
     Summarizer,
@@ -173,7 +175,10 @@ class Summarize:
     ) -> Generator[SummaryCall, str | None, EvictionResult]:
         evicting = getattr(self.fallback, "evicting", None)
         answer = self.fallback.evict(request) if evicting is None else (yield from evicting(request))
-        if why is None or type(answer) is not EvictionResult:
+        if not is_ours(self.fallback):
+            name = f"{self.fallback.name}, the fallback of {self.name},"
+            check_step(request, answer := checked_answer(answer, request, name), name)
+        if why is None:
             return answer
         note = f"Block {request.block!r} has no summary: {why}; {self.fallback.name} was used instead."
         actions = answer.actions if answer.actions is not None else (self.fallback.name,)
