@@ -22,6 +22,7 @@ __all__ = ["afit"]
 M = TypeVar("M")
 
 
+# Its parameters are those of `fit`, which DESIGN 3 fixes.
 @overload
 async def afit(
     messages: Mapping[str, Any],

@@ -16,7 +16,16 @@ from trimtab.models import facts_for
 from trimtab.strategies import Strategy
 from trimtab.trimming import OnTrim
 
-__all__ = ["Ask", "body_of", "budget_of", "check", "counter_of", "leading_system", "take_model"]
+__all__ = [
+    "Ask",
+    "body_of",
+    "budget_of",
+    "check",
+    "check_model",
+    "counter_of",
+    "leading_system",
+    "take_model",
+]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,14 +54,19 @@ def check(ask: Ask) -> None:
     """
     if type(ask.messages) is not list:
         check_messages(ask.messages)
-    if ask.model is not None and not isinstance(ask.model, str):
-        raise ConfigurationError(f"model is the name of a model, not {ask.model!r}")
+    check_model(ask.model)
     if ask.pending_calls != ():
         ask.pending_calls = check_pending_calls(ask.pending_calls)
     if ask.on_trim is not None:
         check_trim(ask.on_trim)
     if ask.system is not None:
         ask.system = system_of(ask.system)
+
+
+def check_model(model: object, /) -> None:
+    """Refuse what is no name of a model."""
+    if model is not None and not isinstance(model, str):
+        raise ConfigurationError(f"model is the name of a model, not {model!r}")
 
 
 def take_model(ask: Ask) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Sized
+from itertools import accumulate
 
 from trimtab._grouping import members
 from trimtab._pairing import Pairing, last_turn_of, open_calls, pair
@@ -12,7 +13,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats import Kind, Structure
 from trimtab.units import History
 
-__all__ = ["Bonds", "bonds_of"]
+__all__ = ["Bonds", "bonds_of", "starts_of"]
 
 
 class Bonds:
@@ -52,7 +53,7 @@ def bonds_of(
         histories[by_size[-1]].read(0)
     if sum(_has_tools(history.structure) for history in histories) < 2:
         return found
-    starts = _starts(histories)
+    starts = starts_of(histories)
     whole = _joined(histories, starts)
     pairing = pair(whole, range(whole.count))
 
@@ -82,12 +83,9 @@ def _has_tools(structure: Structure) -> bool:
     return bool(structure.calls or structure.answers)
 
 
-def _starts(histories: Sequence[History]) -> list[int]:
-    starts, start = [], 0
-    for history in histories:
-        starts.append(start)
-        start += len(history)
-    return starts
+def starts_of(of: Sequence[Sized]) -> list[int]:
+    """Return where each begins if they stand behind each other."""
+    return list(accumulate(map(len, of), initial=0))[:-1]
 
 
 def _joined(histories: Sequence[History], starts: Sequence[int]) -> Structure:

@@ -7,14 +7,14 @@ each block becomes a `Portion` of its own that strategies can be asked about. `_
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence, Sized
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from trimtab._arguments import check_pending_calls, check_trim, system_of
-from trimtab._asking import budget_of, counter_of, leading_system
-from trimtab._bonds import Bonds, bonds_of
+from trimtab._asking import budget_of, check_model, counter_of, leading_system
+from trimtab._bonds import Bonds, bonds_of, starts_of
 from trimtab._grouping import format_of
 from trimtab._portion import Portion, in_block
 from trimtab.allocation import Ties, check_ties
@@ -22,7 +22,6 @@ from trimtab.blocks import Block, is_text_with_attachments
 from trimtab.budget import Budget
 from trimtab.counting._awaited import awaited
 from trimtab.counting._sizes import Base, Fixed, Shares, Sizes, sizes_for
-from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Request
 from trimtab.models import facts_for
 from trimtab.strategies._assembly import assembled
@@ -72,8 +71,7 @@ def checked(policy: Policy, /) -> Policy:
     Raises:
         ConfigurationError: With what to write instead.
     """
-    if policy.model is not None and not isinstance(policy.model, str):
-        raise ConfigurationError(f"model is the name of a model, not {policy.model!r}")
+    check_model(policy.model)
     if policy.on_trim is not None:
         check_trim(policy.on_trim)
     if policy.counter is not None:
@@ -120,6 +118,7 @@ class Composition:
     fixed: Fixed
     whole_tokens: int | None = None
     """What a black box said of everything that was given; None until somebody asked for it."""
+    _request_sizes: dict[bool, Sizes] = field(default_factory=dict)
 
     @property
     def source(self) -> list[Any]:
@@ -140,8 +139,12 @@ class Composition:
         return "first" if any(block.tier is not None for block in self.policy.blocks) else "newest"
 
     def request_sizes(self, *, has_system: bool) -> Sizes:
-        """Return the table for what stands beside the blocks."""
-        return sizes_for(self.counter, self.lead, self.fixed, has_system=has_system)
+        """Return the table for what stands beside the blocks; it is counted once."""
+        made = self._request_sizes.get(has_system)
+        if made is None:
+            made = sizes_for(self.counter, self.lead, self.fixed, has_system=has_system)
+            self._request_sizes[has_system] = made
+        return made
 
     def whole(self) -> int:
         """Ask a black box for the size of everything that was given, once."""
@@ -192,7 +195,7 @@ def compose(policy: Policy) -> Composition:
         parts=parts,
         adding=[order[policy.blocks[at].name] for at in filled],
         bonds=bonds,
-        starts=_starts([part.history for part in parts]),
+        starts=starts_of([part.history for part in parts]),
         lead=lead,
         fixed=Fixed(system=None if lead else policy.system, tools=policy.tools),
     )
@@ -216,11 +219,6 @@ def _message_of(item: Any, role: str | None, text_role: str, format: Format) -> 
         text = item.get("text")
         return format.message(text_role, [*([text] if text else []), *(item.get("attachments") or ())])
     return item if role is None else format.with_role(item, role)
-
-
-def _starts(of: Sequence[Sized]) -> list[int]:
-    """Return where each begins if they stand behind each other."""
-    return list(accumulate(map(len, of), initial=0))[:-1]
 
 
 class _Removals:
@@ -305,7 +303,7 @@ def _parts(
     taken = [removals.part(at) for at in range(len(blocks))]
     plain = [History(list(messages), format=format, protect=False) for messages, _ in taken]
     bonds = bonds_of(plain, [block.name for block in blocks], pending_calls=policy.pending_calls)
-    starts, source_starts = _starts(plain), _starts(sources)
+    starts, source_starts = starts_of(plain), starts_of(sources)
     ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
     pins = by_block(starts, ((index, index) for index in _pinned(blocks, plain, bonds)))
     answered = by_block(starts, bonds.answered)
@@ -363,7 +361,7 @@ def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int,
 def _pinned(blocks: Sequence[Block], histories: Sequence[History], bonds: Bonds) -> set[int]:
     """List the messages of pinned blocks, and what in others belongs to them."""
     pinned: set[int] = set()
-    for block, history, start in zip(blocks, histories, _starts(histories), strict=True):
+    for block, history, start in zip(blocks, histories, starts_of(histories), strict=True):
         if block.pinned:
             pinned.update(range(start, start + len(history)))
     return pinned.union(*(unit for unit in bonds.units if not unit.isdisjoint(pinned)))

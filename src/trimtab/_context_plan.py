@@ -11,7 +11,7 @@ from trimtab.budget import Budget
 from trimtab.counting._sizes import Shares
 from trimtab.errors import BudgetExceededError
 from trimtab.formats import Format, Request
-from trimtab.summaries._base import drive_planning
+from trimtab.summaries._base import drive
 
 if TYPE_CHECKING:
     from trimtab.report import Report
@@ -67,7 +67,7 @@ class ContextPlan:
 
     def at(self, budget: Budget) -> ContextPlan:
         """Decide for another budget; callbacks hold, and no summarizer is asked."""
-        return ContextPlan(outcome=drive_planning(settling(self.outcome.composition, budget)))
+        return ContextPlan(outcome=drive(settling(self.outcome.composition, budget), planned=True))
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""

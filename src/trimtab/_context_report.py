@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from trimtab._outcome import BlockDecision, Outcome
-from trimtab._reporting import Lazy, Rows, about, block_report, is_planned, violations_of
+from trimtab._reporting import Lazy, Rows, about, block_report, is_planned, system_rows, violations_of
 from trimtab.counting._sizes import Shares
 from trimtab.report import BlockReport, InsertedRow, MessageRow, Report
 
@@ -56,16 +56,9 @@ def _lead_rows(outcome: Outcome) -> list[InsertedRow]:
     """List system text that became a message before all blocks."""
     sizes = outcome.composition.request_sizes(has_system=True)
     lead, whole = outcome.composition.lead, outcome.lead_tokens
-    tokens = sizes.split(lead, whole) if isinstance(sizes, Shares) else None
-    return [
-        InsertedRow(
-            position=at,
-            role="system",
-            tokens=sizes.of(at) if tokens is None else tokens[at],
-            why="the text given as system=",
-        )
-        for at in range(len(lead))
-    ]
+    if isinstance(sizes, Shares):
+        return system_rows(sizes.split(lead, whole))
+    return system_rows(map(sizes.of, range(len(lead))))
 
 
 def _block(outcome: Outcome, decision: BlockDecision, rows: Rows, output: list[Any]) -> BlockReport:

@@ -20,6 +20,7 @@ __all__ = ["Fitted", "fit"]
 M = TypeVar("M")
 
 
+# DESIGN 3 fixes the parameters of this front door.
 @overload
 def fit(
     messages: Mapping[str, Any],

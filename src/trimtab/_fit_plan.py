@@ -16,7 +16,7 @@ from trimtab.formats import Format, Request
 from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._cuts import count_back
 from trimtab.strategies._runner import Settled, running
-from trimtab.summaries._base import SummaryCall, drive_planning
+from trimtab.summaries._base import SummaryCall, drive
 from trimtab.units import History
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class FitPlan(Decision[Work]):
 
     def at(self, budget: Budget) -> FitPlan:
         """Decide for another budget; no summarizer is asked."""
-        return drive_planning(deciding(self.portion, budget))
+        return drive(deciding(self.portion, budget), planned=True)
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""

@@ -17,7 +17,7 @@ from trimtab.strategies._runner import Settled
 from trimtab.units import State
 from trimtab.validity import validate
 
-__all__ = ["Lazy", "Rows", "about", "block_report", "is_planned", "report_of", "violations_of"]
+__all__ = ["Lazy", "Rows", "about", "block_report", "is_planned", "report_of", "system_rows", "violations_of"]
 
 T = TypeVar("T")
 
@@ -84,6 +84,14 @@ def block_report(
         changed_messages=changed,
         evicted_messages=len(portion.source) - kept,
     )
+
+
+def system_rows(tokens: Iterable[int]) -> list[InsertedRow]:
+    """List system text that became a message before all others."""
+    return [
+        InsertedRow(position=at, role="system", tokens=size, why="the text given as system=")
+        for at, size in enumerate(tokens)
+    ]
 
 
 def is_planned(settled: Settled) -> bool:
@@ -188,10 +196,7 @@ class Rows(Lazy[MessageRow]):
         """List what trimtab put before the caller's messages."""
         lead = self._portion.lead
         tokens = list(self._sizes_of_output().values())[:lead] if lead else []
-        return [
-            InsertedRow(position=at, role="system", tokens=size or 0, why="the text given as system=")
-            for at, size in enumerate(tokens)
-        ]
+        return system_rows(size or 0 for size in tokens)
 
     def inserted(self, *, offset: int = 0) -> list[InsertedRow]:
         """List what was put in among the messages; `offset` is where the block begins in the output."""

@@ -7,18 +7,17 @@ from collections.abc import Generator
 from typing import cast
 
 from trimtab._composing import Composition, Part, by_block
+from trimtab._fitting import DEFAULT_STRATEGY
 from trimtab._outcome import BlockDecision, Outcome
 from trimtab._portion import in_block
 from trimtab.allocation import Claim, offers
 from trimtab.budget import Budget
-from trimtab.counting._sizes import Shares
+from trimtab.counting._sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
-from trimtab.strategies._base import EvictionRequest, Strategy
+from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._cuts import count_back
 from trimtab.strategies._runner import Settled, run, running
-from trimtab.strategies.cascade import Cascade
 from trimtab.strategies.simple import Strict
-from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.truncate_text import TruncateText
 from trimtab.summaries._base import SummaryCall
 
@@ -26,9 +25,6 @@ __all__ = ["Steps", "settling"]
 
 Steps = Generator[SummaryCall, str | None, Outcome]
 """An algorithm that comes to an outcome, and yields what it needs from outside."""
-
-_LEAST: Strategy = Cascade(SlidingWindow(), TruncateText())
-"""What brings a block down to what must stay of it."""
 
 
 def settling(composition: Composition, budget: Budget) -> Steps:
@@ -197,7 +193,7 @@ class _Settlement:
         need = _need_tokens(part, claim.must_tokens)
         if need <= claim.must_tokens:
             return _all_of(part, request, tokens=need)
-        settled = run(_LEAST, request)
+        settled = run(DEFAULT_STRATEGY, request)
         return BlockDecision(portion=part, settled=settled, request=request, limit_tokens=claim.must_tokens)
 
     def _exceeded(self, decision: BlockDecision, claim: Claim) -> BudgetExceededError:
@@ -328,20 +324,14 @@ def _total(outcome: Outcome) -> int:
         total = sizes.request_tokens(messages) if messages else sizes.base_tokens()
         outcome.fixed_tokens = min(total, sizes.base_tokens())
         outcome.lead_tokens = max(0, min(total, beside) - outcome.fixed_tokens)
-        _share_out(outcome, total - outcome.fixed_tokens - outcome.lead_tokens)
+        blocks_tokens = total - outcome.fixed_tokens - outcome.lead_tokens
+        parts = shared_out(blocks_tokens, [decision.settled.tokens for decision in decisions])
+        for decision, tokens in zip(decisions, parts, strict=True):
+            decision.settled.tokens = tokens
         return total
     marks = sum(map(outcome.mark_tokens, decisions))
     beside = _beside_tokens(composition, has_system=outcome.has_system)
     return beside + marks + sum(decision.settled.tokens for decision in decisions)
-
-
-def _share_out(outcome: Outcome, tokens: int) -> None:
-    """Share what a black box said of the whole among the blocks, by what it said of each."""
-    whole, passed = sum(one.settled.tokens for one in outcome.decisions), 0
-    for decision in outcome.decisions:
-        before = passed * tokens // whole if whole else 0
-        passed += decision.settled.tokens
-        decision.settled.tokens = (passed * tokens // whole if whole else 0) - before
 
 
 def _exceeded_by_whole(outcome: Outcome) -> BudgetExceededError:

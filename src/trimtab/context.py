@@ -101,6 +101,7 @@ class Context:
         """The blocks, in the order they were added."""
         return tuple(self._blocks.values())
 
+    # SPEC D2 fixes the parameters.
     def add(
         self,
         name: str,

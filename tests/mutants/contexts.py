@@ -117,7 +117,7 @@ CONTEXTS = (
         ("settled.edited_tokens.get(i, known[i] or 0)", "(known[i] or 0)"),
         ("settled.tokens - less.tokens", "0"),
         ("if over and any(", "if over and all("),
-        ("total - outcome.fixed_tokens - outcome.lead_tokens)", "total - outcome.fixed_tokens)"),
+        ("total - outcome.fixed_tokens - outcome.lead_tokens", "total - outcome.fixed_tokens"),
         ("if not units or request.fits(units):", "if not units:"),
         (
             "low, less, high = 0, min(room, outcome.tokens - room), room + 1",

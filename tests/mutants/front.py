@@ -9,7 +9,7 @@ FRONT = (
         "_asking.py",
         "test_fitting.py test_fit.py test_front_door_errors.py",
         ("if type(ask.messages) is not list:", "if False:"),
-        ("if ask.model is not None and not isinstance(ask.model, str):", "if False:"),
+        ("if model is not None and not isinstance(model, str):", "if False:"),
         ("if ask.pending_calls != ():", "if False:"),
         ("if ask.on_trim is not None:", "if False:"),
         ("if ask.system is not None:\n        ask", "if False:\n        ask"),

@@ -184,7 +184,7 @@ STRATEGIES = (
         ("at < len(self.before) and self.before[at] == index", "at < len(self.before)"),
         ("answer if trusted else checked_answer(answer, request, name)", "answer"),
         ("        if not trusted:\n", "        if trusted:\n"),
-        ('if evicting is None or not getattr(strategy, "asks_model", True):', "if True:"),
+        ("if waits(strategy) else strategy.evict(request)", "if False else strategy.evict(request)"),
         ("and not self.insertions:\n            return messages", "and True:\n            return messages"),
         ("kept_units(request, result) if result.edits else []", "[]"),
         ("and before[-1] not in partial and", "and"),

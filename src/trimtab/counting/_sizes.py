@@ -20,7 +20,7 @@ from trimtab.counting._text import TextCounter
 from trimtab.errors import ConfigurationError, CountingError, FormatError
 from trimtab.formats import Prices, mapping_of
 
-__all__ = ["Fixed", "Shares", "Sizes", "check_counter", "counter_name", "sizes_for"]
+__all__ = ["Fixed", "Shares", "Sizes", "check_counter", "counter_name", "shared_out", "sizes_for"]
 
 
 class Walked(Protocol):
@@ -177,6 +177,16 @@ class Sizes:
         return sum(cast("list[int]", self.known[start:stop]))
 
 
+def shared_out(total_tokens: int, weights: Sequence[int], /) -> list[int]:
+    """Share a total by weights, in whole tokens that add up to it; all 0 where the weights are."""
+    whole, passed, shares = sum(weights), 0, []
+    for weight in weights:
+        before = passed * total_tokens // whole if whole else 0
+        passed += weight
+        shares.append((passed * total_tokens // whole if whole else 0) - before)
+    return shares
+
+
 class Base:
     """What a black box says of a request without messages; shared by the parts of one."""
 
@@ -267,13 +277,7 @@ class Shares(Sizes):
 
     def split(self, messages: Sequence[Any], total_tokens: int, /) -> list[int]:
         """Share a total among messages by their estimates; the shares add up to it."""
-        estimates = [self._estimated(message) for message in messages]
-        whole, passed, shares = sum(estimates), 0, []
-        for estimate in estimates:
-            before = passed * total_tokens // whole if whole else 0
-            passed += estimate
-            shares.append((passed * total_tokens // whole if whole else 0) - before)
-        return shares
+        return shared_out(total_tokens, [self._estimated(message) for message in messages])
 
     def back(self, start: int, stop: int, room_tokens: int, /) -> int:
         """Return `start`: a black box cannot count as it goes."""

@@ -329,6 +329,11 @@ class EvictionRequest:
         )
 
 
+def waits(strategy: Any, /) -> bool:
+    """Tell whether a strategy may need something from outside, and is asked by its generator `evicting`."""
+    return hasattr(strategy, "evicting") and bool(getattr(strategy, "asks_model", True))
+
+
 def kept_units(request: EvictionRequest, result: EvictionResult) -> list[Unit]:
     """List the units a result keeps, in order."""
     if result.cut is None:

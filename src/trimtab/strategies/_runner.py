@@ -10,12 +10,12 @@ from bisect import bisect_left
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from trimtab.formats import Path
 from trimtab.strategies._answers import breach, checked_answer, is_ours
 from trimtab.strategies._assembly import Insertion, assemble_one, merge_edits, owns_text, put_in
-from trimtab.strategies._base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key
+from trimtab.strategies._base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key, waits
 from trimtab.strategies._cuts import TailCuts
 from trimtab.summaries._base import SummaryCall, drive
 from trimtab.units import Unit
@@ -80,10 +80,9 @@ class Settled:
 
     def assemble(self, request: EvictionRequest) -> list[Any]:
         """Put the output together: the caller's own objects, in order, edited where they must be."""
-        history = request.history
-        messages = history.originals[self.cut :]
+        history, originals = request.history, request.history.originals
+        messages = originals[self.cut :]
         if self.before:
-            originals = history.originals
             messages = [originals[index] for index in self.before] + messages
         if not self.edits and not self.partial and not self.insertions:
             return messages
@@ -109,11 +108,9 @@ def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCa
         BudgetExceededError: Only if the strategy raises it itself.
     """
     name = str(getattr(strategy, "name", type(strategy).__name__))
-    evicting = getattr(strategy, "evicting", None)
-    if evicting is None or not getattr(strategy, "asks_model", True):
-        answer = strategy.evict(request)
-    else:
-        answer = yield from evicting(request)
+    answer = (
+        (yield from cast("Any", strategy).evicting(request)) if waits(strategy) else strategy.evict(request)
+    )
     trusted = is_ours(strategy)
     return _settled(request, answer if trusted else checked_answer(answer, request, name), name, trusted)
 

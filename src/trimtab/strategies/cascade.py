@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from trimtab.errors import ConfigurationError
 from trimtab.strategies._answers import checked_answer, is_ours
-from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Strategy
+from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Strategy, waits
 from trimtab.strategies._runner import check_step
 from trimtab.strategies.sliding_window import require_strategy
 from trimtab.summaries._base import SummaryCall, drive
@@ -73,8 +73,9 @@ class Cascade:
             StrategyContractError: A step breaks its contract; the error names it.
         """
         step = self.steps[0]
-        if hasattr(step, "evicting"):
+        if waits(step):
             return drive(self.evicting(request))
+        # Mostly the first answer is all there is, and a generator for it would cost as much as a check.
         answer = self._looked_over(0, step.evict(request), request)
         return answer if answer.fits else drive(self._going_on(request, answer))
 
@@ -117,8 +118,7 @@ class Cascade:
     def _ask(self, at: int, request: EvictionRequest) -> Generator[SummaryCall, str | None, EvictionResult]:
         """Ask a step and check its answer."""
         step = self.steps[at]
-        evicting = getattr(step, "evicting", None)
-        answer = step.evict(request) if evicting is None else (yield from evicting(request))
+        answer = (yield from cast("Any", step).evicting(request)) if waits(step) else step.evict(request)
         return self._looked_over(at, answer, request)
 
     def _looked_over(self, at: int, answer: EvictionResult, request: EvictionRequest) -> EvictionResult:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.strategies._answers import checked_answer, is_ours
 from trimtab.strategies._assembly import Insertion, assembled
-from trimtab.strategies._base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key
+from trimtab.strategies._base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key, waits
 from trimtab.strategies._check import check_choice, check_count
 from trimtab.strategies._runner import check_step
 from trimtab.strategies.sliding_window import SlidingWindow, require_strategy
@@ -173,8 +173,10 @@ class Summarize:
     def _fall_back(
         self, request: EvictionRequest, why: str | None
     ) -> Generator[SummaryCall, str | None, EvictionResult]:
-        evicting = getattr(self.fallback, "evicting", None)
-        answer = self.fallback.evict(request) if evicting is None else (yield from evicting(request))
+        other = cast("Any", self.fallback)
+        answer: EvictionResult = (
+            (yield from other.evicting(request)) if waits(other) else other.evict(request)
+        )
         if not is_ours(self.fallback):
             name = f"{self.fallback.name}, the fallback of {self.name},"
             check_step(request, answer := checked_answer(answer, request, name), name)

@@ -25,7 +25,6 @@ __all__ = [
     "asked",
     "default_prompt",
     "drive",
-    "drive_planning",
     "marked_summary",
     "require_summarizer",
     "run_summarizer",
@@ -259,8 +258,8 @@ class SummaryCall(NamedTuple):
 T = TypeVar("T")
 
 
-def drive(steps: Generator[SummaryCall, str | None, T], /) -> T:
-    """Run an algorithm to its end, with summarizers that answer at once.
+def drive(steps: Generator[SummaryCall, str | None, T], /, *, planned: bool = False) -> T:
+    """Run an algorithm to its end, with summarizers that answer at once; `planned` asks none of them.
 
     Raises:
         ConfigurationError: A summarizer is async.
@@ -269,22 +268,11 @@ def drive(steps: Generator[SummaryCall, str | None, T], /) -> T:
         call = next(steps)
         while True:
             try:
-                text = asked(*call)
+                text = None if planned else asked(*call)
             except SummaryError as error:
                 call = steps.throw(error)
             else:
                 call = steps.send(text)
-    except StopIteration as done:
-        value: T = done.value
-        return value
-
-
-def drive_planning(steps: Generator[SummaryCall, str | None, T], /) -> T:
-    """Run an algorithm to its end without asking any summarizer."""
-    try:
-        next(steps)
-        while True:
-            steps.send(None)
     except StopIteration as done:
         value: T = done.value
         return value
