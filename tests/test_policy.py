@@ -387,7 +387,7 @@ def test_only_a_context_is_written() -> None:
     """A mapping is data already."""
     with pytest.raises(ConfigurationError, match="written from a Context, not dict"):
         # a mapping on purpose
-        policy_data({})  # type: ignore[arg-type]
+        policy_data({})  # type: ignore[arg-type]  # wrong on purpose
 
 
 # --- what is refused
@@ -627,7 +627,7 @@ def test_a_policy_is_a_path_or_a_mapping() -> None:
     """Bytes and lists are neither."""
     with pytest.raises(ConfigurationError, match="the path of a file or a mapping, not list"):
         # a list on purpose
-        load_policy([])  # type: ignore[arg-type]
+        load_policy([])  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_without_the_extra_json_is_written_and_toml_says_what_to_install(

@@ -124,7 +124,7 @@ def strategies(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     }
 
     def table(kind: str) -> st.SearchStrategy[dict[str, Any]]:
-        known = OPTIONS.get(ALIASES.get(kind, kind))  # type: ignore[arg-type,call-overload]
+        known = OPTIONS.get(ALIASES.get(kind, kind))  # type: ignore[arg-type,call-overload]  # drawn words, none among them
         fitting = {key: good for key, good in right.items() if known and key in known.keys}
         needed = {key: fitting[key] for key in ("steps", "summarizer") if key in fitting}
         written = st.tuples(options(right=fitting), st.one_of(st.just({}), st.fixed_dictionaries(needed)))

@@ -197,7 +197,7 @@ def test_reports_are_equal_by_value_whatever_holds_their_rows() -> None:
 def test_a_report_cannot_be_changed() -> None:
     """It is a value."""
     with pytest.raises(FrozenInstanceError):
-        report().fits = False  # type: ignore[misc]
+        report().fits = False  # type: ignore[misc]  # wrong on purpose
 
 
 def test_a_report_survives_pickling() -> None:
@@ -328,7 +328,7 @@ def test_a_dict_without_what_a_report_needs_is_refused(key: str) -> None:
 def test_something_that_is_no_dict_is_refused() -> None:
     """A list is not a report."""
     with pytest.raises(ConfigurationError, match="mapping"):
-        Report.from_dict([])  # type: ignore[arg-type]
+        Report.from_dict([])  # type: ignore[arg-type]  # wrong on purpose
 
 
 # -- runs -----------------------------------------------------------------------------------------

@@ -170,7 +170,7 @@ def test_a_function_summarizer_says_its_name() -> None:
         True,
         "summarizer_from(later)",
     )
-    assert summarizer_from(Callee()).name == "Callee"  # type: ignore[attr-defined]
+    assert summarizer_from(Callee()).name == "Callee"  # type: ignore[attr-defined]  # not of the protocol
 
 
 def test_an_object_with_the_method_is_asked_with_the_request() -> None:

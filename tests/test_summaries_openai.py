@@ -415,7 +415,7 @@ def _async_client() -> Any:
             "For a server that asks for no key pass api_key='none'",
         ),
         (lambda: OpenAISummarizer("m", api_key="k", budget=Budget(8_192)), "leave room for the summary"),
-        (lambda: OpenAISummarizer("m", api_key="k", budget=8_192), "leave room for the summary"),  # type: ignore[arg-type]
+        (lambda: OpenAISummarizer("m", api_key="k", budget=8_192), "leave room for the summary"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: OpenAISummarizer("m", api_key="k", budget=BUDGET, timeout_seconds=0), "timeout_seconds"),
         (lambda: OpenAISummarizer("m", api_key="k", budget=BUDGET, max_retries=-1), "max_retries"),
         (lambda: OpenAISummarizer("m", api_key="k", budget=BUDGET, counter=len), "counter=len"),

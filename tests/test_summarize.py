@@ -229,13 +229,13 @@ def test_an_async_summarizer_needs_afit() -> None:
 @pytest.mark.parametrize(
     ("make", "words_of_error"),
     [
-        (lambda: Summarize(None), "needs a summarizer"),  # type: ignore[arg-type]
-        (lambda: Summarize("me"), "a summarizer is a function"),  # type: ignore[arg-type]
-        (lambda: Summarize(lambda: "x"), "takes (messages) or (messages, existing)"),  # type: ignore[arg-type]
+        (lambda: Summarize(None), "needs a summarizer"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: Summarize("me"), "a summarizer is a function"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: Summarize(lambda: "x"), "takes (messages) or (messages, existing)"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: Summarize(slow, max_summary_tokens=0), "max_summary_tokens must be above 0"),
         (lambda: Summarize(slow, max_summary_tokens=-1), "max_summary_tokens must be a whole number >= 0"),
         (lambda: Summarize(slow, role="tool"), "role must be one of user, system, developer, assistant"),
-        (lambda: Summarize(slow, fallback=Drop), "did you mean to call the class"),  # type: ignore[arg-type]
+        (lambda: Summarize(slow, fallback=Drop), "did you mean to call the class"),  # type: ignore[arg-type]  # wrong on purpose
     ],
 )
 def test_nonsense_is_refused_when_it_is_made(make: Callable[[], Any], words_of_error: str) -> None:
@@ -301,7 +301,7 @@ class Custom:
     ("answer", "breach"),
     [
         (None, "returned NoneType, not EvictionResult"),
-        (EvictionResult(cut="3"), "cuts at '3'"),  # type: ignore[arg-type]
+        (EvictionResult(cut="3"), "cuts at '3'"),  # type: ignore[arg-type]  # wrong on purpose
         (EvictionResult(cut=3), "cuts at message 3, where no unit begins"),
     ],
 )

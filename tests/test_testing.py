@@ -184,17 +184,17 @@ def _edit_what_left(request: EvictionRequest) -> EvictionResult:
 def _edit_with_numbers(request: EvictionRequest) -> EvictionResult:
     kept = keeping(request)
     texts = [(u.first, slot) for u in kept if u.state == "held" for slot in request.texts(u.first)]
-    edits = [Edit(index=at, texts={slot.path: 7}) for at, slot in texts]  # type: ignore[dict-item]
+    edits = [Edit(index=at, texts={slot.path: 7}) for at, slot in texts]  # type: ignore[dict-item]  # wrong on purpose
     return EvictionResult(kept=kept, edits=edits, fits=request.fits(kept))
 
 
 def _keep_none(request: EvictionRequest) -> EvictionResult:
-    return EvictionResult(kept=None, fits=False)  # type: ignore[arg-type]
+    return EvictionResult(kept=None, fits=False)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def _edit_without_texts(request: EvictionRequest) -> EvictionResult:
     answer = right(request)
-    edits = [Edit(index=0, texts=None)]  # type: ignore[arg-type]
+    edits = [Edit(index=0, texts=None)]  # type: ignore[arg-type]  # wrong on purpose
     return EvictionResult(kept=answer.kept, edits=edits, fits=answer.fits)
 
 
@@ -237,7 +237,7 @@ BROKEN_STRATEGIES: tuple[tuple[str, Callable[[EvictionRequest], Any]], ...] = (
     ("answers", _cut_nowhere),
     ("answers", lambda request: right(request, reason="too_long")),
     ("answers", lambda request: right(request, actions="evicted")),
-    ("answers", lambda request: EvictionResult(kept=keeping(request), fits=1)),  # type: ignore[arg-type]
+    ("answers", lambda request: EvictionResult(kept=keeping(request), fits=1)),  # type: ignore[arg-type]  # wrong on purpose
     ("within_limit", _keep_everything),
     ("within_limit", _sum_shares),
     ("honest", _give_up_needlessly),

@@ -32,6 +32,7 @@ class History:
     older has to be read. Where that does not hold, `units` reads and pairs everything.
     """
 
+    # What the whole request says of a part of it is five values; all else comes from the part itself.
     def __init__(
         self,
         messages: list[Any],

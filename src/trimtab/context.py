@@ -59,6 +59,7 @@ class Context:
 
     __slots__ = ("_blocks", "_policy")
 
+    # Those of `fit` that do not belong to one history, and what only several blocks need.
     def __init__(
         self,
         budget: Budget | int | None = None,

@@ -102,6 +102,7 @@ class EvictionRequest:
         "sizes",
     )
 
+    # Made by the runner and by `_with` only; a strategy is handed one object so that it may grow.
     def __init__(
         self,
         history: History,

@@ -33,6 +33,7 @@ class _Endpoint(Generic[Client]):
 
     _client_name: ClassVar[str]
 
+    # An endpoint has that many settings; all but the model have defaults.
     def __init__(
         self,
         model: str,
