@@ -8,7 +8,11 @@ ContextError(Exception)
 ├── StrategyContractError
 ├── SummaryError
 ├── FormatError(ValueError)
-└── MissingExtraError(ImportError)
+├── MissingExtraError(ImportError)
+└── StoreError
+    ├── StoreUnavailableError(ConnectionError)
+    ├── VersionConflictError
+    └── CorruptSessionError(ValueError)
 """
 
 from __future__ import annotations
@@ -19,12 +23,16 @@ __all__ = [
     "BudgetExceededError",
     "ConfigurationError",
     "ContextError",
+    "CorruptSessionError",
     "CountingError",
     "FormatError",
     "MissingExtraError",
+    "StoreError",
+    "StoreUnavailableError",
     "StrategyContractError",
     "SummaryError",
     "UnknownNameError",
+    "VersionConflictError",
 ]
 
 
@@ -162,3 +170,46 @@ class MissingExtraError(ContextError, ImportError):
         """The extra to install, as in `pip install 'trimtab[extra]'`."""
         self.package = package
         """The distribution that is missing."""
+
+
+class StoreError(ContextError):
+    """A store could not do what it was asked; nothing was done by half."""
+
+
+class StoreUnavailableError(StoreError, ConnectionError):
+    """The store cannot be reached or is busy, full or shutting down.
+
+    Asking again is safe: an append that was stored after all is not stored twice.
+    """
+
+
+class VersionConflictError(StoreError):
+    """Another writer was faster: the session is at another version.
+
+    Nothing was changed. Read the session again and repeat, or let `trimtab.stores.Retry` do it.
+    """
+
+    def __init__(
+        self, message: str, *, session: str = "", expected_version: int = 0, actual_version: int = 0
+    ) -> None:
+        super().__init__(message)
+        self.session = session
+        """Name of the session."""
+        self.expected_version = expected_version
+        """The version the write was decided on."""
+        self.actual_version = actual_version
+        """The version the session is at."""
+
+
+class CorruptSessionError(StoreError, ValueError):
+    """A stored session or a snapshot cannot be read.
+
+    A row is missing or was edited, or the file is damaged.
+    """
+
+    def __init__(self, message: str, *, session: str = "", version: int | None = None) -> None:
+        super().__init__(message)
+        self.session = session
+        """Name of the session; empty if it is not known."""
+        self.version = version
+        """Version of the event that cannot be read, or None."""

@@ -48,6 +48,8 @@ LAYERS = (
     ("policy",),
     ("summaries",),
     ("history",),
+    ("stores",),
+    ("session",),
     ("cli", "testing"),
     ("__init__",),
 )
