@@ -14,16 +14,19 @@ Three rules hold for every store:
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from trimtab.errors import ConfigurationError, CorruptSessionError, VersionConflictError
 
 __all__ = ["AppendRequest", "Appended", "Event", "LoadRequest", "SearchRequest", "Store"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +99,10 @@ class LoadRequest:
     ids: tuple[str, ...] | None = None
     """Only events with these ids."""
 
+    def __post_init__(self) -> None:
+        if self.limit is not None:
+            _check_limit(self.limit)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
@@ -103,9 +110,17 @@ class SearchRequest:
 
     session: str
     terms: tuple[str, ...]
-    """Words to find, as `search_terms` makes them of a text; a message with any of them is found."""
+    """Words to find, as `query_terms` makes them of a text; a message with any of them is found."""
     limit: int
     """At most so many."""
+
+    def __post_init__(self) -> None:
+        _check_limit(self.limit)
+
+
+def _check_limit(limit: Any) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise ConfigurationError(f"limit is a whole number of events, 0 or more, not {limit!r:.80}")
 
 
 @runtime_checkable
@@ -181,32 +196,74 @@ class Store(Protocol):
         ...
 
 
-class ThreadedStore:
+class ThreadedStore(ABC):
     """Gives a store that answers at once its forms for asyncio: each call runs in a thread."""
 
-    async def aappend(self: Any, request: AppendRequest, /) -> Appended:
+    @abstractmethod
+    def append(self, request: AppendRequest, /) -> Appended:
         """Add events in one step; see `Store.append`."""
-        return await asyncio.to_thread(self.append, request)
 
-    async def aload(self: Any, request: LoadRequest, /) -> list[Event]:
+    @abstractmethod
+    def load(self, request: LoadRequest, /) -> list[Event]:
         """Read events; see `Store.load`."""
-        return await asyncio.to_thread(self.load, request)
 
-    async def asearch(self: Any, request: SearchRequest, /) -> list[Event]:
-        """Find messages; see `Store.search`."""
-        return await asyncio.to_thread(self.search, request)
+    @abstractmethod
+    def search(self, request: SearchRequest, /) -> list[Event]:
+        """Find messages with any of the terms; see `Store.search`."""
 
-    async def adelete(self: Any, session: str, /) -> None:
+    @abstractmethod
+    def delete(self, session: str, /) -> None:
         """Remove a session; see `Store.delete`."""
-        await asyncio.to_thread(self.delete, session)
 
-    async def asessions(self: Any) -> list[str]:
-        """List the names of all sessions; see `Store.sessions`."""
-        return await asyncio.to_thread(self.sessions)
+    @abstractmethod
+    def sessions(self) -> list[str]:
+        """List the names of all sessions, sorted."""
 
-    async def aclose(self: Any) -> None:
+    @abstractmethod
+    def close(self) -> None:
         """Give back connections; see `Store.close`."""
-        await asyncio.to_thread(self.close)
+
+    async def aappend(self, request: AppendRequest, /) -> Appended:
+        """Add events in one step; see `Store.append`."""
+        return await _in_thread(self.append, request)
+
+    async def aload(self, request: LoadRequest, /) -> list[Event]:
+        """Read events; see `Store.load`."""
+        return await _in_thread(self.load, request)
+
+    async def asearch(self, request: SearchRequest, /) -> list[Event]:
+        """Find messages with any of the terms; see `Store.search`."""
+        return await _in_thread(self.search, request)
+
+    async def adelete(self, session: str, /) -> None:
+        """Remove a session; see `Store.delete`."""
+        await _in_thread(self.delete, session)
+
+    async def asessions(self) -> list[str]:
+        """List the names of all sessions; see `Store.sessions`."""
+        return await _in_thread(self.sessions)
+
+    async def aclose(self) -> None:
+        """Give back connections; see `Store.close`."""
+        await _in_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+async def _in_thread(call: Callable[..., T], *arguments: Any) -> T:
+    import asyncio  # takes longer to import than all of trimtab.stores
+
+    return await asyncio.to_thread(call, *arguments)
 
 
 class Row(NamedTuple):
@@ -223,11 +280,52 @@ class Row(NamedTuple):
 
 
 def to_row(event: Event, /) -> Row:
-    """Write an event down."""
-    body = json.dumps(
-        {"data": event.data, "state": event.state}, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    )
-    return Row(event.version, event.id, event.kind, event.time, body, _seal(event, body))
+    """Write an event down.
+
+    Raises:
+        ConfigurationError: It holds something that is no plain data.
+    """
+    try:
+        body = json.dumps(
+            {"data": event.data, "state": event.state},
+            separators=(",", ":"),
+            ensure_ascii=True,
+            allow_nan=False,
+        )
+        time = float(event.time)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigurationError(f"event {event.id!r} is not plain data: {error}") from error
+    if not math.isfinite(time):
+        raise ConfigurationError(f"event {event.id!r} was made at {time}: a time is in seconds since 1970")
+    return Row(event.version, event.id, event.kind, time, body, _seal(event, body))
+
+
+def to_rows(request: AppendRequest, /) -> tuple[list[Row], list[Row]]:
+    """Write down what a request adds, numbered, and what it rewrites.
+
+    Every store calls this before anything else, so that what one refuses all refuse.
+
+    Raises:
+        ConfigurationError: A name or id is no usable text, an id stands twice, a rewrite is of no stored
+            version, or data is not plain.
+    """
+    check_session_name(request.session)
+    if isinstance(request.expected_version, bool) or request.expected_version < 0:
+        raise ConfigurationError(f"a version is 0 or more, not {request.expected_version!r}")
+    for event in (*request.events, *request.rewrites):
+        for name, value in (("id", event.id), ("kind", event.kind)):
+            if not _is_name(value):
+                raise ConfigurationError(f"an event's {name} is {_NAME}, not {value!r:.80}")
+    ids = [event.id for event in request.events]
+    if len(set(ids)) < len(ids):
+        twice = next(one for one in ids if ids.count(one) > 1)
+        raise ConfigurationError(f"event id {twice!r} stands twice in one append")
+    for event in request.rewrites:
+        if not 1 <= event.version <= request.expected_version:
+            raise ConfigurationError(
+                f"event {event.id!r} of version {event.version} is not stored: append it"
+            )
+    return [to_row(event) for event in request.numbered()], [to_row(event) for event in request.rewrites]
 
 
 def from_row(row: Sequence[Any], /, *, session: str) -> Event:
@@ -247,9 +345,10 @@ def from_row(row: Sequence[Any], /, *, session: str) -> Event:
             state=parsed["state"],
             version=int(version),
         )
-    except (ValueError, TypeError, KeyError) as error:
+        whole = _seal(event, body) == seal
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise _corrupt(session, version, f"cannot be read ({type(error).__name__})") from error
-    if _seal(event, body) != seal:
+    if not whole:
         raise _corrupt(session, version, "does not match its seal: it was changed after it was written")
     return event
 
@@ -268,22 +367,31 @@ def _corrupt(session: str, version: Any, what: str) -> CorruptSessionError:
     )
 
 
-def without_gaps(events: list[Event], request: LoadRequest, /) -> list[Event]:
-    """Check that the events read in order are all that there are between the first and the last.
+def without_gaps(events: list[Event], request: LoadRequest, /, *, version: int | None = None) -> list[Event]:
+    """Check that the events read in order are all that were asked for.
+
+    Args:
+        events: What was read.
+        request: What was asked.
+        version: The version of the session by a record of its own, read at the same moment; None if there
+            is none, and then a missing end is not noticed.
 
     Raises:
-        CorruptSessionError: One in between is missing, or the first ones are.
+        CorruptSessionError: One is missing.
     """
-    if request.ids is not None or not events:
+    if request.ids is not None:
         return events
-    step = -1 if request.newest_first else 1
-    expected = events[0].version if request.newest_first else request.after + 1
-    for event in events:
-        if event.version != expected:
-            raise _corrupt(request.session, expected, "is missing")
-        expected += step
-    if request.newest_first and request.limit is None and events[-1].version != request.after + 1:
-        raise _corrupt(request.session, events[-1].version - 1, "is missing")
+    last = max((event.version for event in events), default=0) if version is None else version
+    if request.before is not None:
+        last = min(last, request.before - 1)
+    expected = range(max(request.after, 0) + 1, last + 1)
+    if request.newest_first:
+        expected = expected[::-1]
+    if request.limit is not None:
+        expected = expected[: request.limit]
+    for at, wanted in enumerate(expected):
+        if at >= len(events) or events[at].version != wanted:
+            raise _corrupt(request.session, wanted, "is missing")
     return events
 
 
@@ -299,22 +407,44 @@ def conflict(request: AppendRequest, actual_version: int, /) -> VersionConflictE
     )
 
 
-def same_event(request: AppendRequest, stored: Event, /) -> Appended | None:
+def same_event(request: AppendRequest, stored: Event, /, *, version: int) -> Appended:
     """Tell what to answer where the first event's id is stored already.
+
+    Args:
+        request: What was asked.
+        stored: The event with that id.
+        version: The version of the session now.
 
     Raises:
         ConfigurationError: The id is taken by something else.
     """
     first = request.events[0]
-    if (stored.kind, json.dumps(stored.data, sort_keys=True)) != (
-        first.kind,
-        json.dumps(first.data, sort_keys=True),
-    ):
-        raise ConfigurationError(
-            f"session {request.session!r}: event id {first.id!r} is taken by another event (version"
-            f" {stored.version}). Ids are given once; a retry repeats the very same event"
-        )
-    return Appended(stored.version, duplicate=True)
+    if (stored.kind, _plain(stored.data)) != (first.kind, _plain(first.data)):
+        raise id_taken(request, first.id)
+    return Appended(version, duplicate=True)
+
+
+def _plain(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, sort_keys=True)
+
+
+def id_taken(request: AppendRequest, event_id: str, /) -> ConfigurationError:
+    """Make the error of an id that another event has."""
+    return ConfigurationError(
+        f"session {request.session!r}: event id {event_id!r} is taken by another event. Ids are given"
+        " once; a retry repeats the very same events"
+    )
+
+
+def not_stored(request: AppendRequest, version: int, /) -> ConfigurationError:
+    """Make the error of a rewrite whose version holds no event with its id, kind and time."""
+    return ConfigurationError(
+        f"session {request.session!r}: version {version} holds another event than the rewrite says. A rewrite"
+        " replaces data; id, kind and time are those of the stored event"
+    )
+
+
+_NAME = "a text of 1 to 512 characters without NUL and lone surrogates"
 
 
 def check_session_name(name: object, /) -> str:
@@ -323,16 +453,21 @@ def check_session_name(name: object, /) -> str:
     Raises:
         ConfigurationError: It is not a text of 1 to 512 characters without NUL and lone surrogates.
     """
-    if not isinstance(name, str) or not 1 <= len(name) <= 512 or "\0" in name or not _encodes(name):
-        raise ConfigurationError(
-            f"a session's id is a text of 1 to 512 characters without NUL, not {name!r:.80}"
-        )
-    return name
+    if not _is_name(name):
+        raise ConfigurationError(f"a session's id is {_NAME}, not {name!r:.80}")
+    return str(name)
 
 
-def _encodes(text: str) -> bool:
+def storable_ids(ids: Sequence[str], /) -> list[str]:
+    """Return those of the ids asked for that an event can have; others are found nowhere."""
+    return [one for one in dict.fromkeys(ids) if _is_name(one)]
+
+
+def _is_name(name: object) -> bool:
+    if not isinstance(name, str) or not 1 <= len(name) <= 512 or "\0" in name:
+        return False
     try:
-        text.encode()
+        name.encode()
     except UnicodeEncodeError:
         return False
     return True
