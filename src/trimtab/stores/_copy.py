@@ -6,7 +6,8 @@ from collections.abc import Generator
 from typing import Any, NamedTuple
 
 from trimtab.errors import ConfigurationError
-from trimtab.stores._base import AppendRequest, Event, LoadRequest, Store, check_session_name
+from trimtab.stores._base import AppendRequest, Event, LoadRequest, Store
+from trimtab.stores._rows import check_session_name
 
 __all__ = ["acopy_session", "copy_session"]
 

@@ -10,7 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from trimtab.stores._base import Row, from_row
+from trimtab.stores._rows import Row, from_row
 from trimtab.stores._terms import best_versions, count_terms, search_terms, searchable_text
 
 __all__ = ["BATCH_EVENTS", "best_rows", "has_fts5", "index_batch", "unindexed", "wipe_index"]
@@ -28,11 +28,6 @@ _COLUMNS = "version, id, kind, time, body, seal"
 def has_fts5(connection: sqlite3.Connection, /) -> bool:
     """Tell whether this build of SQLite has FTS5."""
     found = connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone()
-    return found is not None
-
-
-def _there(connection: sqlite3.Connection) -> bool:
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'trimtab_search'").fetchone()
     return found is not None
 
 

@@ -52,7 +52,7 @@ def _sqlite(url: str, rest: str) -> Store:
     path = unquote(rest[1:])
     if not rest.startswith("/") or not path or "?" in rest:
         raise ConfigurationError(
-            f"write sqlite:///relative.db or sqlite:////absolute.db, not {url!r}; options are SQLiteStore's own"
+            f"write sqlite:///relative.db or sqlite:////absolute.db, not {url!r}; options go to SQLiteStore"
         )
     return SQLiteStore(path)
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import Lock
-from trimtab.stores._base import (
-    Appended,
-    AppendRequest,
-    Event,
-    LoadRequest,
+
+from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
+from trimtab.stores._rows import (
     Row,
-    SearchRequest,
-    ThreadedStore,
     check_session_name,
     conflict,
     from_row,

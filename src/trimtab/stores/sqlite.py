@@ -9,19 +9,14 @@ import random
 import sqlite3
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from threading import RLock
 from typing import Any, Literal, TypeVar, get_args
 
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
-from trimtab.stores._base import (
-    Appended,
-    AppendRequest,
-    Event,
-    LoadRequest,
+from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
+from trimtab.stores._rows import (
     Row,
-    SearchRequest,
-    ThreadedStore,
     check_session_name,
     conflict,
     from_row,
@@ -50,6 +45,7 @@ T = TypeVar("T")
 
 Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
 _COLUMNS = "version, id, kind, time, body, seal"
+_MOST = 2**62
 _IDS_AT_ONCE = 500
 """Builds of SQLite differ in how many parameters a statement may have; all take 999."""
 
@@ -207,7 +203,7 @@ class SQLiteStore(ThreadedStore):
             connection.close()
 
     @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _errors(self) -> Generator[None]:
         try:
             yield
         except sqlite3.Error as error:
@@ -270,7 +266,7 @@ class SQLiteStore(ThreadedStore):
         )
 
     def _forked(self) -> None:
-        """In a child process: leave the parent's connection alone, closed here it would spoil the parent's."""
+        """In a child process: leave the parent's connection alone; closing it here would spoil it there."""
         if self._connection is not None:
             _INHERITED.append(self._connection)
             if self._path == ":memory:":
@@ -334,7 +330,7 @@ def _append(
             if connection.execute(query, (session, row.id)).fetchone() is not None:
                 raise id_taken(request, row.id) from error
             raise CorruptSessionError(
-                f"session {session!r}: it is said to end at version {version}, and holds version {row.version}."
+                f"session {session!r}: it should end at version {version}, and holds version {row.version}."
                 " Restore the store from a backup",
                 session=session,
                 version=row.version,
@@ -365,7 +361,7 @@ def _load(connection: sqlite3.Connection, request: LoadRequest) -> list[Row]:
     return connection.execute(
         f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND version > ? AND version < ?"
         f" ORDER BY version {order} LIMIT ?",
-        (request.session, request.after, _before(request), -1 if request.limit is None else request.limit),
+        (request.session, *_between(request), -1 if request.limit is None else request.limit),
     ).fetchall()
 
 
@@ -376,10 +372,12 @@ def _load_ids(connection: sqlite3.Connection, request: LoadRequest, ids: list[st
         rows += connection.execute(
             f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND id IN ({','.join('?' * len(some))})"
             " AND version > ? AND version < ?",
-            (request.session, *some, request.after, _before(request)),
+            (request.session, *some, *_between(request)),
         ).fetchall()
     return sorted(rows, reverse=request.newest_first)[: request.limit]
 
 
-def _before(request: LoadRequest) -> int:
-    return 2**62 if request.before is None else request.before
+def _between(request: LoadRequest) -> tuple[int, int]:
+    """Return the bounds of the versions asked for, as numbers that SQLite can hold."""
+    before = _MOST if request.before is None else request.before
+    return max(0, min(request.after, _MOST)), max(0, min(before, _MOST))
