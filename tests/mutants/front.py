@@ -33,7 +33,7 @@ FRONT = (
         " properties/test_toy_format.py",
         ("take_model(ask) if ask.model is None else ()", "take_model(ask)"),
         ("if source and not items:", "if not items:"),
-        ("pins=[index + len(lead) for", "pins=[index for"),
+        ("[index + len(lead) for", "[index for"),
         (
             "for at, index in enumerate(origin) if index in pins",
             "for at, index in enumerate(origin) if at in pins",

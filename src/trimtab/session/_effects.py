@@ -9,13 +9,23 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Generator
+from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
 from trimtab.errors import SummaryError
 from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
 from trimtab.summaries._base import Summarizer, SummaryRequest, aasked, asked, word_of
 
-__all__ = ["AskSummary", "Delete", "Effect", "Steps", "arun_steps", "run_steps"]
+__all__ = [
+    "AskSummary",
+    "Delete",
+    "Effect",
+    "Steps",
+    "answers_at_once",
+    "arun_steps",
+    "run_asking",
+    "run_steps",
+]
 
 T = TypeVar("T")
 
@@ -74,6 +84,28 @@ async def arun_steps(steps: Steps[T], store: Store, /) -> T:
         steps.close()
 
 
+def run_asking(steps: Steps[T], /) -> T:
+    """Run an algorithm that asks a summarizer and nothing else, in a thread of its own; it may be async."""
+    try:
+        question = next(steps)
+        while True:
+            try:
+                answer = _ask_anyhow(question)
+            except Exception as error:
+                question = steps.throw(error)
+            else:
+                question = steps.send(answer)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+
+
+def _ask_anyhow(question: Effect) -> str:
+    if not isinstance(question, AskSummary):
+        raise TypeError(f"a summary in the background needs no {type(question).__name__}")
+    return ask(question) if answers_at_once(question.summarizer) else asyncio.run(aask(question))
+
+
 def _perform(effect: Effect, store: Store) -> Any:
     if isinstance(effect, LoadRequest):
         return store.load(effect)
@@ -107,23 +139,22 @@ def ask(question: AskSummary, /) -> str:
     seconds = question.timeout_seconds
     if seconds is None:
         return asked(question.summarizer, question.request)
-    answers: list[str | BaseException] = []
+    future: Future[str] = Future()
 
     def work() -> None:
         try:
-            answers.append(asked(question.summarizer, question.request))
+            answer = asked(question.summarizer, question.request)
         except BaseException as error:
-            answers.append(error)
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
 
-    thread = threading.Thread(target=work, name="trimtab-summary", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not answers:
-        raise _too_slow(question)
-    answer = answers[0]
-    if isinstance(answer, BaseException):
-        raise answer
-    return answer
+    # not of a pool: what hangs must not keep the process from ending
+    threading.Thread(target=work, name="trimtab-summary", daemon=True).start()
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        raise _too_slow(question) from None
 
 
 async def aask(question: AskSummary, /) -> str:

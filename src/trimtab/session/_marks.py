@@ -10,12 +10,17 @@ from trimtab.formats import Format, Path, mapping_of
 from trimtab.summaries import marked_summary
 from trimtab.summaries._base import SUMMARY_TAG
 
-__all__ = ["RESULT_TAG", "defused", "marked_summary", "result_as_text"]
+__all__ = ["RECALL_TAG", "RESULT_TAG", "defused", "marked_summary", "result_as_text"]
 
 RESULT_TAG = "tool_result"
 """The element the result of a call stands in that was summarized before it came."""
 
-_IMITATION = re.compile(rf"<(?=\s*/?\s*(?:{SUMMARY_TAG}|{RESULT_TAG})\b[^<>]{{0,400}}trimtab)", re.IGNORECASE)
+RECALL_TAG = "recalled"
+"""The element a message stands in that was found again."""
+
+_IMITATION = re.compile(
+    rf"<(?=\s*/?\s*(?:{SUMMARY_TAG}|{RESULT_TAG}|{RECALL_TAG})\b[^<>]{{0,400}}trimtab)", re.IGNORECASE
+)
 """The first sign of what looks like a mark of trimtab's; closing marks alone open nothing."""
 
 

@@ -16,7 +16,7 @@ from trimtab.context import Context
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting._sizes import check_counter, counter_name
 from trimtab.errors import ConfigurationError, CorruptSessionError
-from trimtab.formats import Format, get_format
+from trimtab.formats import Format
 from trimtab.models import Framing
 from trimtab.session._plain import plain_message
 from trimtab.summaries._base import require_summarizer, word_of
@@ -118,7 +118,7 @@ class Options:
             ConfigurationError: One is out of range, or two contradict each other.
         """
         check_model(self.model)
-        self.reader = get_format("openai_chat") if self.format == "auto" else format_of([], self.format)
+        self.reader = format_of([], self.format)
         self._check_context()
         if self.budget is not None:
             self.budget_tokens = budget_tokens(self.budget)
@@ -162,8 +162,8 @@ class Options:
             raise ConfigurationError("budget is given twice: by budget= and by the Context")
         if self.system is not None and _has_system(context):
             raise ConfigurationError(
-                "system text is given twice: by system= and by the Context. Keep one of them: a request has one"
-                " system block"
+                "system text is given twice: by system= and by the Context. Keep one of them: a request has"
+                " one system block"
             )
 
     def _counter(self) -> Any:
@@ -247,6 +247,11 @@ def options_from(data: Mapping[str, Any], given: Mapping[str, Any], /) -> Option
         )
     except (KeyError, TypeError) as error:
         raise CorruptSessionError(f"the options in a session's log cannot be read: {error!r}") from error
+
+
+def functions_of(options: Options, /) -> dict[str, Any]:
+    """Return what no log can keep."""
+    return {name: getattr(options, name) for name in ("summarizer", "counter", "hooks", "context")}
 
 
 def missing_functions(data: Mapping[str, Any], options: Options, /) -> str | None:

@@ -135,7 +135,9 @@ def _read_messages(session: str, scene: Scene) -> Steps[None]:
     for members in state.beside:
         unit = yield from read_unit(session, members, sizer)
         scene.recent[unit.first] = unit
-    left = [(yield from read_unit(session, members, sizer)) for members in state.left]
+    left = []
+    for members in state.left:
+        left.append((yield from read_unit(session, members, sizer)))
     pages = Pages(session, after=state.live - 1, before=scene.version + 1, newest_first=True)
     results: dict[int, list[Event]] = {}
     waiting: list[LiveUnit] = []
@@ -251,10 +253,13 @@ def counted_again(
     units = yield from live_units(session, state, stop=version + 1, sizer=sizer, instead=instead)
     beside = {members[0] for members in state.beside}
     left = {members[0] for members in state.left}
-    numbers = dict.fromkeys(("recent_tokens", "recent_messages", "pending_tokens", "pending_messages"), 0)
-    for unit in units:
-        waits = unit.first in left or (unit.first < state.cut and unit.first not in beside)
-        zone = "pending" if waits else "recent"
-        numbers[f"{zone}_tokens"] += unit.tokens
-        numbers[f"{zone}_messages"] += len(unit.members)
-    return replace(state, **numbers)
+    waiting = [u for u in units if u.first in left or (u.first < state.cut and u.first not in beside)]
+    pending_tokens = sum(unit.tokens for unit in waiting)
+    pending_messages = sum(len(unit.members) for unit in waiting)
+    return replace(
+        state,
+        recent_tokens=sum(unit.tokens for unit in units) - pending_tokens,
+        recent_messages=sum(len(unit.members) for unit in units) - pending_messages,
+        pending_tokens=pending_tokens,
+        pending_messages=pending_messages,
+    )

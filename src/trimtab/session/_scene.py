@@ -41,12 +41,17 @@ class Sizer:
 
     def fixed_tokens(self) -> int:
         """Return what a request costs beside its messages."""
-        if not isinstance(self._sizes, Shares):
-            return self._sizes.fixed_tokens
+        sizes = self._sizes
+        if isinstance(sizes, Shares):
+            return self._of_empty(sizes)
+        tokens: int = sizes.fixed_tokens
+        return tokens
+
+    def _of_empty(self, sizes: Shares) -> int:
         try:
-            return self._sizes.request_tokens([])
+            return sizes.request_tokens([])
         except CountingError:
-            return 0
+            return 0  # a black box that refuses a request without messages charges nothing for one
 
     def tokens(self, message: dict[str, Any], /) -> int:
         """Return the tokens of one message."""
@@ -170,12 +175,13 @@ class Scene:
 
     @property
     def breakdown(self) -> TokenBreakdown:
-        """Tokens by zone."""
+        """Tokens of what is in view, by zone."""
+        out = sum(self.recent[first].tokens for first in self.out)
         return TokenBreakdown(
             system=self.system_tokens,
             anchors=self.anchor_tokens,
             summary=self.summary_tokens,
-            recent=self.shown_tokens + self.state.recent_tokens,
+            recent=self.shown_tokens + self.state.recent_tokens - out,
             pending=self.shown_tokens,
         )
 
@@ -188,8 +194,8 @@ class Scene:
         needed, limit = self.permanent_tokens, self.state.budget_tokens
         if needed > limit:
             raise BudgetExceededError(
-                f"what a session always shows (system text, tools and anchors) takes {needed:,} tokens, and its"
-                f" budget is {limit:,}: {needed - limit:,} too many. Raise the budget or shorten them",
+                f"what a session always shows (system text, tools and anchors) takes {needed:,} tokens, and"
+                f" its budget is {limit:,}: {needed - limit:,} too many. Raise the budget or shorten them",
                 needed_tokens=needed,
                 limit_tokens=limit,
                 block="system",
@@ -205,8 +211,8 @@ class Scene:
         cap = limits_of(self.sizer.options, self.state.budget_tokens).max_anchor_tokens
         if tokens > cap:
             raise BudgetExceededError(
-                f"the anchors take {tokens:,} tokens and may take {cap:,} (max_anchor_tokens): {tokens - cap:,} too"
-                " many. Shorten them or raise max_anchor_tokens",
+                f"the anchors take {tokens:,} tokens and may take {cap:,} (max_anchor_tokens):"
+                f" {tokens - cap:,} too many. Shorten them or raise max_anchor_tokens",
                 needed_tokens=tokens,
                 limit_tokens=cap,
                 block="anchors",
