@@ -198,7 +198,8 @@ class _Waiting:
 
 def _unit(events: list[Event], sizer: Sizer) -> LiveUnit:
     members = {event.version: sizer.shown(event.data) for event in events}
-    return LiveUnit(members, sum(map(sizer.tokens, members.values())))
+    unit = LiveUnit(members, sum(map(sizer.tokens, members.values())))
+    return sizer.noted(unit, (event.data for event in events))
 
 
 def read_unit(

@@ -6,7 +6,7 @@ held does not grow with the conversation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -36,12 +36,15 @@ class Sizer:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.format = options.reader
-        fixed = Fixed(tools=options.tools)
+        # In a context, what stands beside the messages is charged there.
+        fixed = Fixed(tools=options.tools) if options.context is None else None
         self._sizes: Sizes = sizes_for(options.tokens_by, [], fixed, has_system=options.system is not None)
 
     def fixed_tokens(self) -> int:
         """Return what a request costs beside its messages."""
         sizes = self._sizes
+        if self.options.context is not None:
+            return 0
         if isinstance(sizes, Shares):
             return self._of_empty(sizes)
         tokens: int = sizes.fixed_tokens
@@ -71,6 +74,14 @@ class Sizer:
             return result_as_text(self.format, message, self.read(message).answers)
         return defused(self.format, message)
 
+    def noted(self, unit: LiveUnit, datas: Iterable[Mapping[str, Any]], /) -> LiveUnit:
+        """Note which messages of a unit are not shown as they were said."""
+        for data in datas:
+            alone = bool(data.get("alone"))
+            unit.as_text += alone
+            unit.escaped += not alone and defused(self.format, data["message"]) is not data["message"]
+        return unit
+
     def system_message(self) -> dict[str, Any] | None:
         """Write the system text as a message."""
         system = self.options.system
@@ -90,11 +101,16 @@ class LiveUnit:
     members: dict[int, dict[str, Any]]
     """The messages as shown, by version, ascending."""
     tokens: int
+    as_text: int = 0
+    """Results among them that are shown as text, since their call is not there."""
+    escaped: int = 0
+    """Messages in which what looked like a mark of trimtab's was escaped."""
 
     @property
     def first(self) -> int:
         """Version of its first message."""
-        return next(iter(self.members))
+        first: int = next(iter(self.members))
+        return first
 
     @property
     def versions(self) -> Members:
@@ -241,17 +257,20 @@ class Scene:
                 return members, waiting
         return None
 
-    def add_unit(self, version: int, message: dict[str, Any], calls: tuple[str, ...]) -> None:
+    def add_unit(self, version: int, data: Mapping[str, Any], calls: tuple[str, ...]) -> None:
         """Take a message that begins a unit."""
+        message = self.sizer.shown(data)
         tokens = self.sizer.tokens(message)
-        self.recent[version] = LiveUnit({version: message}, tokens)
+        self.recent[version] = self.sizer.noted(LiveUnit({version: message}, tokens), [data])
         self.change(recent_tokens=tokens, recent_messages=1)
         if calls:
             waiting = (*self.state.waiting, ((version,), calls))[-MAX_WAITING:]
             self.state = replace(self.state, waiting=waiting)
 
-    def join(self, unit: LiveUnit, version: int, message: dict[str, Any], answers: tuple[str, ...]) -> None:
+    def join(self, unit: LiveUnit, version: int, data: Mapping[str, Any], answers: tuple[str, ...]) -> None:
         """Take a result that belongs to a recent unit."""
+        message = self.sizer.shown(data)
+        self.sizer.noted(unit, [data])
         old = unit.versions
         tokens = self.sizer.tokens(message)
         unit.members[version] = message
