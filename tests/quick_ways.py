@@ -69,15 +69,10 @@ def agree(messages: list[Any], budget: Any, *, others: tuple[int, ...] = (), **a
     for name in ("system", "tools", "request"):
         assert getattr(quick, name) == getattr(full, name)
     assert repr(quick) == repr(full)
-    quick_made, full_made = _plan(quick), _plan(full)
-    assert (quick_made.fits, quick_made.tokens, quick_made.input_messages) == (
-        full_made.fits,
-        full_made.tokens,
-        full_made.input_messages,
-    )
-    assert quick_made.budget == full_made.budget
-    assert quick_made.body == full_made.body
-    assert quick_made.messages() == quick.messages  # of what was decided, by the plan of the full way
+    for name in ("fits", "tokens", "input_messages", "budget", "body", "format"):
+        assert getattr(quick._plan, name) == getattr(_plan(quick), name) == getattr(full._plan, name)
+    assert _plan(quick) is _plan(quick)
+    assert _plan(quick).messages() == quick.messages
     _agree_on_what_was_counted(quick, full)
     _agree_on_the_report(quick, full)
     for other in others:

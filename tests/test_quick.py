@@ -45,6 +45,8 @@ from trimtab import (
 from trimtab._fit_plan import FitPlan
 from trimtab._quick import QuickPlan, _counts_units
 from trimtab.counting import TextCounter
+from trimtab.counting._cache import TextCache
+from trimtab.errors import FormatError
 from trimtab.formats import formats, get_format
 
 WORDS = words_counter()
@@ -140,6 +142,15 @@ class Louder(TextCounter):
         return 2 * super().count_message(message)
 
 
+class Later(TextCounter):
+    """Counts lists asynchronously, which `fit` does not take."""
+
+    # a subclass that breaks its base's promise is what this is about
+    async def count(self, messages: Any, /) -> int:  # type: ignore[override]
+        """Count."""
+        return super().count(messages)
+
+
 class Words(str):
     """A text of a class of its own."""
 
@@ -201,6 +212,9 @@ class Margin(Budget):
         pytest.param({"counter": FixedCounter(5)}, id="fixed"),
         pytest.param({"counter": counter_from_text(lambda text: len(text))}, id="text-function"),
         pytest.param({"counter": Louder(lambda text: len(text), name="louder")}, id="subclass"),
+        pytest.param(
+            {"counter": Later(lambda text: len(text), name="later", framing=FRAMING)}, id="async-subclass"
+        ),
         pytest.param({"counter": words_counter(replace(FRAMING, result_ids_counted=True))}, id="ids-counted"),
         pytest.param(
             {"counter": words_counter(replace(FRAMING, per_request_tokens=-1))}, id="framing-below-0"
@@ -275,6 +289,10 @@ def test_an_entry_that_is_no_dict_may_stand_where_nobody_looks() -> None:
     thing = SimpleNamespace(model_dump=lambda **_: assistant())
     assert agree([system(), user(), thing, *talk("a9 u1 a20")], 30, counter=WORDS)
     assert quick_way([user(), *talk("u1 a9"), thing, *talk("u1 a9")], 30, counter=WORDS) is None
+    lead = SimpleNamespace(model_dump=lambda **_: system("w w w"))
+    messages = [lead, *talk("u1 a20 u1 a20")]
+    assert quick_way(messages, 30, counter=WORDS) is None
+    assert places(fit(messages, 30, counter=WORDS).messages, messages) == [0, 3, 4]
     answer = SimpleNamespace(model_dump=lambda **_: result("A", "w"))
     messages = [*talk("u1 cA,B"), answer, *talk("rB3 u1 a20")]
     assert quick_way(messages, 25, counter=WORDS) is None
@@ -312,6 +330,27 @@ class Noting:
         """Count words."""
         self.asked.append(text)
         return len(text.split())
+
+
+@pytest.mark.parametrize(
+    "line", ["s3 u1 a20 a9 a20 a20", "s3 u2 a5 cA rA9 a3 u1 a9 cA,B rA3 rB9 a2 u1 a9 a9"]
+)
+def test_the_same_texts_are_counted_as_often_as_in_the_full_way(line: str) -> None:
+    """By a counter that remembers none of them."""
+    taken = 0
+    for budget in range(1, WORDS.count(talk(line)) + 2):
+        if quick_way(talk(line), budget, counter=WORDS) is None:
+            continue
+        asked = []
+        for way in (quick_way, full_way):
+            noting = Noting()
+            cache = TextCache(noting, name="forgetful", max_chars=0)
+            counter = TextCounter(noting, name="forgetful", framing=FRAMING, cache=cache)
+            assert way(talk(line), budget, counter=counter) is not None
+            asked.append(sorted(noting.asked))
+        assert asked[0] == asked[1]
+        taken += 1
+    assert taken > 30
 
 
 def test_nothing_is_counted_again_for_the_report_or_another_budget() -> None:
@@ -352,6 +391,21 @@ def test_a_counter_that_fails_is_named_with_the_place() -> None:
         with pytest.raises(CountingError) as caught:
             fit(messages, 90, counter=counter)
         assert (caught.value.index, caught.value.counter) == (at, "failing")
+
+
+def test_a_message_that_cannot_be_read_is_named_with_the_place() -> None:
+    """By the full way."""
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    messages = [*talk("s3 u1 a20 u1"), {"role": "assistant", "content": "w", "deep": deep}]
+    assert quick_way(messages, 90, counter=WORDS) is None
+    with pytest.raises(FormatError) as caught:
+        fit(messages, 90, counter=WORDS)
+    with pytest.raises(FormatError) as expected:
+        full_way(messages, 90, counter=WORDS)
+    assert (str(caught.value), caught.value.path) == (str(expected.value), expected.value.path)
+    assert caught.value.path == "messages[4]"
 
 
 def test_an_interrupt_passes_through() -> None:

@@ -43,7 +43,7 @@ def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: 
     limit_tokens = budget
     if budget.__class__ is Budget:
         limit_tokens = budget.input_tokens
-    if limit_tokens.__class__ is not int or limit_tokens <= 0:
+    if limit_tokens.__class__ is not int:
         return None
     form = format_of(messages, format)
     if counter is None:
@@ -110,7 +110,7 @@ class QuickPlan:
         if fixed_tokens.__class__ is not int or fixed_tokens < 0:  # a framing that the full way refuses
             return False
         room = limit_tokens - fixed_tokens - sum(known[:head])
-        if user_tokens * SMALL_SHARE >= room:  # such a message is reserved first
+        if user_tokens * SMALL_SHARE >= room:  # such a message is reserved first; or there is no room at all
             return False
         span = range(len(source) - 1, head - 1, -1)
         low = self._low = form.count_back(source, span, room, known, self._structure, prices)
@@ -164,12 +164,10 @@ class QuickPlan:
             first -= 1
         if first == low:
             return True
-        if first < 0:
-            return False
-        few = source[first : self._border_after(low)]
+        few = source[max(first, 0) : self._border_after(low)]
         columns = Structure(len(few))
         form.scan(few, 0, len(few), columns)
-        return results_behind(columns.answers, 0, columns.calls.get(0, ())) == len(few) - 1
+        return first >= 0 and results_behind(columns.answers, 0, columns.calls.get(0, ())) == len(few) - 1
 
     def _border_after(self, index: int) -> int:
         """Return the next message that answers nothing; there is one."""
