@@ -71,6 +71,7 @@ def agree(messages: list[Any], budget: Any, *, others: tuple[int, ...] = (), **a
     assert repr(quick) == repr(full)
     for name in ("fits", "tokens", "input_messages", "budget", "body", "format"):
         assert getattr(quick._plan, name) == getattr(_plan(quick), name) == getattr(full._plan, name)
+    assert str(quick._plan.exceeded()) == str(full._plan.exceeded())  # nobody asks what fits
     assert _plan(quick) is _plan(quick)
     assert _plan(quick).messages() == quick.messages
     _agree_on_what_was_counted(quick, full)
