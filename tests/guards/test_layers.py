@@ -36,6 +36,7 @@ LAYERS = (
     ("_reporting",),
     ("_fit_plan",),
     ("_fitted",),
+    ("_quick",),
     ("_fit",),
     ("_afit",),
     ("_bonds",),
