@@ -13,7 +13,8 @@ from trimtab.session._reading import (
     read_unit,
 )
 from trimtab.session._room import eviction, make_room
-from trimtab.session._scene import LiveUnit, Scene
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit
 from trimtab.session._state import Members
 from trimtab.stores import Event, LoadRequest
 

@@ -11,7 +11,8 @@ from trimtab.session._plain import copied
 from trimtab.session._reading import (
     live_units,
 )
-from trimtab.session._scene import LiveUnit, Scene
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit
 from trimtab.session._state import State
 from trimtab.session._summarizing import Job
 from trimtab.session._zones import limits_of

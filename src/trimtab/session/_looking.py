@@ -19,7 +19,8 @@ from trimtab.session._reading import (
     read_scene,
     state_of,
 )
-from trimtab.session._scene import Scene, Sizer
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import Sizer
 from trimtab.session._state import State
 from trimtab.session._status import ViewDiff
 from trimtab.session._view import fitted_view

@@ -51,7 +51,7 @@ class Looks(Driven):
 
     @property
     def context(self) -> Context | None:
-        """The context the history is a block of, with the other blocks; change these as you like."""
+        """The context the history is a block of; its other blocks may be changed."""
         options = self._core.options
         return None if options is None else options.context
 

@@ -18,7 +18,8 @@ from trimtab.session._reading import (
     read_scene,
 )
 from trimtab.session._room import eviction, make_room
-from trimtab.session._scene import LiveUnit, Scene
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit
 from trimtab.session._state import State
 
 __all__ = ["clearing", "deleting", "pinning", "setting_anchors", "setting_budget"]

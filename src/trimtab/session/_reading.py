@@ -8,7 +8,8 @@ from dataclasses import replace
 from trimtab.errors import CorruptSessionError
 from trimtab.session._effects import Steps
 from trimtab.session._options import Options
-from trimtab.session._scene import LiveUnit, Scene, Sizer, Summary
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit, Sizer, Summary
 from trimtab.session._state import Members, State
 from trimtab.stores import Event, LoadRequest
 

@@ -11,7 +11,8 @@ from trimtab.session._jobs import messages_of
 from trimtab.session._reading import (
     read_scene,
 )
-from trimtab.session._scene import LiveUnit, Scene
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit
 from trimtab.stores import Event
 
 __all__ = ["eviction", "make_room"]

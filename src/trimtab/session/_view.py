@@ -9,7 +9,8 @@ from trimtab._fit_plan import deciding
 from trimtab._fitted import Fitted, fitted_for
 from trimtab._fitting import prepare
 from trimtab.session._plain import copied
-from trimtab.session._scene import LiveUnit, Scene
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit
 from trimtab.summaries._base import drive
 
 __all__ = ["fitted_view"]
