@@ -29,7 +29,7 @@ from trimtab.summaries import (
     summarizer_from,
 )
 from trimtab.summaries._base import aasked, asked
-from trimtab.summaries._extra import package_of
+from trimtab._extra import package_of
 
 TALK = [user("Tea?"), assistant("Yes.")]
 REQUEST = SummaryRequest(messages=TALK, existing="old")

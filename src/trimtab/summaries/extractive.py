@@ -20,7 +20,7 @@ from trimtab.counting._shorten import shorten
 from trimtab.errors import ConfigurationError
 from trimtab.formats import detect, mapping_of
 from trimtab.summaries._base import SummaryRequest
-from trimtab.summaries._extra import package_of
+from trimtab._extra import package_of
 
 __all__ = ["ExtractiveSummarizer"]
 

@@ -14,7 +14,7 @@ from trimtab.counting._sizes import check_counter
 from trimtab.errors import ConfigurationError, SummaryError, UnknownNameError
 from trimtab.models import facts_for
 from trimtab.summaries._base import SummaryRequest
-from trimtab.summaries._extra import package_of
+from trimtab._extra import package_of
 from trimtab.summaries._prompt import INSTRUCTIONS, SummaryPrompt
 
 if TYPE_CHECKING:
