@@ -2,6 +2,44 @@
 
 from __future__ import annotations
 
-from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, Store
+from typing import TYPE_CHECKING
 
-__all__ = ["AppendRequest", "Appended", "Event", "LoadRequest", "SearchRequest", "Store"]
+from trimtab._later import later
+from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, Store
+from trimtab.stores._copy import acopy_session, copy_session
+from trimtab.stores._retry import Retry
+from trimtab.stores._terms import query_terms, search_terms, searchable_text
+from trimtab.stores._url import open_store
+from trimtab.stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from trimtab.stores.sqlite import SQLiteStore
+else:
+    _HERE = "trimtab.stores."
+    # One that is asked for brings its client with it: sqlite3, psycopg, redis.
+    __getattr__ = later(
+        globals(),
+        {
+            "PostgresStore": _HERE + "postgres",
+            "RedisStore": _HERE + "redis",
+            "SQLiteStore": _HERE + "sqlite",
+        },
+    )
+
+__all__ = [
+    "AppendRequest",
+    "Appended",
+    "Event",
+    "LoadRequest",
+    "MemoryStore",
+    "Retry",
+    "SQLiteStore",
+    "SearchRequest",
+    "Store",
+    "acopy_session",
+    "copy_session",
+    "open_store",
+    "query_terms",
+    "search_terms",
+    "searchable_text",
+]

@@ -1,4 +1,4 @@
-"""What every store promises: the `Store` protocol, its requests, and how an event is written down.
+"""What every store promises: the `Store` protocol and its requests.
 
 A store keeps one log of events a session, and nothing else. Versions count the events of a session
 from 1 without a gap; the version of a session is that of its newest event, 0 if it has none.
@@ -14,16 +14,16 @@ Three rules hold for every store:
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
-from trimtab.errors import ConfigurationError, CorruptSessionError, VersionConflictError
+from trimtab.errors import ConfigurationError
 
 __all__ = ["AppendRequest", "Appended", "Event", "LoadRequest", "SearchRequest", "Store"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +96,10 @@ class LoadRequest:
     ids: tuple[str, ...] | None = None
     """Only events with these ids."""
 
+    def __post_init__(self) -> None:
+        if self.limit is not None:
+            _check_limit(self.limit)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
@@ -103,9 +107,17 @@ class SearchRequest:
 
     session: str
     terms: tuple[str, ...]
-    """Words to find, as `search_terms` makes them of a text; a message with any of them is found."""
+    """Words to find, as `query_terms` makes them of a text; a message with any of them is found."""
     limit: int
     """At most so many."""
+
+    def __post_init__(self) -> None:
+        _check_limit(self.limit)
+
+
+def _check_limit(limit: Any) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise ConfigurationError(f"limit is a whole number of events, 0 or more, not {limit!r:.80}")
 
 
 @runtime_checkable
@@ -181,158 +193,71 @@ class Store(Protocol):
         ...
 
 
-class ThreadedStore:
+class ThreadedStore(ABC):
     """Gives a store that answers at once its forms for asyncio: each call runs in a thread."""
 
-    async def aappend(self: Any, request: AppendRequest, /) -> Appended:
+    @abstractmethod
+    def append(self, request: AppendRequest, /) -> Appended:
         """Add events in one step; see `Store.append`."""
-        return await asyncio.to_thread(self.append, request)
 
-    async def aload(self: Any, request: LoadRequest, /) -> list[Event]:
+    @abstractmethod
+    def load(self, request: LoadRequest, /) -> list[Event]:
         """Read events; see `Store.load`."""
-        return await asyncio.to_thread(self.load, request)
 
-    async def asearch(self: Any, request: SearchRequest, /) -> list[Event]:
-        """Find messages; see `Store.search`."""
-        return await asyncio.to_thread(self.search, request)
+    @abstractmethod
+    def search(self, request: SearchRequest, /) -> list[Event]:
+        """Find messages with any of the terms; see `Store.search`."""
 
-    async def adelete(self: Any, session: str, /) -> None:
+    @abstractmethod
+    def delete(self, session: str, /) -> None:
         """Remove a session; see `Store.delete`."""
-        await asyncio.to_thread(self.delete, session)
 
-    async def asessions(self: Any) -> list[str]:
-        """List the names of all sessions; see `Store.sessions`."""
-        return await asyncio.to_thread(self.sessions)
+    @abstractmethod
+    def sessions(self) -> list[str]:
+        """List the names of all sessions, sorted."""
 
-    async def aclose(self: Any) -> None:
+    @abstractmethod
+    def close(self) -> None:
         """Give back connections; see `Store.close`."""
-        await asyncio.to_thread(self.close)
+
+    async def aappend(self, request: AppendRequest, /) -> Appended:
+        """Add events in one step; see `Store.append`."""
+        return await _in_thread(self.append, request)
+
+    async def aload(self, request: LoadRequest, /) -> list[Event]:
+        """Read events; see `Store.load`."""
+        return await _in_thread(self.load, request)
+
+    async def asearch(self, request: SearchRequest, /) -> list[Event]:
+        """Find messages with any of the terms; see `Store.search`."""
+        return await _in_thread(self.search, request)
+
+    async def adelete(self, session: str, /) -> None:
+        """Remove a session; see `Store.delete`."""
+        await _in_thread(self.delete, session)
+
+    async def asessions(self) -> list[str]:
+        """List the names of all sessions; see `Store.sessions`."""
+        return await _in_thread(self.sessions)
+
+    async def aclose(self) -> None:
+        """Give back connections; see `Store.close`."""
+        await _in_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
 
-class Row(NamedTuple):
-    """An event as it is written: five columns and a seal over them."""
+async def _in_thread(call: Callable[..., T], *arguments: Any) -> T:
+    import asyncio  # takes longer to import than all of trimtab.stores
 
-    version: int
-    id: str
-    kind: str
-    time: float
-    body: str
-    """Data and state as compact ASCII JSON, which every database keeps as it is."""
-    seal: str
-    """Digest over the other columns: a row edited by hand does not match it."""
-
-
-def to_row(event: Event, /) -> Row:
-    """Write an event down."""
-    body = json.dumps(
-        {"data": event.data, "state": event.state}, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    )
-    return Row(event.version, event.id, event.kind, event.time, body, _seal(event, body))
-
-
-def from_row(row: Sequence[Any], /, *, session: str) -> Event:
-    """Read an event.
-
-    Raises:
-        CorruptSessionError: It was changed after it was written.
-    """
-    version, event_id, kind, time, body, seal = row
-    try:
-        parsed = json.loads(body)
-        event = Event(
-            id=event_id,
-            kind=kind,
-            time=float(time),
-            data=parsed["data"],
-            state=parsed["state"],
-            version=int(version),
-        )
-    except (ValueError, TypeError, KeyError) as error:
-        raise _corrupt(session, version, f"cannot be read ({type(error).__name__})") from error
-    if _seal(event, body) != seal:
-        raise _corrupt(session, version, "does not match its seal: it was changed after it was written")
-    return event
-
-
-def _seal(event: Event, body: str) -> str:
-    line = "\n".join((str(event.version), event.id, event.kind, repr(float(event.time)), body))
-    return hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-
-
-def _corrupt(session: str, version: Any, what: str) -> CorruptSessionError:
-    return CorruptSessionError(
-        f"session {session!r}: event {version} {what}. Restore the store from a backup, or copy what is"
-        " before it with copy_session(…, before=…)",
-        session=session,
-        version=version if isinstance(version, int) else None,
-    )
-
-
-def without_gaps(events: list[Event], request: LoadRequest, /) -> list[Event]:
-    """Check that the events read in order are all that there are between the first and the last.
-
-    Raises:
-        CorruptSessionError: One in between is missing, or the first ones are.
-    """
-    if request.ids is not None or not events:
-        return events
-    step = -1 if request.newest_first else 1
-    expected = events[0].version if request.newest_first else request.after + 1
-    for event in events:
-        if event.version != expected:
-            raise _corrupt(request.session, expected, "is missing")
-        expected += step
-    if request.newest_first and request.limit is None and events[-1].version != request.after + 1:
-        raise _corrupt(request.session, events[-1].version - 1, "is missing")
-    return events
-
-
-def conflict(request: AppendRequest, actual_version: int, /) -> VersionConflictError:
-    """Make the error of a writer that came too late."""
-    return VersionConflictError(
-        f"session {request.session!r} is at version {actual_version} and this write was decided on version"
-        f" {request.expected_version}: another writer was faster, and nothing was changed. Read it again and"
-        " repeat, or let trimtab.stores.Retry do it",
-        session=request.session,
-        expected_version=request.expected_version,
-        actual_version=actual_version,
-    )
-
-
-def same_event(request: AppendRequest, stored: Event, /) -> Appended | None:
-    """Tell what to answer where the first event's id is stored already.
-
-    Raises:
-        ConfigurationError: The id is taken by something else.
-    """
-    first = request.events[0]
-    if (stored.kind, json.dumps(stored.data, sort_keys=True)) != (
-        first.kind,
-        json.dumps(first.data, sort_keys=True),
-    ):
-        raise ConfigurationError(
-            f"session {request.session!r}: event id {first.id!r} is taken by another event (version"
-            f" {stored.version}). Ids are given once; a retry repeats the very same event"
-        )
-    return Appended(stored.version, duplicate=True)
-
-
-def check_session_name(name: object, /) -> str:
-    """Return the name of a session.
-
-    Raises:
-        ConfigurationError: It is not a text of 1 to 512 characters without NUL and lone surrogates.
-    """
-    if not isinstance(name, str) or not 1 <= len(name) <= 512 or "\0" in name or not _encodes(name):
-        raise ConfigurationError(
-            f"a session's id is a text of 1 to 512 characters without NUL, not {name!r:.80}"
-        )
-    return name
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return await asyncio.to_thread(call, *arguments)

@@ -1,0 +1,124 @@
+"""`MemoryStore`: sessions that live as long as the process; for tests, and where nothing need stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+
+from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
+from trimtab.stores._rows import (
+    Row,
+    check_session_name,
+    conflict,
+    from_row,
+    id_taken,
+    not_stored,
+    same_event,
+    to_rows,
+    without_gaps,
+)
+from trimtab.stores._terms import best_versions, count_terms, usable_terms
+
+__all__ = ["MemoryStore"]
+
+
+class _Log:
+    """The rows of one session; that of version 1 at place 0."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.places: dict[str, int] = {}
+
+
+def _places(log: _Log, request: LoadRequest) -> Sequence[int]:
+    """Say where what was asked for stands, in the order asked for."""
+    stop = len(log.rows) if request.before is None else min(request.before - 1, len(log.rows))
+    places: Sequence[int] = range(max(request.after, 0), max(stop, 0))
+    if request.ids is not None:
+        asked = {log.places[one] for one in request.ids if one in log.places}
+        places = sorted(place for place in asked if place in places)
+    return (places[::-1] if request.newest_first else places)[: request.limit]
+
+
+class MemoryStore(ThreadedStore):
+    """Keeps sessions in memory, as text: nobody shares an object with the store.
+
+    Safe between threads and tasks; another process sees nothing of it. `search` reads the whole session.
+
+    Example:
+        >>> from trimtab.stores import AppendRequest, Event, LoadRequest
+        >>> store = MemoryStore()
+        >>> hello = Event(id="e1", kind="message", time=0.0, data={"message": {"content": "Hello"}})
+        >>> store.append(AppendRequest(session="s", expected_version=0, events=[hello])).version
+        1
+        >>> store.load(LoadRequest(session="s"))[0].message
+        {'content': 'Hello'}
+    """
+
+    def __init__(self) -> None:
+        self._logs: dict[str, _Log] = {}
+        self._lock = Lock()
+
+    def append(self, request: AppendRequest, /) -> Appended:
+        """Add events in one step; see `Store.append`."""
+        rows, rewrites = to_rows(request)
+        with self._lock:
+            log = self._logs.get(request.session) or _Log()
+            version = len(log.rows)
+            stored = log.places.get(request.events[0].id)
+            if stored is not None:
+                event = from_row(log.rows[stored], session=request.session)
+                return same_event(request, event, version=version)
+            if request.expected_version != version:
+                raise conflict(request, version)
+            for row in rows:
+                if row.id in log.places:
+                    raise id_taken(request, row.id)
+            for row in rewrites:
+                if row[:4] != log.rows[row.version - 1][:4]:
+                    raise not_stored(request, row.version)
+            for row in rewrites:
+                log.rows[row.version - 1] = row
+            log.places.update((row.id, row.version - 1) for row in rows)
+            log.rows += rows
+            self._logs[request.session] = log
+            return Appended(len(log.rows))
+
+    def load(self, request: LoadRequest, /) -> list[Event]:
+        """Read events; see `Store.load`."""
+        check_session_name(request.session)
+        with self._lock:
+            log = self._logs.get(request.session) or _Log()
+            version = len(log.rows)
+            rows = [log.rows[place] for place in _places(log, request)]
+        events = [from_row(row, session=request.session) for row in rows]
+        return without_gaps(events, request, version=version)
+
+    def search(self, request: SearchRequest, /) -> list[Event]:
+        """Find messages with any of the terms; see `Store.search`."""
+        terms = usable_terms(request.terms)
+        rows = self._rows(request.session) if terms else []
+        events = [from_row(row, session=request.session) for row in rows if row.kind == "message"]
+        found = {event.version: count_terms(event, terms) for event in events}
+        at = {event.version: event for event in events}
+        return [at[version] for version in best_versions(found, request.limit)]
+
+    def _rows(self, session: str) -> list[Row]:
+        check_session_name(session)
+        with self._lock:
+            log = self._logs.get(session)
+            return list(log.rows) if log else []
+
+    def delete(self, session: str, /) -> None:
+        """Remove a session; see `Store.delete`."""
+        check_session_name(session)
+        with self._lock:
+            self._logs.pop(session, None)
+
+    def sessions(self) -> list[str]:
+        """List the names of all sessions, sorted."""
+        with self._lock:
+            return sorted(self._logs)
+
+    def close(self) -> None:
+        """Do nothing: the sessions live as long as the store."""

@@ -1,0 +1,383 @@
+"""`SQLiteStore`: sessions in one file, for any number of threads and processes of one machine."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import random
+import sqlite3
+import time
+import weakref
+from collections.abc import Callable, Generator
+from threading import RLock
+from typing import Any, Literal, TypeVar, get_args
+
+from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
+from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
+from trimtab.stores._rows import (
+    Row,
+    check_session_name,
+    conflict,
+    from_row,
+    id_taken,
+    not_stored,
+    same_event,
+    storable_ids,
+    to_rows,
+    without_gaps,
+)
+from trimtab.stores._sqlite_errors import is_busy, store_error
+from trimtab.stores._sqlite_schema import MIGRATIONS, migrate, schema_version
+from trimtab.stores._sqlite_search import (
+    BATCH_EVENTS,
+    best_rows,
+    has_fts5,
+    index_batch,
+    unindexed,
+    wipe_index,
+)
+from trimtab.stores._terms import usable_terms
+
+__all__ = ["SQLiteStore"]
+
+T = TypeVar("T")
+
+Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
+_COLUMNS = "version, id, kind, time, body, seal"
+_MOST = 2**62
+_IDS_AT_ONCE = 500
+"""Builds of SQLite differ in how many parameters a statement may have; all take 999."""
+
+
+class SQLiteStore(ThreadedStore):
+    """Keeps sessions in one SQLite file, with nothing but the standard library.
+
+    Safe between threads, tasks and processes of one machine, not on a network file system. The file is
+    opened at first use, and again after a fork. Each append is one transaction, on disk when it returns.
+
+    `delete` and rewrites leave no byte of the text in the file or beside it. For that the file is written
+    anew, which takes as long as the file is large.
+
+    Args:
+        path: The file; ":memory:" for a store that ends with the process.
+        busy_seconds: How long to wait for other writers before a StoreUnavailableError.
+        synchronous: "FULL" survives a power cut; "NORMAL" is faster, and a power cut (not a crash of the
+            process) may take the last appends; "EXTRA" is SQLite's word for more than FULL.
+
+    Example:
+        >>> from trimtab.stores import AppendRequest, Event, LoadRequest
+        >>> with SQLiteStore(":memory:") as store:
+        ...     hello = Event(id="e1", kind="message", time=0.0, data={"message": {"content": "Hello"}})
+        ...     _ = store.append(AppendRequest(session="s", expected_version=0, events=[hello]))
+        ...     print([event.message["content"] for event in store.load(LoadRequest(session="s"))])
+        ['Hello']
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, busy_seconds: float = 5.0, synchronous: Synchronous = "FULL"
+    ) -> None:
+        self._path = _checked_path(path)
+        self._busy_seconds = _checked_seconds(busy_seconds)
+        if synchronous not in get_args(Synchronous):
+            raise ConfigurationError(f"synchronous is one of {get_args(Synchronous)}, not {synchronous!r}")
+        self._synchronous = synchronous
+        self._connection: sqlite3.Connection | None = None
+        self._lost: str | None = None
+        self._lock = RLock()
+        _STORES.add(self)
+
+    @property
+    def path(self) -> str:
+        """The file, absolute, or ":memory:"."""
+        return self._path
+
+    # -- the protocol
+
+    def append(self, request: AppendRequest, /) -> Appended:
+        """Add events in one step; see `Store.append`."""
+        rows, rewrites = to_rows(request)
+
+        def work(connection: sqlite3.Connection) -> Appended:
+            return _append(connection, request, rows, rewrites)
+
+        answer = self._run(work, writes=True)
+        if rewrites:
+            self._erase()
+        return answer
+
+    def load(self, request: LoadRequest, /) -> list[Event]:
+        """Read events; see `Store.load`."""
+        session = check_session_name(request.session)
+
+        def work(connection: sqlite3.Connection) -> tuple[int, list[Row]]:
+            return _version(connection, session), _load(connection, request)
+
+        version, rows = self._run(work)
+        events = [from_row(row, session=session) for row in rows]
+        return without_gaps(events, request, version=version)
+
+    def search(self, request: SearchRequest, /) -> list[Event]:
+        """Find messages with any of the terms; see `Store.search`.
+
+        The first search of a session puts it into an index, later ones what was added since. Without
+        FTS5 in this build of SQLite, each search reads the whole session.
+        """
+        session = check_session_name(request.session)
+        terms = usable_terms(request.terms)
+        if not terms or not request.limit:
+            return []
+        while self._run(has_fts5) and self._run(lambda one: unindexed(one, session)) >= BATCH_EVENTS:
+            self._run(lambda one: index_batch(one, session), writes=True)
+        rows = self._run(lambda one: best_rows(one, session, terms, limit=request.limit))
+        return [from_row(row, session=session) for row in rows]
+
+    def delete(self, session: str, /) -> None:
+        """Remove a session; no byte of it is left in the files.
+
+        Raises:
+            StoreUnavailableError: It is removed, but somebody reads, so that the files cannot be cleaned
+                yet. Ask again.
+        """
+        check_session_name(session)
+
+        def work(connection: sqlite3.Connection) -> None:
+            if connection.execute("DELETE FROM trimtab_sessions WHERE session = ?", (session,)).rowcount:
+                wipe_index(connection, session)
+                connection.execute("DELETE FROM trimtab_events WHERE session = ?", (session,))
+                connection.execute("UPDATE trimtab_erasure SET asked = asked + 1")
+
+        self._run(work, writes=True)
+        self._erase()
+
+    def sessions(self) -> list[str]:
+        """List the names of all sessions, sorted."""
+        rows = self._run(
+            lambda one: one.execute("SELECT session FROM trimtab_sessions ORDER BY session").fetchall()
+        )
+        return [row[0] for row in rows]
+
+    def close(self) -> None:
+        """Close the file; used again, the store opens it again. One in memory ends here."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+                if self._path == ":memory:":
+                    self._lost = "was closed"
+
+    # -- the file
+
+    def _run(self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T:
+        """Run a transaction, again while another connection holds the lock and there is time."""
+        deadline = time.monotonic() + self._busy_seconds
+        while True:
+            with self._lock, self._errors():
+                try:
+                    return self._transact(self._open(), work, writes=writes)
+                except sqlite3.Error as error:
+                    # SQLite waits by itself, but answers at once where waiting might be a deadlock.
+                    if not is_busy(error) or time.monotonic() >= deadline:
+                        raise
+            time.sleep(random.uniform(0.001, 0.02))
+
+    def _transact(
+        self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], *, writes: bool
+    ) -> T:
+        connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        try:
+            answer = work(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            self._roll_back(connection)
+            raise
+        return answer
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        """Take a transaction back; a connection that cannot is given up."""
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._connection = None
+            connection.close()
+
+    @contextlib.contextmanager
+    def _errors(self) -> Generator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if not is_busy(error):
+                # The next call starts from a fresh connection.
+                self._give_up()
+            raise store_error(error, self._path) from error
+
+    def _give_up(self) -> None:
+        if self._path != ":memory:" and self._connection is not None:
+            connection, self._connection = self._connection, None
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+    def _open(self) -> sqlite3.Connection:
+        if self._lost is not None:
+            raise StoreError(f"this store in memory {self._lost}, and what it held is gone: make a new one")
+        if self._connection is None:
+            connection = sqlite3.connect(
+                self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        # First of all, so that a file of a newer trimtab is left as it is.
+        version = schema_version(connection)
+        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        if mode not in ("wal", "memory"):
+            raise StoreError(
+                f"the database {self._path} cannot keep a write-ahead log there (it has {mode!r})"
+            )
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        connection.execute("PRAGMA secure_delete = ON")
+        if version < len(MIGRATIONS):
+            migrate(connection)
+
+    def _erase(self) -> None:
+        """Write the file anew and empty its log, unless nothing waits for that."""
+        asked, done = self._run(lambda one: one.execute("SELECT asked, done FROM trimtab_erasure").fetchone())
+        if asked == done or self._path == ":memory:":
+            return
+        with self._lock, self._errors():
+            connection = self._open()
+            # Free space is zeroed by secure_delete, but pages that were split may hold old copies.
+            connection.execute("VACUUM")
+            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise StoreUnavailableError(
+                f"the text is removed, but the files of {self._path} still hold it while another connection"
+                " reads. Ask again: the same delete or append then cleans them"
+            )
+        self._run(
+            lambda one: one.execute("UPDATE trimtab_erasure SET done = max(done, ?)", (asked,)), writes=True
+        )
+
+    def _forked(self) -> None:
+        """In a child process: leave the parent's connection alone; closing it here would spoil it there."""
+        if self._connection is not None:
+            _INHERITED.append(self._connection)
+            if self._path == ":memory:":
+                self._lost = "belongs to the process that made it"
+        self._connection = None
+        self._lock = RLock()
+
+
+_STORES: weakref.WeakSet[SQLiteStore] = weakref.WeakSet()
+_INHERITED: list[sqlite3.Connection] = []
+"""Connections of the process this one was forked from; kept, since closing one is an access to the file."""
+
+
+def _after_fork() -> None:
+    for store in list(_STORES):
+        store._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _checked_path(path: Any) -> str:
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ConfigurationError(f"path names a file, or is ':memory:', not {path!r:.80}")
+    if text == ":memory:":
+        return text
+    if text.startswith(("sqlite:", "file:")):
+        raise ConfigurationError(f"path names a file, not a URL: use open_store({text!r}) for one")
+    return os.path.abspath(text)
+
+
+def _checked_seconds(seconds: Any) -> float:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
+        raise ConfigurationError(f"busy_seconds is a number of seconds, 0 or more, not {seconds!r}")
+    return float(seconds)
+
+
+def _version(connection: sqlite3.Connection, session: str) -> int:
+    found = connection.execute(
+        "SELECT version FROM trimtab_sessions WHERE session = ?", (session,)
+    ).fetchone()
+    return 0 if found is None else int(found[0])
+
+
+def _append(
+    connection: sqlite3.Connection, request: AppendRequest, rows: list[Row], rewrites: list[Row]
+) -> Appended:
+    session, version = request.session, _version(connection, request.session)
+    query = f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND id = ?"
+    stored = connection.execute(query, (session, rows[0].id)).fetchone()
+    if stored is not None:
+        return same_event(request, from_row(stored, session=session), version=version)
+    if request.expected_version != version:
+        raise conflict(request, version)
+    for row in rows:
+        try:
+            connection.execute("INSERT INTO trimtab_events VALUES (?, ?, ?, ?, ?, ?, ?)", (session, *row))
+        except sqlite3.IntegrityError as error:
+            if connection.execute(query, (session, row.id)).fetchone() is not None:
+                raise id_taken(request, row.id) from error
+            raise CorruptSessionError(
+                f"session {session!r}: it should end at version {version}, and holds version {row.version}."
+                " Restore the store from a backup",
+                session=session,
+                version=row.version,
+            ) from error
+    if rewrites:
+        _rewrite(connection, request, rewrites)
+    connection.execute("INSERT OR REPLACE INTO trimtab_sessions VALUES (?, ?)", (session, rows[-1].version))
+    return Appended(rows[-1].version)
+
+
+def _rewrite(connection: sqlite3.Connection, request: AppendRequest, rewrites: list[Row]) -> None:
+    wipe_index(connection, request.session, versions=[row.version for row in rewrites])
+    for row in rewrites:
+        changed = connection.execute(
+            "UPDATE trimtab_events SET body = ?, seal = ?"
+            " WHERE session = ? AND version = ? AND id = ? AND kind = ? AND time = ?",
+            (row.body, row.seal, request.session, *row[:4]),
+        )
+        if not changed.rowcount:
+            raise not_stored(request, row.version)
+    connection.execute("UPDATE trimtab_erasure SET asked = asked + 1")
+
+
+def _load(connection: sqlite3.Connection, request: LoadRequest) -> list[Row]:
+    if request.ids is not None:
+        return _load_ids(connection, request, storable_ids(request.ids))
+    order = "DESC" if request.newest_first else "ASC"
+    return connection.execute(
+        f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND version > ? AND version < ?"
+        f" ORDER BY version {order} LIMIT ?",
+        (request.session, *_between(request), -1 if request.limit is None else request.limit),
+    ).fetchall()
+
+
+def _load_ids(connection: sqlite3.Connection, request: LoadRequest, ids: list[str]) -> list[Row]:
+    rows: list[Row] = []
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        some = ids[start : start + _IDS_AT_ONCE]
+        rows += connection.execute(
+            f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND id IN ({','.join('?' * len(some))})"
+            " AND version > ? AND version < ?",
+            (request.session, *some, *_between(request)),
+        ).fetchall()
+    return sorted(rows, reverse=request.newest_first)[: request.limit]
+
+
+def _between(request: LoadRequest) -> tuple[int, int]:
+    """Return the bounds of the versions asked for, as numbers that SQLite can hold."""
+    before = _MOST if request.before is None else request.before
+    return max(0, min(request.after, _MOST)), max(0, min(before, _MOST))
