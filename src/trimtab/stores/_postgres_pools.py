@@ -15,7 +15,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from trimtab._extra import package_of
-from trimtab.errors import ConfigurationError, ContextError, CorruptSessionError, StoreError, StoreUnavailableError
+from trimtab.errors import (
+    ConfigurationError,
+    ContextError,
+    CorruptSessionError,
+    StoreError,
+    StoreUnavailableError,
+)
 from trimtab.stores._postgres_schema import Execute, Tables, prepare
 from trimtab.stores._steps import Steps, arun, run
 

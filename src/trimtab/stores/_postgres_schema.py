@@ -132,5 +132,6 @@ def _make_place(tables: Tables) -> Steps[None]:
     if not (yield Execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (tables.schema,))):
         yield Execute(f"CREATE SCHEMA {tables.prefix.removesuffix('.trimtab_')}")
     yield Execute(
-        f"CREATE TABLE IF NOT EXISTS {tables.migrations} (name text PRIMARY KEY, time timestamptz DEFAULT now())"
+        f"CREATE TABLE IF NOT EXISTS {tables.migrations}"
+        " (name text PRIMARY KEY, time timestamptz NOT NULL DEFAULT now())"
     )

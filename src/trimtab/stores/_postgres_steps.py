@@ -6,13 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
-from trimtab.stores._base import (
-    Appended,
-    AppendRequest,
-    Event,
-    LoadRequest,
+from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
+from trimtab.stores._postgres_schema import Execute, Tables
+from trimtab.stores._rows import (
     Row,
-    SearchRequest,
     check_session_name,
     conflict,
     from_row,
@@ -23,7 +20,6 @@ from trimtab.stores._base import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores._postgres_schema import Execute, Tables
 from trimtab.stores._steps import Pause, Steps
 from trimtab.stores._terms import best_versions, search_terms, searchable_text, usable_terms
 
@@ -102,7 +98,8 @@ class Operations:
         first = request.events[0]
         sql = f"""
             SELECT s.key, s.version, {_COLUMNS}
-            FROM {self._tables.sessions} s LEFT JOIN {self._tables.events} e ON e.session = s.key AND e.id = %s
+            FROM {self._tables.sessions} s
+            LEFT JOIN {self._tables.events} e ON e.session = s.key AND e.id = %s
             WHERE s.name = %s"""
         rows = yield Execute(sql, (first.id, request.session))
         key, version, *row = rows[0] if rows else (0, 0, None)
@@ -112,7 +109,9 @@ class Operations:
         if version != request.expected_version:
             raise conflict(request, version)
         ids = [event.id for event in request.events]
-        sql = f"SELECT id, version FROM {self._tables.events} WHERE session = %s AND (id = ANY(%s) OR version > %s)"
+        sql = f"""
+            SELECT id, version FROM {self._tables.events}
+            WHERE session = %s AND (id = ANY(%s) OR version > %s)"""
         for event_id, at in (yield Execute(sql, (key, ids, version))):
             if event_id in ids:
                 raise id_taken(request, event_id)
@@ -265,8 +264,8 @@ class Operations:
                 return
             yield Pause(seconds)
         raise StoreUnavailableError(
-            f"the rows are gone, but {table} still holds their bytes: a transaction that began earlier may see"
-            " them. Wait for it to end, and call scrub()"
+            f"the rows are gone, but {table} still holds their bytes: a transaction that began earlier may"
+            " see them. Wait for it to end, and call scrub()"
         )
 
 

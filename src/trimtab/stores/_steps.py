@@ -36,7 +36,7 @@ def run(steps: Steps[T], answer: Callable[[Any], Any], *, errors: type[Exception
         step = next(steps)
         while True:
             try:
-                given = time.sleep(step.seconds) if isinstance(step, Pause) else answer(step)
+                given = _paused(step) if isinstance(step, Pause) else answer(step)
             except errors as error:
                 step = steps.throw(error)
             else:
@@ -48,6 +48,11 @@ def run(steps: Steps[T], answer: Callable[[Any], Any], *, errors: type[Exception
         steps.close()
 
 
+def _paused(pause: Pause) -> object:
+    time.sleep(pause.seconds)
+    return None
+
+
 async def arun(steps: Steps[T], answer: Callable[[Any], Awaitable[Any]], *, errors: type[Exception]) -> T:
     """Run an operation to its end, awaiting the server; see `run`."""
     import asyncio  # takes longer to import than the rest of trimtab.stores
@@ -56,9 +61,7 @@ async def arun(steps: Steps[T], answer: Callable[[Any], Awaitable[Any]], *, erro
         step = next(steps)
         while True:
             try:
-                given = await (
-                    asyncio.sleep(step.seconds) if isinstance(step, Pause) else answer(step)
-                )
+                given = await (asyncio.sleep(step.seconds) if isinstance(step, Pause) else answer(step))
             except errors as error:
                 step = steps.throw(error)
             else:
