@@ -1,0 +1,85 @@
+"""The stores that the tests of this folder run on: one maker a store, `MAKERS`.
+
+A maker is given a folder of its own, and gives a place: handles on it, and what the tests do behind the
+store's back. Every test that takes `place` runs once for each.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from trimtab.stores import MemoryStore, SQLiteStore, Store
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a store keeps its sessions."""
+
+    name: str
+    make: Callable[[], Store]
+    """Makes a handle; the same each time where the sessions live in the object."""
+    url: str | None = None
+    """What `open_store` takes, for tests with more processes; None where no other process can see it."""
+    damage: Callable[[str, int], None] | None = None
+    """Changes the stored text of (session, version) behind the store's back."""
+
+
+Maker = Callable[[Path], Iterator[Place]]
+
+
+def memory(_folder: Path) -> Iterator[Place]:
+    """Sessions in an object."""
+    store = MemoryStore()
+
+    def damage(session: str, version: int) -> None:
+        rows = store._logs[session].rows
+        row = rows[version - 1]
+        rows[version - 1] = row._replace(body=row.body.replace("event", "Event"))
+
+    yield Place(name="memory", make=lambda: store, damage=damage)
+
+
+def sqlite_memory(_folder: Path) -> Iterator[Place]:
+    """SQLite without a file."""
+    store = SQLiteStore(":memory:")
+    yield Place(name="sqlite-memory", make=lambda: store)
+    store.close()
+
+
+def sqlite_file(folder: Path) -> Iterator[Place]:
+    """SQLite in a file, a handle each time."""
+    path = folder / "sessions.db"
+
+    def damage(session: str, version: int) -> None:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            changed = connection.execute(
+                "UPDATE trimtab_events SET body = replace(body, 'event', 'Event')"
+                " WHERE session = ? AND version = ?",
+                (session, version),
+            )
+            assert changed.rowcount == 1
+
+    yield Place(name="sqlite", make=lambda: SQLiteStore(path), url=f"sqlite:///{path}", damage=damage)
+
+
+MAKERS: dict[str, Maker] = {"memory": memory, "sqlite-memory": sqlite_memory, "sqlite": sqlite_file}
+"""Every store the contract runs on; a maker of a server's store is marked `server` in `params`."""
+
+
+def params(*names: str) -> list[object]:
+    """Return the makers of these names (none: all) as pytest's parameters."""
+    return [pytest.param(MAKERS[name], id=name) for name in names or MAKERS]
+
+
+@contextmanager
+def placed(maker: Maker, folder: Path) -> Iterator[Place]:
+    """Make a place for the length of a block."""
+    yield from maker(folder)
