@@ -10,11 +10,13 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
-from trimtab.stores import MemoryStore, SQLiteStore, Store
+from tests import servers
+from trimtab.stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore, Store
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,13 +72,59 @@ def sqlite_file(folder: Path) -> Iterator[Place]:
     yield Place(name="sqlite", make=lambda: SQLiteStore(path), url=f"sqlite:///{path}", damage=damage)
 
 
-MAKERS: dict[str, Maker] = {"memory": memory, "sqlite-memory": sqlite_memory, "sqlite": sqlite_file}
-"""Every store the contract runs on; a maker of a server's store is marked `server` in `params`."""
+def postgres(_folder: Path) -> Iterator[Place]:
+    """A database of the PostgreSQL of this run."""
+    server = servers.postgres()
+    with server.database() as database:
+        dsn = server.of(database)
+
+        def damage(session: str, version: int) -> None:
+            sql = """
+                UPDATE trimtab_events e SET body = replace(body, 'event', 'Event') FROM trimtab_sessions s
+                WHERE s.key = e.session AND s.name = %s AND e.version = %s RETURNING 1"""
+            assert server.ask(sql, session, version, database=database) == [(1,)]
+
+        yield Place(name="postgres", make=lambda: PostgresStore(dsn), url=dsn, damage=damage)
+
+
+def redis(_folder: Path) -> Iterator[Place]:
+    """An empty database of the Redis of this run."""
+    server, database = servers.redis_server(), next(_REDIS_DATABASES)
+    with server.client(database) as client:
+        client.flushdb()
+
+        def damage(session: str, version: int) -> None:
+            key, field = f"trimtab:session:{session}", f"e{version}"
+            row = client.hget(key, field)
+            assert client.hset(key, field, row.replace("event", "Event")) == 0
+
+        url = server.of(database)
+        yield Place(name="redis", make=lambda: RedisStore(url), url=url, damage=damage)
+        client.flushdb()
+
+
+_REDIS_DATABASES = cycle(range(1, 16))
+
+MAKERS: dict[str, Maker] = {
+    "memory": memory,
+    "sqlite-memory": sqlite_memory,
+    "sqlite": sqlite_file,
+    "postgres": postgres,
+    "redis": redis,
+}
+"""Every store the contract runs on."""
+
+SERVERS = ("postgres", "redis")
+"""Those that need a server."""
 
 
 def params(*names: str) -> list[object]:
     """Return the makers of these names (none: all) as pytest's parameters."""
-    return [pytest.param(MAKERS[name], id=name) for name in names or MAKERS]
+    marks = {name: pytest.mark.server for name in SERVERS}
+    return [
+        pytest.param(MAKERS[name], id=name, marks=marks.get(name, ()))
+        for name in names or MAKERS
+    ]
 
 
 @contextmanager
