@@ -214,6 +214,7 @@ class RedisServer:
         self._options = options or self._options
         port = str(urlsplit(self.url).port)
         command = [str(self._program), "--bind", "127.0.0.1", "--port", port, "--dir", str(self.data)]
+        command += ["--requirepass", "trimtab"]
         with (self.data / "log").open("ab") as out:
             self._process = subprocess.Popen([*command, *self._options], stdout=out, stderr=out)
         until(self._answers, "redis-server")
@@ -289,7 +290,7 @@ def make_redis(*options: str) -> RedisServer:
     """Start a Redis of one's own; it ends with this process at the latest."""
     program = _program("redis-server", package="redis-server", folders="usr/bin")
     folder = Path(tempfile.mkdtemp(prefix="trimtab-redis-"))
-    server = RedisServer(f"redis://127.0.0.1:{free_port()}/0", folder, program)
+    server = RedisServer(f"redis://:trimtab@127.0.0.1:{free_port()}/0", folder, program)
     server.start(*options)
     _at_end(server.stop, folder)
     return server

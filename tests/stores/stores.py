@@ -84,7 +84,9 @@ def postgres(_folder: Path) -> Iterator[Place]:
                 WHERE s.key = e.session AND s.name = %s AND e.version = %s RETURNING 1"""
             assert server.ask(sql, session, version, database=database) == [(1,)]
 
-        yield Place(name="postgres", make=lambda: PostgresStore(dsn), url=dsn, damage=damage)
+        yield Place(
+            name="postgres", make=lambda: PostgresStore(dsn, scrub_on_delete=False), url=dsn, damage=damage
+        )
 
 
 def redis(_folder: Path) -> Iterator[Place]:
@@ -99,7 +101,7 @@ def redis(_folder: Path) -> Iterator[Place]:
             assert client.hset(key, field, row.replace("event", "Event")) == 0
 
         url = server.of(database)
-        yield Place(name="redis", make=lambda: RedisStore(url), url=url, damage=damage)
+        yield Place(name="redis", make=lambda: RedisStore(url, scrub_on_delete=False), url=url, damage=damage)
         client.flushdb()
 
 
@@ -121,10 +123,7 @@ SERVERS = ("postgres", "redis")
 def params(*names: str) -> list[object]:
     """Return the makers of these names (none: all) as pytest's parameters."""
     marks = {name: pytest.mark.server for name in SERVERS}
-    return [
-        pytest.param(MAKERS[name], id=name, marks=marks.get(name, ()))
-        for name in names or MAKERS
-    ]
+    return [pytest.param(MAKERS[name], id=name, marks=marks.get(name, ())) for name in names or MAKERS]
 
 
 @contextmanager

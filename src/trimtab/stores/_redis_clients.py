@@ -102,6 +102,8 @@ class Clients:
         """Run an operation on the client of the running event loop; see `run`."""
         with self._translated():
             client = self._of_loop()
+            if self._options.cluster:
+                await client.initialize()  # nodes are asked for below, and not known before
 
             async def answer(step: Command | Scan) -> Any:
                 if isinstance(step, Scan):
@@ -114,7 +116,7 @@ class Clients:
             return await arun(steps, answer, errors=self._errors)
 
     def _to(self, client: Any, step: Command) -> dict[str, Any]:
-        return {"target_nodes": client.PRIMARIES} if step.everywhere and self._options.cluster else {}
+        return {"target_nodes": client.get_primaries()} if step.everywhere and self._options.cluster else {}
 
     def _of_loop(self) -> Any:
         import asyncio  # takes longer to import than the rest of trimtab.stores
