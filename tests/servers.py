@@ -69,11 +69,13 @@ def _install(package: str) -> None:
 
 
 def free_port() -> int:
-    """Return a port of the loopback that nobody listens on."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
+    """Return a port of the loopback that nobody listens on, nor on that 10,000 above: Redis Cluster's own."""
+    while True:
+        with socket.socket() as one, socket.socket() as above, suppress(OSError, OverflowError):
+            one.bind(("127.0.0.1", 0))
+            port: int = one.getsockname()[1]
+            above.bind(("127.0.0.1", port + 10_000))
+            return port
 
 
 def until(is_done: Callable[[], object], what: str, *, seconds: float = START_SECONDS) -> None:

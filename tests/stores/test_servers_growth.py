@@ -1,4 +1,4 @@
-"""What an append and a load cost at 100,000 events, against 1,000: bytes, requests, what the server writes."""
+"""What an append and a load cost at 100,000 events, against 1,000: bytes, requests, what is written."""
 
 from __future__ import annotations
 
