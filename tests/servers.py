@@ -181,6 +181,10 @@ class PostgresServer:
         """Ask it to end now; connections are cut."""
         _end(self.pid, signal.SIGINT)
 
+    def abandon(self) -> None:
+        """End it without writing anything more: nobody will start it again."""
+        _end(self.pid, signal.SIGQUIT)
+
 
 class RedisServer:
     """A Redis; without a folder one that somebody else started."""
@@ -284,7 +288,7 @@ def _postgres() -> PostgresServer | NoServer:
         server.start()
     except NoServer as reason:
         return reason
-    _at_end(server.stop, folder)
+    _at_end(server.abandon, folder)
     return server
 
 

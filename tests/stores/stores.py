@@ -32,6 +32,8 @@ class Place:
     """What `open_store` takes, for tests with more processes; None where no other process can see it."""
     damage: Callable[[str, int], None] | None = None
     """Changes the stored text of (session, version) behind the store's back."""
+    settle: Callable[[], None] = lambda: None
+    """Waits until the server has done what a killed client last asked of it, and forgotten the client."""
 
 
 Maker = Callable[[Path], Iterator[Place]]
@@ -84,8 +86,16 @@ def postgres(_folder: Path) -> Iterator[Place]:
                 WHERE s.key = e.session AND s.name = %s AND e.version = %s RETURNING 1"""
             assert server.ask(sql, session, version, database=database) == [(1,)]
 
+        def settle() -> None:
+            sql = "SELECT 1 FROM pg_stat_activity WHERE datname = %s"
+            servers.until(lambda: not server.ask(sql, database), "the end of killed clients")
+
         yield Place(
-            name="postgres", make=lambda: PostgresStore(dsn, scrub_on_delete=False), url=dsn, damage=damage
+            name="postgres",
+            make=lambda: PostgresStore(dsn, scrub_on_delete=False),
+            url=dsn,
+            damage=damage,
+            settle=settle,
         )
 
 
@@ -101,7 +111,20 @@ def redis(_folder: Path) -> Iterator[Place]:
             assert client.hset(key, field, row.replace("event", "Event")) == 0
 
         url = server.of(database)
-        yield Place(name="redis", make=lambda: RedisStore(url, scrub_on_delete=False), url=url, damage=damage)
+
+        def settle() -> None:
+            def alone() -> bool:
+                return len([one for one in client.client_list() if int(one["db"]) == database]) == 1
+
+            servers.until(alone, "the end of killed clients")
+
+        yield Place(
+            name="redis",
+            make=lambda: RedisStore(url, scrub_on_delete=False),
+            url=url,
+            damage=damage,
+            settle=settle,
+        )
         client.flushdb()
 
 
