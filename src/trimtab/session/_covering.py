@@ -135,7 +135,9 @@ def covered(core: Core, scene: Scene, job: Job, written: Written) -> Steps[State
     border = max(covered) + 1
     beside = {members[0]: members for members in state.beside}
     left = {members[0]: members for members in state.left}
-    older = yield from live_units(core.session, state, stop=border, sizer=scene.sizer)
+    older = yield from live_units(
+        core.session, state, stop=border, sizer=scene.sizer, through=max(map(max, job.units))
+    )
     here = {unit.first: unit for unit in older}
     here.update((first, unit) for first, unit in scene.recent.items() if first < border)
     for first in covered:

@@ -102,6 +102,7 @@ def pinning(core: Core, event_id: str, *, pinned: bool) -> Steps[None]:
             return
         scene.state = replace(state, pins=tuple(one for one in state.pins if one != version))
         yield from core.write(scene, "unpinned", {"event": event_id})
+        yield from make_room(core, scene, (), exceeded=False)
         return
     if version in state.pins:
         return

@@ -216,11 +216,18 @@ def read_unit(
 
 
 def live_units(
-    session: str, state: State, *, stop: int, sizer: Sizer, instead: Mapping[int, Event] | None = None
+    session: str,
+    state: State,
+    *,
+    stop: int,
+    sizer: Sizer,
+    through: int | None = None,
+    instead: Mapping[int, Event] | None = None,
 ) -> Steps[list[LiveUnit]]:
     """Read every unit that is not summarized and begins before `stop`, oldest first.
 
     Args:
+        through: The last message of these units. None: the last that waits; no waiting unit ends later.
         instead: Events by version that are about to be written in the place of those stored.
     """
     new = {} if instead is None else instead
@@ -230,13 +237,14 @@ def live_units(
         if members[0] < stop:
             units.append((yield from read_unit(session, members, sizer, instead=new)))
     heads: dict[int, list[Event]] = {}
-    pages = Pages(session, after=state.live - 1, before=stop, newest_first=False)
+    last = state.cut - 1 if through is None else through  # results stand behind what begins a unit
+    pages = Pages(session, after=state.live - 1, before=max(stop, last + 1), newest_first=False)
     while events := (yield from pages.next()):
         for event in events:
             if event.kind != "message" or event.version in explicit:
                 continue
             first = event.data.get("joins", event.version)
-            if first == event.version:
+            if first == event.version < stop:
                 heads[first] = [new.get(first, event)]
             elif first in heads:
                 heads[first].append(new.get(event.version, event))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trimtab.errors import StoreUnavailableError, VersionConflictError
 from trimtab.session._core import Core
@@ -28,24 +28,49 @@ def eviction(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Event:
     return core.event(scene, "evicted", data)
 
 
-def make_room(core: Core, scene: Scene, evicted: Sequence[LiveUnit], *, exceeded: bool) -> Steps[None]:
+def make_room(
+    core: Core,
+    scene: Scene,
+    evicted: Sequence[LiveUnit],
+    *,
+    exceeded: bool,
+    truncated: Sequence[LiveUnit] = (),
+) -> Steps[None]:
     """Tell what was evicted, summarize if it is time, and take out of view what has no room.
 
     What was decided before is stored by now: a store that goes away here costs a summary, and nothing else.
+
+    Args:
+        core: The session.
+        scene: Where it stands.
+        evicted: What was put aside.
+        exceeded: Whether the budget was passed.
+        truncated: What left the view on the way; some of it may be back.
     """
-    if evicted:
-        core.tell("on_evict", messages_of(evicted), "budget")
+    waiting = {unit.first: unit for unit in evicted if unit.first not in scene.recent}
+    if waiting:
+        core.tell("on_evict", messages_of(list(waiting.values())), "budget")
+    gone = {unit.first: unit for unit in (*truncated, *scene.truncate())}
     try:
         if exceeded and not core.in_force.background:
             yield from summarize_if_due(core)
-        if core.scene is not None:
-            gone = core.scene.truncate()
-            if gone:
-                core.tell("on_evict", messages_of(gone), "truncation")
-            yield from _reread_if_room(core)
+        yield from _reread_if_room(core)
+        now = core.scene
+        if now is not None and now is not scene:
+            gone.update((unit.first, unit) for unit in scene.in_view())
+        if gone and now is not None:
+            _tell_truncated(core, now, gone)
     except (StoreUnavailableError, VersionConflictError) as error:
         core.scene = None
         _log.warning("session %r: a summary was put off: %s", core.session, error)
+
+
+def _tell_truncated(core: Core, scene: Scene, gone: Mapping[int, LiveUnit]) -> None:
+    """Tell which units that were in view are not, and not for a summary either."""
+    view = {unit.first for unit in scene.in_view()}
+    left = [unit for first, unit in gone.items() if first not in view and scene.is_live(first)]
+    if left:
+        core.tell("on_evict", messages_of(left), "truncation")
 
 
 def _reread_if_room(core: Core) -> Steps[None]:

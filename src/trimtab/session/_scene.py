@@ -39,6 +39,10 @@ class Scene:
     hidden_tokens: int = 0
     out: set[int] = field(default_factory=set)
     """Recent units that find no room in the view."""
+    left_view: list[LiveUnit] = field(default_factory=list)
+    """Units put aside that went out of view at once: older ones are out of view too."""
+    were_out: set[int] = field(default_factory=set)
+    """Units put aside that had been out of view."""
     system_tokens: int = 0
     anchor_tokens: int = 0
 
@@ -180,6 +184,8 @@ class Scene:
         """Make a waiting unit recent again: it is beside the cut from now on."""
         if self.shown.pop(unit.first, None) is not None:
             self.shown_tokens -= unit.tokens
+        if unit.first == self.hidden:
+            self.hidden_tokens = 0  # which unit is the newest out of view has to be read
         self.recent = dict(sorted([*self.recent.items(), (unit.first, unit)]))
         count = len(unit.members)
         self.change(
@@ -227,6 +233,13 @@ class Scene:
             self.put_aside(leaving)
         return leaving
 
+    def is_live(self, first: int, /) -> bool:
+        """Tell whether a unit is recent or waits: no summary stands for it, and it was not cleared."""
+        state = self.state
+        if first in self.recent or any(members[0] == first for members in state.left):
+            return True
+        return state.live <= first < state.cut
+
     def put_aside(self, leaving: list[LiveUnit], /) -> None:
         """Make recent units wait."""
         state, firsts = self.state, {unit.first for unit in leaving}
@@ -238,6 +251,8 @@ class Scene:
         left |= {unit.versions for unit in leaving if not _inside(unit.versions, state.live, cut)}
         tokens, count = sum(unit.tokens for unit in leaving), sum(len(unit.members) for unit in leaving)
         self.state = replace(state, cut=cut, beside=beside, left=tuple(sorted(left)))
+        self.left_view += [unit for unit in leaving if unit.first <= self.hidden and unit.first not in self.out]
+        self.were_out |= firsts & self.out
         self.out -= firsts
         self.change(
             recent_tokens=-tokens, recent_messages=-count, pending_tokens=tokens, pending_messages=count
@@ -251,16 +266,17 @@ class Scene:
 
     def truncate(self) -> list[LiveUnit]:
         """Take out of view what finds no room, oldest first; list what was in view before."""
-        gone: list[LiveUnit] = []
+        gone = self.left_view
         while self.over and self.shown:
             first = next(iter(self.shown))
             unit = self.shown.pop(first)
             self.shown_tokens -= unit.tokens
             self.hidden, self.hidden_tokens = first, unit.tokens
-            gone.append(unit)
+            if first not in self.were_out:
+                gone.append(unit)
         out = {unit.first for unit in self._without_room()} if self.over else set[int]()
         gone.extend(self.recent[first] for first in sorted(out - self.out))
-        self.out = out
+        self.out, self.left_view, self.were_out = out, [], set()
         return gone
 
     def _without_room(self) -> Iterator[LiveUnit]:
