@@ -7,7 +7,7 @@ but what was said, in which zone each message is, and what was decided. Imports 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -197,13 +197,16 @@ class Plain:
 
     # -- what is in view
 
-    def waiting_in_view(self) -> list[int]:
-        """E3: the newest waiting units that fit beside what is always there and all that is recent."""
+    def waiting_in_view(self, among: Collection[int] | None = None) -> list[int]:
+        """E3: the newest waiting units that fit beside what is always there and all that is recent.
+
+        Between the messages of one `extend` nothing comes back into view: only `among` is looked at.
+        """
         room = self.budget - self.permanent_tokens - self.summary_tokens - self.tokens(self.units("recent"))
         found: list[int] = []
         for first in reversed(self.units("waiting")):
             room -= self.tokens([first])
-            if room < 0:
+            if room < 0 or (among is not None and first not in among):
                 break
             found.append(first)
         return found[::-1]
@@ -305,8 +308,8 @@ class Plain:
         self.begin()
         before = self.in_view()
         exceeded, evicted = False, list[int]()
+        shown = self.waiting_in_view()
         for message in messages:
-            shown = self.waiting_in_view()
             first = self.take(copy.deepcopy(message))
             before.append(first)
             self.note("message")
@@ -314,7 +317,9 @@ class Plain:
             if total > self.budget:
                 exceeded = True
                 self.told.append(("on_budget_exceeded", total, self.budget))
-                evicted += self.cut()
+                leaving = self.cut()
+                evicted += leaving
+                shown = self.waiting_in_view(among={*shown, *leaving})
         self.make_room(evicted, before, exceeded=exceeded)
 
     def total(self, shown: Sequence[int]) -> int:

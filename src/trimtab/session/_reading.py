@@ -294,7 +294,9 @@ class _Oldest:
             self.units[first] = [event]
             if read.calls:
                 self._unanswered[first] = set(read.calls)
-        elif first in self.units:
+        elif first not in self.units:
+            return  # its call is summarized already
+        else:
             self.units[first].append(event)
             waiting = self._unanswered.get(first, set())
             waiting.difference_update(read.answers)
