@@ -19,6 +19,7 @@ from trimtab.errors import (
     ConfigurationError,
     ContextError,
     CorruptSessionError,
+    MissingExtraError,
     StoreError,
     StoreUnavailableError,
 )
@@ -61,12 +62,25 @@ class PoolOptions(NamedTuple):
     statement_timeout_seconds: float | None
 
 
+def _package(name: str) -> ModuleType:
+    try:
+        return package_of("postgres", package=name, needed_by="PostgresStore")
+    except MissingExtraError:
+        raise
+    except ImportError as error:
+        raise MissingExtraError(
+            f"PostgresStore needs {name} with its libpq ({error}): pip install 'trimtab[postgres]'",
+            extra="postgres",
+            package=name,
+        ) from error
+
+
 class Pools:
     """Runs operations on connections to one database."""
 
     def __init__(self, dsn: str, *, tables: Tables, options: PoolOptions) -> None:
-        self._psycopg = package_of("postgres", package="psycopg", needed_by="PostgresStore")
-        self._pool_package = package_of("postgres", package="psycopg_pool", needed_by="PostgresStore")
+        self._psycopg = _package("psycopg")
+        self._pool_package = _package("psycopg_pool")
         self._tables = tables
         self._options = options
         self._parameters = self._parsed(dsn)
