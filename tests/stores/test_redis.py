@@ -304,23 +304,37 @@ def test_a_replica_is_unavailable_for_writing(own_redis: Any) -> None:
         assert add(store, 1).version == 2
 
 
+RIGHTS = ["+@connection", "+@read", "+@write", "+@scripting", "+info"]
+"""What docs/guides/deployment.md says a user needs."""
+
+
 @server
 def test_a_user_who_may_not_rewrite_files_is_told_so(on_redis: Served) -> None:
     """The session is removed; what is left to do is said. Without scrubbing nothing of it is asked."""
     url = on_redis.url(None).replace(":trimtab@", "app:x@")
     with on_redis.server.client() as client:  # type: ignore[union-attr]
-        client.acl_setuser(
-            "app", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-@dangerous", "+info"]
-        )
+
+        def allow(*commands: str) -> None:
+            client.acl_setuser(
+                "app", enabled=True, reset=True, passwords=["+x"], keys=["trimtab:*"], commands=list(commands)
+            )
+
+        allow(*RIGHTS)
         with RedisStore(url) as store:
             add(store, 0)
+            assert store.search(SearchRequest(session="s", terms=("number",), limit=1))
+            assert store.sessions() == ["s"]
             with pytest.raises(ConfigurationError, match="scrub_on_delete=False"):
                 store.delete("s")
             assert load(store) == []
         with RedisStore(url, scrub_on_delete=False) as store:
             add(store, 0)
             store.delete("s")
-        client.acl_setuser("app", enabled=True, commands=["-@all"])
+        allow(*RIGHTS, "+bgrewriteaof", "+bgsave", "+config|get")
+        with RedisStore(url) as store:
+            add(store, 0)
+            store.delete("s")
+        allow("-@all")
         with RedisStore(url) as store, pytest.raises(ConfigurationError, match="ACL"):
             store.sessions()
         client.acl_deluser("app")
