@@ -2,7 +2,8 @@
 
 Each runs in a folder of its own on a free port of the loopback, and is stopped by its process id, also
 when the run is killed. TRIMTAB_TEST_POSTGRES and TRIMTAB_TEST_REDIS name servers that run already; tests
-that kill a server or read its files then skip. Where there is no server and none can be installed, tests say so and skip.
+that kill a server or read its files then skip. Where there is no server and none can be installed, tests
+say so and skip.
 """
 
 from __future__ import annotations

@@ -99,11 +99,12 @@ class Pools:
     def _parsed(self, dsn: str) -> dict[str, Any]:
         try:
             given: dict[str, Any] = self._psycopg.conninfo.conninfo_to_dict(dsn)
-        except self._psycopg.ProgrammingError as error:
+        except self._psycopg.ProgrammingError:
+            # its words quote the DSN, and so perhaps a password
             raise ConfigurationError(
-                f"not a DSN of PostgreSQL ({str(error).strip()}). It looks like"
-                " postgresql://user:password@host:5432/database"
-            ) from error
+                "this is not a DSN of PostgreSQL: it looks like"
+                " postgresql://user:password@host:5432/database, what is no letter or digit written as %20"
+            ) from None
         parameters = {
             "application_name": "trimtab",
             "connect_timeout": max(1, round(self._options.connect_timeout_seconds)),
