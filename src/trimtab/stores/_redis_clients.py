@@ -62,8 +62,8 @@ class Clients:
         except ValueError:
             # its words quote the URL, and so perhaps a password
             raise ConfigurationError(
-                "this is not a URL of Redis: it looks like redis://user:password@host:6379/0, what is no letter"
-                " or digit written as %20"
+                "this is not a URL of Redis: it looks like redis://user:password@host:6379/0, what is no"
+                " letter or digit written as %20"
             ) from None
         at = place.get("path") or f"{place.get('host', 'localhost')}:{place.get('port', 6379)}"
         self._name = f"Redis at {at}/{place.get('db', 0)}"
