@@ -97,6 +97,7 @@ def _kill_one(place: Place, session: str, seed: str, chance: random.Random) -> t
 
 def _check_after(place: Place, session: str, acknowledged: dict[int, str], seen: int) -> int:
     """Open the store as after a crash: all that was acknowledged is there, and the next append works."""
+    place.settle()
     with handle(place) as store:
         events = store.load(LoadRequest(session=session, after=seen))
         there = {event.version: event.id for event in events}

@@ -10,11 +10,13 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
-from trimtab.stores import MemoryStore, SQLiteStore, Store
+from tests import servers
+from trimtab.stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore, Store
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,6 +32,8 @@ class Place:
     """What `open_store` takes, for tests with more processes; None where no other process can see it."""
     damage: Callable[[str, int], None] | None = None
     """Changes the stored text of (session, version) behind the store's back."""
+    settle: Callable[[], None] = lambda: None
+    """Waits until the server has done what a killed client last asked of it, and forgotten the client."""
 
 
 Maker = Callable[[Path], Iterator[Place]]
@@ -70,13 +74,79 @@ def sqlite_file(folder: Path) -> Iterator[Place]:
     yield Place(name="sqlite", make=lambda: SQLiteStore(path), url=f"sqlite:///{path}", damage=damage)
 
 
-MAKERS: dict[str, Maker] = {"memory": memory, "sqlite-memory": sqlite_memory, "sqlite": sqlite_file}
-"""Every store the contract runs on; a maker of a server's store is marked `server` in `params`."""
+def postgres(_folder: Path) -> Iterator[Place]:
+    """A database of the PostgreSQL of this run."""
+    server = servers.postgres()
+    with server.database() as database:
+        dsn = server.of(database)
+
+        def damage(session: str, version: int) -> None:
+            sql = """
+                UPDATE trimtab_events e SET body = replace(body, 'event', 'Event') FROM trimtab_sessions s
+                WHERE s.key = e.session AND s.name = %s AND e.version = %s RETURNING 1"""
+            assert server.ask(sql, session, version, database=database) == [(1,)]
+
+        def settle() -> None:
+            sql = "SELECT 1 FROM pg_stat_activity WHERE datname = %s"
+            servers.until(lambda: not server.ask(sql, database), "the end of killed clients")
+
+        yield Place(
+            name="postgres",
+            make=lambda: PostgresStore(dsn, scrub_on_delete=False),
+            url=dsn,
+            damage=damage,
+            settle=settle,
+        )
+
+
+def redis(_folder: Path) -> Iterator[Place]:
+    """An empty database of the Redis of this run."""
+    server, database = servers.redis_server(), next(_REDIS_DATABASES)
+    with server.client(database) as client:
+        client.flushdb()
+
+        def damage(session: str, version: int) -> None:
+            key, field = f"trimtab:session:{session}", f"e{version}"
+            row = client.hget(key, field)
+            assert client.hset(key, field, row.replace("event", "Event")) == 0
+
+        url = server.of(database)
+
+        def settle() -> None:
+            def alone() -> bool:
+                return len([one for one in client.client_list() if int(one["db"]) == database]) == 1
+
+            servers.until(alone, "the end of killed clients")
+
+        yield Place(
+            name="redis",
+            make=lambda: RedisStore(url, scrub_on_delete=False),
+            url=url,
+            damage=damage,
+            settle=settle,
+        )
+        client.flushdb()
+
+
+_REDIS_DATABASES = cycle(range(1, 16))
+
+MAKERS: dict[str, Maker] = {
+    "memory": memory,
+    "sqlite-memory": sqlite_memory,
+    "sqlite": sqlite_file,
+    "postgres": postgres,
+    "redis": redis,
+}
+"""Every store the contract runs on."""
+
+SERVERS = ("postgres", "redis")
+"""Those that need a server."""
 
 
 def params(*names: str) -> list[object]:
     """Return the makers of these names (none: all) as pytest's parameters."""
-    return [pytest.param(MAKERS[name], id=name) for name in names or MAKERS]
+    marks = {name: pytest.mark.server for name in SERVERS}
+    return [pytest.param(MAKERS[name], id=name, marks=marks.get(name, ())) for name in names or MAKERS]
 
 
 @contextmanager
