@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trimtab.blocks import Block, Tier
     from trimtab.context import Context
     from trimtab.report import Report
+    from trimtab.session import Session
     from trimtab.strategies import (
         ClearToolResults,
         Drop,
@@ -45,6 +46,7 @@ else:
             "Block": "trimtab.blocks",
             "Context": "trimtab.context",
             "Report": "trimtab.report",
+            "Session": "trimtab.session",
             "Tier": "trimtab.blocks",
             "afit": "trimtab._afit",
             **dict.fromkeys(
@@ -81,6 +83,7 @@ __all__ = [
     "FixedCounter",
     "PriorityBased",
     "Report",
+    "Session",
     "SlidingWindow",
     "Strict",
     "Summarize",

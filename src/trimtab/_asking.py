@@ -44,6 +44,12 @@ class Ask:
     pending_calls: Collection[str]
     on_trim: OnTrim | None
     repair: bool
+    leading: int | None = None
+    """Messages at the front that stay, where the caller knows; None: the leading system messages."""
+    latest_user: int | None = -1
+    """Position of the latest message the user wrote, where the caller knows; -1: to be looked for."""
+    notes: tuple[str, ...] = ()
+    """What the report should say."""
 
 
 def check(ask: Ask) -> None:

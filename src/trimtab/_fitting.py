@@ -60,7 +60,7 @@ def prepare(ask: Ask) -> Work:
     check(ask)
     format = format_of(ask.messages, ask.format)
     body: Request | None = None
-    notes: tuple[str, ...] = ()
+    notes = ask.notes
     if type(ask.messages) is not list:
         notes = take_model(ask) if ask.model is None else ()
         body = body_of(ask, format)
@@ -81,11 +81,8 @@ def prepare(ask: Ask) -> Work:
         pins = frozenset(at for at, index in enumerate(origin) if index in pins)
     lead = leading_system(ask.system, format)
     try:
-        history = History(
-            [*lead, *items] if lead else items,
-            format=format,
-            pins=[index + len(lead) for index in pins],
-            pending_calls=ask.pending_calls,
+        history = _history(
+            ask, [*lead, *items] if lead else items, format, [index + len(lead) for index in pins]
         )
     except FormatError as error:
         move_to_source(error, lead=len(lead), origin=origin)
@@ -117,6 +114,17 @@ def prepare(ask: Ask) -> Work:
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
     return work
+
+
+def _history(ask: Ask, messages: list[Any], format: Format, pins: list[int]) -> History:
+    return History(
+        messages,
+        format=format,
+        pins=pins,
+        pending_calls=ask.pending_calls,
+        leading=ask.leading,
+        latest_user=ask.latest_user,
+    )
 
 
 def _sizes(counter: Any, history: History, fixed: Fixed) -> Sizes:

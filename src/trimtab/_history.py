@@ -32,7 +32,8 @@ class History:
     older has to be read. Where that does not hold, `units` reads and pairs everything.
     """
 
-    # What the whole request says of a part of it is five values; all else comes from the part itself.
+    # What the whole request says of a part of it is five values, what a session knows better is two (the
+    # messages that lead it, and the latest of the user's own); all else comes from the messages.
     def __init__(
         self,
         messages: list[Any],
@@ -45,6 +46,8 @@ class History:
         answered: Collection[tuple[int, str]] = (),
         holds: Collection[int] = (),
         apart: Collection[tuple[int, str]] = (),
+        leading: int | None = None,
+        latest_user: int | None = -1,
     ) -> None:
         self.messages: list[Any] = messages
         """The messages, in a list of our own; an entry that is no dict becomes one when read."""
@@ -65,13 +68,13 @@ class History:
         self.asks_for_all = bool(self.pins or self.pending_calls or answered or holds or apart)
         """True if everything has to be grouped: pins, pending ids, results elsewhere."""
         self._read_from = self._walked_from = self.count
-        self._latest_user: int | None = -1
+        self._latest_user = latest_user
         self._last_turn_at: int | None = None
         self._turn = (-1, -1)
         self._newest: int | None = None
         self._alone: dict[int, bool] = {}
         self._units: tuple[Unit, ...] | None = None
-        self.head = self._leading()
+        self.head = self._leading() if leading is None else leading
         """Number of leading system messages; 0 where these may leave."""
 
     def __len__(self) -> int:
@@ -179,6 +182,10 @@ class History:
         low: int = count_back(self.messages, span, room_tokens, sizes, self.structure, prices)
         self._walked_from = low
         return low
+
+    def _go_on(self, structure: Structure, low: int, /) -> None:
+        """Take over what was noted where the same messages were walked over back to `low`."""
+        self.structure, self._walked_from = structure, low
 
     def tidy(self, start: int, /) -> bool:
         """Tell whether every result from `start` on stands directly behind its call.

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-import trimtab
-
-NOT_YET = ("Session",)
-"""Names of the snippet that later issues bring. When one comes, its lines come into the test below."""
+from pathlib import Path
 
 
 def test_the_front_door_fits_and_validates() -> None:
@@ -58,7 +53,20 @@ def test_a_context_is_filled_and_fitted() -> None:
     assert fitted.report.fits
 
 
-@pytest.mark.parametrize("name", NOT_YET)
-def test_a_name_that_is_still_to_come_is_not_half_there(name: str) -> None:
-    """Once it exists, its lines of the snippet belong into this file."""
-    assert not hasattr(trimtab, name)
+def test_a_session_is_kept_in_a_file(tmp_path: Path) -> None:
+    """The lines of `Session`, word for word but for the folder."""
+    from trimtab import Session
+    from trimtab.stores import SQLiteStore
+
+    chats, summarize = str(tmp_path / "chats.db"), len
+    session = Session(
+        budget=8_192,
+        system="…",
+        summarizer=lambda m: f"{summarize(m)}",
+        store=SQLiteStore(chats),
+        id="user-1",
+    )
+    session.add({"role": "user", "content": "Hello"})
+
+    assert [message["content"] for message in session.messages()] == ["…", "Hello"]
+    assert [event.message["content"] for event in list(session.history())] == ["Hello"]

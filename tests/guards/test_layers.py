@@ -37,6 +37,7 @@ LAYERS = (
     ("_reporting",),
     ("_fit_plan",),
     ("_fitted",),
+    ("_quick",),
     ("_fit",),
     ("_afit",),
     ("_bonds",),

@@ -1,0 +1,20 @@
+"""`Session`: a conversation kept in a log, and always shown so that it fits."""
+
+from __future__ import annotations
+
+from trimtab.session._options import SessionHooks
+from trimtab.session._recall import RecallTool
+from trimtab.session._session import Session
+from trimtab.session._status import SessionStatus, ViewDiff
+from trimtab.session._zones import TokenBreakdown, Zones, allocate_zones
+
+__all__ = [
+    "RecallTool",
+    "Session",
+    "SessionHooks",
+    "SessionStatus",
+    "TokenBreakdown",
+    "ViewDiff",
+    "Zones",
+    "allocate_zones",
+]

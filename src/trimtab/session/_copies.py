@@ -1,0 +1,189 @@
+"""Sessions made of sessions: opened, forked, written as plain data and restored."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, TypeVar, cast
+
+from trimtab.context import Context
+from trimtab.session._looks import Looks
+from trimtab.session._options import Options, functions_of
+from trimtab.session._snapshot import events_from, log_options, snapshot_of
+from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store, acopy_session, copy_session
+from trimtab.stores._rows import check_session_name
+
+__all__ = ["Copies"]
+
+T = TypeVar("T")
+
+
+class Copies(Looks):
+    """Ways to come by a session other than to begin one."""
+
+    @classmethod
+    def open(
+        cls,
+        store: Store,
+        id: str,
+        *,
+        summarizer: Any = None,
+        counter: Any = None,
+        hooks: Any = None,
+        context: Context | None = None,
+        retry: Retry | None = None,
+        allow_missing: bool = False,
+    ) -> Self:
+        """Open a session that is in a store, with the options it was made with.
+
+        Args:
+            summarizer: The function it was made with; a log keeps no functions. The same for the others.
+            allow_missing: Go on without them: no summary is written, and tokens are estimated.
+
+        Raises:
+            ConfigurationError: One it was made with is missing; when it is first used.
+            UnknownNameError: There is no such session; when it is first used.
+        """
+        session = cls.__new__(cls)
+        functions = {"summarizer": summarizer, "counter": counter, "hooks": hooks, "context": context}
+        session._set_up(None, functions, store=store, id=id, retry=retry, allow_missing=allow_missing)
+        return session
+
+    def fork(self, at: int | None = None, *, id: str | None = None, store: Store | None = None) -> Self:
+        """Start a second conversation on what was said up to a version.
+
+        Args:
+            at: The version; None: the newest.
+            id: Name of the new session; None: a new one.
+            store: Where to keep it; None: in the same store.
+        """
+        at = self._run(lambda: self._core.known_version(at))
+        target = self._store if store is None else store
+        name = secrets.token_hex(16) if id is None else check_session_name(id)
+        copy_session(self._store, target, self._id, to=name, before=at + 1)
+        return self._twin(target, name)
+
+    async def afork(
+        self, at: int | None = None, *, id: str | None = None, store: Store | None = None
+    ) -> Self:
+        """Start a second conversation; see `fork`."""
+        at = await self._arun(lambda: self._core.known_version(at))
+        target = self._store if store is None else store
+        name = secrets.token_hex(16) if id is None else check_session_name(id)
+        await acopy_session(self._store, target, self._id, to=name, before=at + 1)
+        return self._twin(target, name)
+
+    def _twin(self, store: Store, name: str) -> Self:
+        twin = type(self).__new__(type(self))
+        core = self._core
+        twin._set_up(
+            None,
+            core.functions or functions_of(cast("Options", core.options)),
+            store=store,
+            id=name,
+            retry=self._retry,
+            allow_missing=core.allow_missing,
+        )
+        return twin
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the whole session as plain data, for `Session.restore`."""
+        self.drain()
+        return self._run(lambda: snapshot_of(self._core))
+
+    async def asnapshot(self) -> dict[str, Any]:
+        """Return the whole session as plain data; see `snapshot`."""
+        await self.adrain()
+        return await self._arun(lambda: snapshot_of(self._core))
+
+    @classmethod
+    def restore(
+        cls,
+        data: Mapping[str, Any],
+        *,
+        store: Store | None = None,
+        id: str | None = None,
+        summarizer: Any = None,
+        counter: Any = None,
+        hooks: Any = None,
+        context: Context | None = None,
+        retry: Retry | None = None,
+        allow_missing: bool = False,
+    ) -> Self:
+        """Make a session of a snapshot: the same messages, counts and later behaviour.
+
+        Args:
+            store: Where to keep it; None: in memory. A session of that id there is only taken if it is
+                the beginning of this one.
+            id: Its name; None: the one it had.
+
+        Raises:
+            CorruptSessionError: It is no snapshot, or of another version.
+            ConfigurationError: A function it was made with is missing.
+        """
+        functions = {"summarizer": summarizer, "counter": counter, "hooks": hooks, "context": context}
+        session, source = cls._restored(
+            data, functions, store=store, id=id, retry=retry, allow_missing=allow_missing
+        )
+        if source is not None:
+            copy_session(source, session._store, session._id)
+        if session._core.given is None:
+            session.refresh()
+        return session
+
+    @classmethod
+    async def arestore(
+        cls,
+        data: Mapping[str, Any],
+        *,
+        store: Store | None = None,
+        id: str | None = None,
+        summarizer: Any = None,
+        counter: Any = None,
+        hooks: Any = None,
+        context: Context | None = None,
+        retry: Retry | None = None,
+        allow_missing: bool = False,
+    ) -> Self:
+        """Make a session of a snapshot; see `restore`."""
+        functions = {"summarizer": summarizer, "counter": counter, "hooks": hooks, "context": context}
+        session, source = cls._restored(
+            data, functions, store=store, id=id, retry=retry, allow_missing=allow_missing
+        )
+        if source is not None:
+            await acopy_session(source, session._store, session._id)
+        if session._core.given is None:
+            await session.arefresh()
+        return session
+
+    @classmethod
+    def _restored(
+        cls,
+        data: Mapping[str, Any],
+        functions: Mapping[str, Any],
+        *,
+        store: Store | None,
+        id: str | None,
+        retry: Retry | None,
+        allow_missing: bool,
+    ) -> tuple[Self, Store | None]:
+        name, events = events_from(data)
+        name = name if id is None else id
+        options = None if events else log_options(data, functions, allow_missing=allow_missing)
+        source = MemoryStore()
+        if events:
+            _fill(source, name, events)
+        session = cls.__new__(cls)
+        session._set_up(
+            options,
+            functions,
+            store=source if store is None else store,
+            id=name,
+            retry=retry,
+            allow_missing=allow_missing,
+        )
+        return session, source if events and store is not None else None
+
+
+def _fill(store: Store, session: str, events: Sequence[Event]) -> None:
+    store.append(AppendRequest(session=session, expected_version=0, events=events))

@@ -1,0 +1,240 @@
+"""What every operation of a session stands on: where it stands, how that is written down, whom it tells."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from trimtab.errors import (
+    ConfigurationError,
+    CorruptSessionError,
+    UnknownNameError,
+)
+from trimtab.session._effects import Steps
+from trimtab.session._options import Options, missing_functions, options_from
+from trimtab.session._reading import (
+    counted_again,
+    event_at,
+    read_scene,
+    state_of,
+)
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import Sizer
+from trimtab.session._state import State
+from trimtab.session._summarizing import Job
+from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
+
+__all__ = ["Core", "new_event_id"]
+
+_log = logging.getLogger("trimtab.session")
+
+
+def new_event_id() -> str:
+    """Make an id that sorts by time, so that an index grows at its end."""
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
+
+
+class Core:
+    """A session as its operations see it. What may be called from outside is `Session`."""
+
+    def __init__(
+        self, session: str, options: Options | None, functions: Mapping[str, Any], *, allow_missing: bool
+    ) -> None:
+        self.session = session
+        self.given = options
+        """What the session was made with here; None: what the log remembers."""
+        self.functions = functions
+        self.allow_missing = allow_missing
+        self.options: Options | None = options
+        self.scene: Scene | None = None
+        """None: to be read from the log before anything else."""
+        self.opened: dict[str, Any] | None = None
+        """Options that the log does not know yet; they are written with the next event."""
+        self.job: Job | None = None
+        """The summary that is being written in the background."""
+        self.hook_errors = 0
+        self.stale_summaries = 0
+        self.last_failure: str | None = None
+
+    def ready(self) -> Steps[Scene]:
+        """Read where the session stands, unless it is known."""
+        if self.scene is None:
+            newest = yield LoadRequest(session=self.session, limit=1, newest_first=True)
+            self.scene = (yield from self._open(newest[0])) if newest else self.begin()
+        if self._context_changed():
+            self.scene = yield from self._in_other_room(self.scene)
+        return self.scene
+
+    def _context_changed(self) -> bool:
+        options = self.options
+        if options is None or options.context is None:
+            return False
+        blocks = options.context.blocks
+        return len(blocks) != len(options.measured) or any(
+            new is not old for new, old in zip(blocks, options.measured, strict=True)
+        )
+
+    def _in_other_room(self, scene: Scene) -> Steps[Scene]:
+        """Measure the room again, since a block of the context was changed."""
+        options = self.in_force
+        options.measure_context()
+        state = replace(scene.state, budget_tokens=options.budget_tokens)
+        scene.state = state
+        scene.require_room()
+        if not scene.version:
+            return scene
+        return (yield from read_scene(self.session, scene.version, state, options))
+
+    def begin(self) -> Scene:
+        """Begin a session that is not in the store.
+
+        Raises:
+            ConfigurationError: It has no budget.
+            BudgetExceededError: What it always shows passes the budget, or the anchors their cap.
+        """
+        options = self.given
+        if options is None:
+            raise UnknownNameError(
+                f"there is no session {self.session!r} in this store", name=self.session, near=()
+            )
+        if not options.budget_tokens:
+            raise ConfigurationError(
+                f"session {self.session!r} is new and has no budget: pass budget= (tokens, or a Budget)"
+            )
+        self.options = options
+        self.opened = options.to_data()
+        scene = Scene(
+            sizer=Sizer(options),
+            state=State(budget_tokens=options.budget_tokens),
+            version=0,
+            anchors=list(options.anchors),
+        )
+        scene.measure()
+        scene.require_room()
+        scene.require_anchor_room()
+        return scene
+
+    def _open(self, head: Event) -> Steps[Scene]:
+        state = state_of(head, self.session)
+        known = yield from self.known_options(state.options)
+        options = options_from(known, self.functions) if self.given is None else self.given
+        missing = missing_functions(known, options)
+        if missing is not None and not self.allow_missing:
+            raise ConfigurationError(
+                f"session {self.session!r} was made with a {missing} and is opened without one: pass it"
+                " again, or allow_missing=True to go on without"
+            )
+        self.options, data = options, options.to_data()
+        if options.context is None and not options.budget_tokens:
+            data["budget_tokens"] = options.budget_tokens = known["budget_tokens"]
+        changed = {name for name in data if name != "given" and data[name] != known.get(name)}
+        self.opened = data if changed else None
+        if "budget_tokens" in changed:
+            state = replace(state, budget_tokens=options.budget_tokens)
+        if "counted_by" in changed:
+            state = yield from counted_again(self.session, state, version=head.version, sizer=Sizer(options))
+        scene = yield from read_scene(self.session, head.version, state, options)
+        scene.require_room()
+        return scene
+
+    def known_options(self, version: int) -> Steps[dict[str, Any]]:
+        event = yield from event_at(self.session, version)
+        try:
+            return dict(event.data["options"])
+        except (KeyError, TypeError) as error:
+            raise CorruptSessionError(
+                f"session {self.session!r}: event {version} holds no options",
+                session=self.session,
+                version=version,
+            ) from error
+
+    def again(self) -> Steps[Scene]:
+        """Read the session again: another writer may have been there."""
+        self.scene = None
+        return (yield from self.ready())
+
+    def write(
+        self, scene: Scene, kind: str, data: Mapping[str, Any], *, rewrites: Sequence[Event] = ()
+    ) -> Steps[Event]:
+        """Append one event, with the state the scene has by now."""
+        made = self.first_events(scene)
+        made.append(self.event(scene, kind, data))
+        yield from self.append(scene, made, rewrites=rewrites)
+        return replace(made[-1], version=scene.version)
+
+    def first_events(self, scene: Scene) -> list[Event]:
+        """Make the event with the options, if the log does not know them."""
+        if self.opened is None:
+            return []
+        scene.state = replace(scene.state, options=scene.version + 1)
+        return [self.event(scene, "options", {"options": self.opened})]
+
+    def event(self, scene: Scene, kind: str, data: Mapping[str, Any], *, id: str | None = None) -> Event:
+        """Make an event with the state the scene has by now."""
+        return Event(
+            id=new_event_id() if id is None else id,
+            kind=kind,
+            time=time.time(),
+            data=data,
+            state=scene.state.to_dict(),
+        )
+
+    def append(
+        self, scene: Scene, events: Sequence[Event], *, rewrites: Sequence[Event] = ()
+    ) -> Steps[Appended]:
+        """Write events down; if that fails, what was decided on the way is forgotten."""
+        self.scene = None
+        done: Appended = yield AppendRequest(
+            session=self.session, expected_version=scene.version, events=events, rewrites=rewrites
+        )
+        if not done.duplicate:
+            scene.version, self.scene, self.opened = done.version, scene, None
+        return done
+
+    def tell(self, hook: str, *arguments: Any) -> None:
+        """Call a hook; what it raises is logged and counted, and stops nothing (SPEC E8)."""
+        function = getattr(self.in_force.hooks, hook)
+        if function is None:
+            return
+        try:
+            function(*arguments)
+        except Exception:
+            self.hook_errors += 1
+            _log.exception("hook %s of session %r failed", hook, self.session)
+
+    @property
+    def in_force(self) -> Options:
+        if self.options is None:
+            raise RuntimeError("the session was not opened")
+        return self.options
+
+    def message_event(self, event_id: str) -> Steps[Event]:
+        """Read the event of a message.
+
+        Raises:
+            UnknownNameError: There is no such event, or it is none of a message.
+        """
+        events: list[Event] = yield LoadRequest(session=self.session, ids=(event_id,))
+        if not events or events[0].kind != "message":
+            what = f"event {event_id!r} is no message" if events else f"there is no event {event_id!r}"
+            raise UnknownNameError(f"session {self.session!r}: {what}", name=str(event_id))
+        return events[0]
+
+    def known_version(self, version: int | None) -> Steps[int]:
+        """Return a version of the log; the newest for None.
+
+        Raises:
+            ConfigurationError: There is no such version.
+        """
+        scene = yield from self.ready()
+        if version is None:
+            return scene.version
+        if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version <= scene.version:
+            raise ConfigurationError(
+                f"session {self.session!r} has the versions 0 to {scene.version}, and no {version!r:.80}"
+            )
+        return version

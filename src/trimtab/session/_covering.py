@@ -1,0 +1,171 @@
+"""Summaries: asked for, put in force if what they cover is unchanged, and remembered where they failed."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from trimtab.errors import (
+    StoreUnavailableError,
+    SummaryError,
+    VersionConflictError,
+)
+from trimtab.session._core import Core
+from trimtab.session._effects import Steps
+from trimtab.session._jobs import is_due, waiting_job
+from trimtab.session._plain import copied
+from trimtab.session._reading import (
+    live_units,
+    read_scene,
+)
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import Sizer
+from trimtab.session._state import State
+from trimtab.session._summarizing import Job, Written, write_summary
+from trimtab.session._zones import limits_of
+
+__all__ = ["finish", "summarize_if_due"]
+
+_log = logging.getLogger("trimtab.session")
+
+
+def summarize_if_due(core: Core) -> Steps[None]:
+    scene = core.scene
+    if scene is None or not is_due(core, scene.state):
+        return
+    job = yield from waiting_job(core, scene)
+    if job is not None:
+        yield from summarize(core, job)
+
+
+def summarize(core: Core, job: Job) -> Steps[bool]:
+    """Have a summary written and put it in force; a failure loses nothing (SPEC E7)."""
+    sizer = Sizer(core.in_force)
+    written: Written | SummaryError
+    try:
+        written = yield from write_summary(job, sizer)
+    except SummaryError as error:
+        written = error
+    return (yield from finish(core, job, written))
+
+
+def settled(core: Core, steps: Steps[bool]) -> Steps[bool]:
+    """Carry out a decision that follows a message already stored: it may be lost, the message not."""
+    try:
+        return (yield from steps)
+    except StoreUnavailableError:
+        core.scene = None
+        _log.warning("session %r: a summary could not be stored; it will be tried again", core.session)
+        return False
+
+
+def fail(core: Core, job: Job, why: str) -> Steps[bool]:
+    """Remember that a summary failed, so that the next attempt waits until there is more."""
+    core.last_failure = why
+    _log.warning("session %r: no summary: %s", core.session, why)
+    while True:
+        scene = yield from core.ready()
+        state = scene.state
+        if state.summary != job.base or state.epoch != job.epoch:
+            return False
+        failures = state.failures + 1
+        threshold = limits_of(core.in_force, state.budget_tokens).threshold_tokens
+        waiting = state.pending_tokens
+        grown = max(waiting + threshold * 2 ** min(failures - 1, 40), 2 * waiting)
+        scene.state = replace(state, failures=failures, retry_tokens=grown)
+        try:
+            yield from core.write(scene, "failed", {"why": why, "messages": len(job.messages)})
+        except VersionConflictError:
+            continue
+        return True
+
+
+def finish(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]:
+    """Carry out what came of a background summary."""
+    if isinstance(written, SummaryError):
+        return (yield from settled(core, fail(core, job, str(written))))
+    return (yield from settled(core, put_in_force(core, job, written)))
+
+
+def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
+    """Let a summary stand for what it covers, if that is still as it was; else drop it."""
+    for attempt in range(20):
+        scene = (yield from core.again()) if attempt else (yield from core.ready())
+        state = yield from covered(core, scene, job, written)
+        if state is None:
+            core.stale_summaries += 1
+            return False
+        version = scene.version + (1 if core.opened is None else 2)
+        if job.becomes_anchor:
+            scene.state = replace(state, anchor_summary=version)
+        else:
+            scene.state = replace(state, summary=version)
+        data = {
+            "text": written.text,
+            "messages": job.stands_for,
+            "covers": [list(members) for members in job.units],
+            "previous": job.base,
+            "mode": core.in_force.summary_mode,
+        }
+        try:
+            yield from core.write(scene, "summary", data)
+        except VersionConflictError:
+            continue
+        break
+    else:
+        core.stale_summaries += 1
+        return False
+    core.last_failure = None
+    for old, new in written.compressions:
+        core.tell("on_summary_compressed", old, new)
+    core.tell("on_summarize", copied(job.messages), job.existing, written.text, written.seconds)
+    core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+    return True
+
+
+def covered(core: Core, scene: Scene, job: Job, written: Written) -> Steps[State | None]:
+    """Return the state in which a summary stands for its units; None if it is stale."""
+    state = scene.state
+    if (state.summary, state.epoch) != (job.base, job.epoch):
+        return None
+    if job.becomes_anchor and state.anchor_summary:
+        return None
+    covered = {members[0]: tokens for members, tokens in zip(job.units, job.unit_tokens, strict=True)}
+    whole = {members[0]: members for members in job.units}
+    border = max(covered) + 1
+    beside = {members[0]: members for members in state.beside}
+    left = {members[0]: members for members in state.left}
+    older = yield from live_units(core.session, state, stop=border, sizer=scene.sizer)
+    here = {unit.first: unit for unit in older}
+    here.update((first, unit) for first, unit in scene.recent.items() if first < border)
+    for first in covered:
+        unit = here.get(first)
+        if unit is None or unit.versions != whole[first] or scene.exempt(unit):
+            return None
+    tokens = {"recent": 0, "pending": 0}
+    count = {"recent": 0, "pending": 0}
+    for first, unit in here.items():
+        waits = first in left or (first < state.cut and first not in beside)
+        if first in covered:
+            tokens["pending" if waits else "recent"] += unit.tokens
+            count["pending" if waits else "recent"] += len(unit.members)
+            beside.pop(first, None)
+            left.pop(first, None)
+        elif waits:
+            left[first] = unit.versions
+        else:
+            beside[first] = unit.versions
+    return replace(
+        state,
+        live=max(state.live, border),
+        cut=max(state.cut, border),
+        beside=tuple(sorted(beside.values())),
+        left=tuple(sorted(left.values())),
+        waiting=tuple(one for one in state.waiting if one[0][0] not in covered),
+        recent_tokens=state.recent_tokens - tokens["recent"],
+        recent_messages=state.recent_messages - count["recent"],
+        pending_tokens=state.pending_tokens - tokens["pending"],
+        pending_messages=state.pending_messages - count["pending"],
+        failures=0,
+        retry_tokens=0,
+    )

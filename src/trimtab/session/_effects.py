@@ -1,0 +1,187 @@
+"""What a session needs from outside, and the two drivers that get it: one algorithm, two colours.
+
+The algorithms of a session are generators. They yield what they need (a call of the store, an answer of
+the summarizer) and are sent the result; what fails is raised where it was asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Generator
+from concurrent.futures import Future
+from typing import Any, NamedTuple, TypeVar
+
+from trimtab.errors import SummaryError
+from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
+from trimtab.summaries._base import Summarizer, SummaryRequest, aasked, asked, word_of
+
+__all__ = [
+    "AskSummary",
+    "Delete",
+    "Effect",
+    "Steps",
+    "answers_at_once",
+    "arun_steps",
+    "run_asking",
+    "run_steps",
+]
+
+T = TypeVar("T")
+
+
+class AskSummary(NamedTuple):
+    """A question to a summarizer."""
+
+    summarizer: Summarizer
+    request: SummaryRequest
+    timeout_seconds: float | None
+
+
+class Delete(NamedTuple):
+    """The order to remove a session."""
+
+    session: str
+
+
+Effect = LoadRequest | AppendRequest | SearchRequest | AskSummary | Delete
+
+Steps = Generator[Effect, Any, T]
+"""An algorithm on its way to a result."""
+
+
+def run_steps(steps: Steps[T], store: Store, /) -> T:
+    """Run an algorithm to its end, waiting for each thing it needs."""
+    try:
+        effect = next(steps)
+        while True:
+            try:
+                answer = _perform(effect, store)
+            except Exception as error:
+                effect = steps.throw(error)
+            else:
+                effect = steps.send(answer)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+
+
+async def arun_steps(steps: Steps[T], store: Store, /) -> T:
+    """Run an algorithm to its end, awaiting each thing it needs."""
+    try:
+        effect = next(steps)
+        while True:
+            try:
+                answer = await _aperform(effect, store)
+            except Exception as error:
+                effect = steps.throw(error)
+            else:
+                effect = steps.send(answer)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+    finally:
+        steps.close()
+
+
+def run_asking(steps: Steps[T], /) -> T:
+    """Run an algorithm that asks a summarizer and nothing else, in a thread of its own; it may be async."""
+    try:
+        question = next(steps)
+        while True:
+            try:
+                answer = _ask_anyhow(question)
+            except Exception as error:
+                question = steps.throw(error)
+            else:
+                question = steps.send(answer)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+
+
+def _ask_anyhow(question: Effect) -> str:
+    if not isinstance(question, AskSummary):
+        raise TypeError(f"a summary in the background needs no {type(question).__name__}")
+    return ask(question) if answers_at_once(question.summarizer) else asyncio.run(aask(question))
+
+
+def _perform(effect: Effect, store: Store) -> Any:
+    if isinstance(effect, LoadRequest):
+        return store.load(effect)
+    if isinstance(effect, AppendRequest):
+        return store.append(effect)
+    if isinstance(effect, SearchRequest):
+        return store.search(effect)
+    if isinstance(effect, Delete):
+        return store.delete(effect.session)
+    return ask(effect)
+
+
+async def _aperform(effect: Effect, store: Store) -> Any:
+    if isinstance(effect, LoadRequest):
+        return await store.aload(effect)
+    if isinstance(effect, AppendRequest):
+        return await store.aappend(effect)
+    if isinstance(effect, SearchRequest):
+        return await store.asearch(effect)
+    if isinstance(effect, Delete):
+        return await store.adelete(effect.session)
+    return await aask(effect)
+
+
+def ask(question: AskSummary, /) -> str:
+    """Ask a summarizer, no longer than its time.
+
+    Raises:
+        SummaryError: It failed, answered no text, or was too slow; then it is left to itself.
+    """
+    seconds = question.timeout_seconds
+    if seconds is None:
+        return asked(question.summarizer, question.request)
+    future: Future[str] = Future()
+
+    def work() -> None:
+        try:
+            answer = asked(question.summarizer, question.request)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+
+    # not of a pool: what hangs must not keep the process from ending
+    threading.Thread(target=work, name="trimtab-summary", daemon=True).start()
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        raise _too_slow(question) from None
+
+
+async def aask(question: AskSummary, /) -> str:
+    """Ask a summarizer and await it, no longer than its time.
+
+    A summarizer that is not async runs in a thread, so that no other task waits for it.
+
+    Raises:
+        SummaryError: It failed, answered no text, or was too slow.
+    """
+    seconds = question.timeout_seconds
+    if answers_at_once(question.summarizer):
+        return await asyncio.to_thread(ask, question)
+    try:
+        async with asyncio.timeout(seconds):
+            return await aasked(question.summarizer, question.request)
+    except TimeoutError:
+        raise _too_slow(question) from None
+
+
+def answers_at_once(summarizer: Any, /) -> bool:
+    """Tell whether a summarizer answers without being awaited."""
+    known = getattr(summarizer, "is_async", None)
+    return not (asyncio.iscoroutinefunction(summarizer.summarize) if known is None else known)
+
+
+def _too_slow(question: AskSummary) -> SummaryError:
+    return SummaryError(
+        f"{word_of(question.summarizer)} did not answer within {question.timeout_seconds:g} seconds"
+    )

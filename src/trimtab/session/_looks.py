@@ -1,0 +1,200 @@
+"""What a session shows: its view, its numbers, its log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterator
+from typing import Any, TypeVar, cast
+
+from trimtab._fitted import Fitted
+from trimtab.context import Context
+from trimtab.session._driven import Driven
+from trimtab.session._looking import diffing, recalling, viewing, viewing_at
+from trimtab.session._looking import pages as log_pages
+from trimtab.session._plain import copied
+from trimtab.session._recall import RecallTool
+from trimtab.session._scene import Scene
+from trimtab.session._status import SessionStatus, ViewDiff
+from trimtab.session._zones import TokenBreakdown, Zones, shares
+from trimtab.stores import Event, Store
+
+__all__ = ["Looks"]
+
+T = TypeVar("T")
+
+
+class Looks(Driven):
+    """Everything that changes nothing."""
+
+    @property
+    def id(self) -> str:
+        """Its name in the store."""
+        return self._id
+
+    @property
+    def store(self) -> Store:
+        """Where its log is kept."""
+        return self._store
+
+    @property
+    def version(self) -> int:
+        """The number of events in its log, as far as this object knows."""
+        return self._scene.version
+
+    @property
+    def hook_errors(self) -> int:
+        """How many hooks have failed; each was logged."""
+        return self._core.hook_errors
+
+    @property
+    def _scene(self) -> Scene:
+        return self._core.scene or self._run(self._core.ready)
+
+    @property
+    def context(self) -> Context | None:
+        """The context the history is a block of; its other blocks may be changed."""
+        options = self._core.options
+        return None if options is None else options.context
+
+    @property
+    def summary(self) -> str | None:
+        """The text of the summary in force; None if there is none."""
+        summary = self._scene.summary
+        return None if summary is None else summary.text
+
+    @property
+    def anchors(self) -> list[dict[str, Any]]:
+        """The anchors in force; those written by a summarizer included."""
+        scene = self._scene
+        written = [] if scene.anchor_summary is None else [scene.anchor_summary.message]
+        return cast("list[dict[str, Any]]", copied([*scene.anchors, *written]))
+
+    @property
+    def budget_tokens(self) -> int:
+        """Input tokens in force."""
+        return self._scene.state.budget_tokens
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of what is in view."""
+        return self._scene.breakdown.total
+
+    @property
+    def token_breakdown(self) -> TokenBreakdown:
+        """Tokens of what is in view, by zone."""
+        return self._scene.breakdown
+
+    @property
+    def recent_message_count(self) -> int:
+        """Messages that are not summarized: the recent ones and those that wait."""
+        state = self._scene.state
+        return state.recent_messages + state.pending_messages
+
+    @property
+    def total_message_count(self) -> int:
+        """Messages in view, those that trimtab or the options put there included."""
+        scene = self._scene
+        count = sum(len(unit.members) for unit in scene.in_view()) + len(scene.anchors)
+        return count + sum(
+            one is not None for one in (scene.sizer.system_message(), scene.anchor_summary, scene.summary)
+        )
+
+    def allocate_zones(self) -> Zones:
+        """Say how the budget is shared now."""
+        scene = self._scene
+        return shares(scene.sizer.options, scene.state.budget_tokens, scene.permanent_tokens)
+
+    def status(self) -> SessionStatus:
+        """Say where the session stands, in numbers."""
+        return SessionStatus.of(self._scene, self._core)
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Return the view, ready to send: it fits, and is as valid as what was added.
+
+        Raises:
+            BudgetExceededError: What must stay does not fit even at its shortest.
+        """
+        return self.fit().messages
+
+    async def amessages(self) -> list[dict[str, Any]]:
+        """Return the view; see `messages`."""
+        return (await self.afit()).messages
+
+    def fit(self) -> Fitted[dict[str, Any]]:
+        """Return the view with its report."""
+        return self._run(lambda: viewing(self._core))
+
+    async def afit(self) -> Fitted[dict[str, Any]]:
+        """Return the view with its report."""
+        return await self._arun(lambda: viewing(self._core))
+
+    def view_at(self, version: int, /) -> list[dict[str, Any]]:
+        """Return the view as it was at a version of the log.
+
+        Redacted messages say what is left of them.
+
+        Raises:
+            ConfigurationError: There is no such version.
+        """
+        return self._run(lambda: viewing_at(self._core, version)).messages
+
+    async def aview_at(self, version: int, /) -> list[dict[str, Any]]:
+        """Return the view as it was at a version; see `view_at`."""
+        return (await self._arun(lambda: viewing_at(self._core, version))).messages
+
+    def diff(self, a: int, b: int, /) -> ViewDiff:
+        """Say what two views differ in: messages that came, that left, summaries."""
+        return self._run(lambda: diffing(self._core, a, b))
+
+    async def adiff(self, a: int, b: int, /) -> ViewDiff:
+        """Say what two views differ in; see `diff`."""
+        return await self._arun(lambda: diffing(self._core, a, b))
+
+    def history(
+        self, *, after: int = 0, before: int | None = None, kinds: Collection[str] | None = ("message",)
+    ) -> Iterator[Event]:
+        """Read the log, oldest first: everything that was ever said.
+
+        Args:
+            after: Only versions above this.
+            before: Only versions below this.
+            kinds: Kinds of events; None: all, decisions too.
+        """
+        pages = self._run(lambda: log_pages(self._core, after, before))
+        while events := self._run(pages.next):
+            yield from (event for event in events if kinds is None or event.kind in kinds)
+
+    async def ahistory(
+        self, *, after: int = 0, before: int | None = None, kinds: Collection[str] | None = ("message",)
+    ) -> AsyncIterator[Event]:
+        """Read the log; see `history`."""
+        pages = await self._arun(lambda: log_pages(self._core, after, before))
+        while events := await self._arun(pages.next):
+            for event in events:
+                if kinds is None or event.kind in kinds:
+                    yield event
+
+    def recall(self, query: str, /, limit: int = 5) -> list[Event]:
+        """Find messages that are no longer in view.
+
+        Those with more words of the query come first, newer before older where they have as many.
+        """
+        return self._run(lambda: recalling(self._core, query, limit))
+
+    async def arecall(self, query: str, /, limit: int = 5) -> list[Event]:
+        """Find messages that are no longer in view; see `recall`."""
+        return await self._arun(lambda: recalling(self._core, query, limit))
+
+    def recall_tool(self, *, limit: int = 5) -> RecallTool:
+        """Make a tool for an agent: a schema, and what answers its calls."""
+        return RecallTool(self, limit=limit)
+
+    def refresh(self) -> int:
+        """Read where the session stands, and return its version.
+
+        Another worker may have added to it.
+        """
+        return self._run(self._core.again).version
+
+    async def arefresh(self) -> int:
+        """Read where the session stands; see `refresh`."""
+        return (await self._arun(self._core.again)).version

@@ -1,0 +1,303 @@
+"""What a session is made with, checked when it is made; what of it the log remembers."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from trimtab._arguments import system_of
+from trimtab._asking import check_model
+from trimtab._grouping import format_of
+from trimtab.blocks import Block
+from trimtab.budget import Budget
+from trimtab.context import Context
+from trimtab.counting import EstimateCounter, counter_for
+from trimtab.counting._sizes import check_counter, counter_name
+from trimtab.errors import ConfigurationError, CorruptSessionError
+from trimtab.formats import Format
+from trimtab.models import Framing
+from trimtab.session._in_context import require_context, room_for_history
+from trimtab.session._plain import plain_message
+from trimtab.summaries._base import require_summarizer, word_of
+
+__all__ = ["Options", "SessionHooks", "SummaryMode"]
+
+_log = logging.getLogger("trimtab.session")
+
+SummaryMode = Literal["incremental", "rolling", "anchored"]
+"""How a summary is continued; see `Session`."""
+
+LEAST_BUDGET = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHooks:
+    """Functions a session calls when something happens; each may be left out.
+
+    What one raises is logged with its traceback, counted in `Session.hook_errors`, and stops nothing.
+    """
+
+    on_evict: Callable[[list[Any], str], object] | None = None
+    """`(messages, reason)`: "budget" when they left the recent ones, "truncation" when they left the view."""
+    on_summarize: Callable[[list[Any], str | None, str, float], object] | None = None
+    """`(messages, existing, summary, seconds)`: a summary was written and is in force."""
+    on_budget_exceeded: Callable[[int, int], object] | None = None
+    """`(total_tokens, budget_tokens)`: once an add that passes the budget, before anything is evicted."""
+    on_summary_compressed: Callable[[str, str], object] | None = None
+    """`(old, new)`: a summary was too long and was written again."""
+
+    @classmethod
+    def of(cls, value: Any, /) -> SessionHooks:
+        """Read hooks as they are, or from a mapping of names to functions.
+
+        Raises:
+            ConfigurationError: It is neither, or a hook is no function.
+        """
+        if value is None:
+            return cls()
+        if isinstance(value, Mapping):
+            unknown = sorted(set(value) - set(cls.__slots__))
+            if unknown:
+                raise ConfigurationError(
+                    f"there is no hook {unknown[0]!r}; there are {', '.join(sorted(cls.__slots__))}"
+                )
+            value = cls(**value)
+        if not isinstance(value, cls):
+            raise ConfigurationError(f"hooks is a SessionHooks or a mapping, not {value!r:.80}")
+        for name in cls.__slots__:
+            hook = getattr(value, name)
+            if hook is not None and (not callable(hook) or inspect.iscoroutinefunction(hook)):
+                raise ConfigurationError(f"hook {name} is a function that answers at once, not {hook!r:.80}")
+        return value
+
+    @property
+    def any(self) -> bool:
+        """True if there is one."""
+        return any(getattr(self, name) is not None for name in self.__slots__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Options:
+    """Everything a session was made with."""
+
+    budget: Budget | int | None = None
+    system: Any = None
+    summarizer: Any = None
+    summary_mode: SummaryMode = "incremental"
+    max_summary_tokens: int | None = None
+    min_recent_tokens: int | None = None
+    summarize_threshold_tokens: int | None = None
+    summarize_threshold_messages: int = 6
+    model: str | None = None
+    counter: Any = None
+    message_overhead: int = 4
+    summary_role: str = "system"
+    anchors: Sequence[Any] = ()
+    max_anchor_tokens: int | None = None
+    max_summary_rounds: int = 5
+    summary_instructions: str | None = None
+    summary_timeout_seconds: float | None = None
+    hooks: Any = None
+    background: bool = False
+    pending_first: bool = False
+    tools: Any = None
+    format: Any = "auto"
+    context: Context | None = None
+
+    budget_tokens: int = field(init=False, default=0)
+    """Input tokens of the budget; 0 where the log says it."""
+    reader: Format = field(init=False)
+    tokens_by: Any = field(init=False)
+    """The counter in use."""
+    measured: tuple[Block, ...] = field(init=False, default=())
+    """The blocks of the context when its room was measured."""
+
+    def __post_init__(self) -> None:
+        """Check every value.
+
+        Raises:
+            ConfigurationError: One is out of range, or two contradict each other.
+        """
+        check_model(self.model)
+        self._take_context()
+        self.reader = format_of([], self.format)
+        if self.budget is not None:
+            self.budget_tokens = budget_tokens(self.budget)
+        self.system = None if self.system == "" else system_of(self.system)
+        if self.summarizer is not None:
+            self.summarizer = require_summarizer(self.summarizer)
+        _choice("summary_mode", self.summary_mode, get_args(SummaryMode))
+        _choice("summary_role", self.summary_role, ("system", "user"))
+        for name in ("max_summary_tokens", "summarize_threshold_tokens", "max_anchor_tokens"):
+            _whole(name, getattr(self, name), least=1, optional=True)
+        _whole("min_recent_tokens", self.min_recent_tokens, least=0, optional=True)
+        _whole("summarize_threshold_messages", self.summarize_threshold_messages, least=1)
+        _whole("max_summary_rounds", self.max_summary_rounds, least=0)
+        _whole("message_overhead", self.message_overhead, least=0)
+        self._check_rest()
+        self.tokens_by = self._counter()
+
+    def _check_rest(self) -> None:
+        if isinstance(self.anchors, (str, Mapping)) or not isinstance(self.anchors, Sequence):
+            raise ConfigurationError(f"anchors is a list of messages, not {self.anchors!r:.80}")
+        self.anchors = [plain_message(one) for one in self.anchors]
+        for name in ("background", "pending_first"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigurationError(f"{name} is True or False, not {getattr(self, name)!r:.80}")
+        seconds = self.summary_timeout_seconds
+        if seconds is not None and (
+            isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0
+        ):
+            raise ConfigurationError(f"summary_timeout_seconds is a number above 0, not {seconds!r:.80}")
+        if self.summary_instructions is not None and not isinstance(self.summary_instructions, str):
+            raise ConfigurationError(f"summary_instructions is a text, not {self.summary_instructions!r:.80}")
+        self.hooks = SessionHooks.of(self.hooks)
+
+    def _take_context(self) -> None:
+        """Take the budget, and what else it says, from the context the history is a block of."""
+        if self.context is None:
+            return
+        if self.budget is not None:
+            raise ConfigurationError("budget is given twice: by budget= and by the Context")
+        self.context = require_context(self.context, has_system=self.system not in (None, ""))
+        policy = self.context._policy
+        for name in ("model", "counter", "tools"):
+            given, known = getattr(self, name), getattr(policy, name)
+            if given is not None and known is not None:
+                raise ConfigurationError(f"{name} is given twice: by {name}= and by the Context")
+            if given is not None:
+                self.context = self.context.clone(**{name: given})
+            setattr(self, name, known if given is None else given)
+        if self.system not in (None, ""):
+            self.context = self.context.clone(system=self.system)
+            self.system = None  # it stands at the front of the request, not of the history
+        self.format = policy.format
+        self.measure_context()
+
+    def measure_context(self) -> None:
+        """Find the room the other blocks leave for the history."""
+        if self.context is not None:
+            self.budget_tokens = room_for_history(self.context)
+            self.measured = self.context.blocks
+
+    def _counter(self) -> Any:
+        if isinstance(self.counter, type):
+            raise ConfigurationError(f"counter={self.counter.__name__} is a class: pass a counter")
+        if self.counter is not None:
+            return check_counter(self.counter)
+        if self.model is not None:
+            return counter_for(self.model)
+        if self.message_overhead == 4:
+            return EstimateCounter()
+        framing = Framing(
+            per_message_tokens=self.message_overhead,
+            roles_counted=False,
+            tools_style="json",
+            tools_saved_by_system_tokens=0,
+        )
+        return EstimateCounter(framing=framing)
+
+    @property
+    def counted_by(self) -> str:
+        """Name of the counter, as the log remembers it: sizes by another one are not taken over."""
+        overhead = "" if self.message_overhead == 4 else f"+{self.message_overhead}"
+        return f"{counter_name(self.tokens_by)}{overhead}"
+
+    def to_data(self) -> dict[str, Any]:
+        """Write what is plain data; of functions only that they were given."""
+        return {
+            **{name: getattr(self, name) for name in _DATA},
+            "budget_tokens": self.budget_tokens,
+            "counted_by": self.counted_by,
+            "format": self.reader.name,
+            "given": {
+                "summarizer": None if self.summarizer is None else word_of(self.summarizer),
+                "counter": None if self.counter is None or self.context else counter_name(self.tokens_by),
+                "context": self.context is not None,
+                "hooks": self.hooks.any,
+            },
+        }
+
+
+_DATA = (
+    "system",
+    "summary_mode",
+    "max_summary_tokens",
+    "min_recent_tokens",
+    "summarize_threshold_tokens",
+    "summarize_threshold_messages",
+    "model",
+    "message_overhead",
+    "summary_role",
+    "anchors",
+    "max_anchor_tokens",
+    "max_summary_rounds",
+    "summary_instructions",
+    "summary_timeout_seconds",
+    "background",
+    "pending_first",
+    "tools",
+)
+
+
+def options_from(data: Mapping[str, Any], given: Mapping[str, Any], /) -> Options:
+    """Make the options a log remembers, with the functions given again.
+
+    Raises:
+        CorruptSessionError: They are none.
+    """
+    try:
+        values = {name: data[name] for name in _DATA}
+        return Options(
+            budget=data["budget_tokens"] if given.get("context") is None else None,
+            format=data["format"],
+            **{**values, **given, **_said_by_context(given)},
+        )
+    except (KeyError, TypeError) as error:
+        raise CorruptSessionError(f"the options in a session's log cannot be read: {error!r}") from error
+
+
+def _said_by_context(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {} if given.get("context") is None else {"model": None, "tools": None, "counter": None}
+
+
+def functions_of(options: Options, /) -> dict[str, Any]:
+    """Return what no log can keep."""
+    return {name: getattr(options, name) for name in ("summarizer", "counter", "hooks", "context")}
+
+
+def missing_functions(data: Mapping[str, Any], options: Options, /) -> str | None:
+    """Name a function the session was made with and is not given now; None if there is none."""
+    given = data.get("given", {})
+    for name in ("summarizer", "counter", "context"):
+        if given.get(name) and getattr(options, name) is None:
+            what = f" ({given[name]})" if isinstance(given[name], str) else ""
+            return f"{name}{what}"
+    return None
+
+
+def budget_tokens(value: Any, /) -> int:
+    """Return the input tokens of a session's budget.
+
+    Raises:
+        ConfigurationError: It is below 100, or no number of tokens.
+    """
+    tokens = Budget.of(value).input_tokens
+    if tokens < LEAST_BUDGET:
+        raise ConfigurationError(f"the budget of a session is at least {LEAST_BUDGET} tokens, not {tokens}")
+    return tokens
+
+
+def _choice(name: str, value: object, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ConfigurationError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r:.80}")
+
+
+def _whole(name: str, value: object, *, least: int, optional: bool = False) -> None:
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigurationError(f"{name} is a whole number of at least {least}, not {value!r:.80}")

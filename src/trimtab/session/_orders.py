@@ -1,0 +1,134 @@
+"""What the user sets: budget, anchors, pins, a new beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from trimtab.errors import (
+    ConfigurationError,
+)
+from trimtab.session._core import Core
+from trimtab.session._effects import Delete, Steps
+from trimtab.session._options import budget_tokens
+from trimtab.session._plain import plain_message
+from trimtab.session._reading import (
+    live_units,
+    read_scene,
+)
+from trimtab.session._room import eviction, make_room
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit
+from trimtab.session._state import State
+
+__all__ = ["clearing", "deleting", "pinning", "setting_anchors", "setting_budget"]
+
+
+def setting_budget(core: Core, budget: Any) -> Steps[None]:
+    """Change the budget; a smaller one evicts at once, a larger one shows again what was out of view."""
+    tokens = budget_tokens(budget)
+    scene = yield from core.ready()
+    if core.in_force.context is not None:
+        raise ConfigurationError(
+            "the budget of this session is its Context's: open the session with another Context, or change"
+            " the other blocks of session.context"
+        )
+    core.scene = None  # until everything is written
+    scene.state = replace(scene.state, budget_tokens=tokens)
+    scene.require_room()
+    events = core.first_events(scene)
+    events.append(core.event(scene, "budget", {"budget_tokens": tokens}))
+    total, exceeded = scene.total_tokens, scene.over
+    evicted = scene.cut() if exceeded else []
+    if evicted:
+        events.append(eviction(core, scene, evicted))
+    yield from core.append(scene, events)
+    if exceeded:
+        core.tell("on_budget_exceeded", total, tokens)
+    yield from make_room(core, scene, evicted, exceeded=exceeded)
+
+
+def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
+    """Replace the anchors."""
+    if isinstance(messages, (str, Mapping)) or not isinstance(messages, Sequence):
+        raise ConfigurationError(f"anchors is a list of messages, not {messages!r:.80}")
+    plain = [plain_message(message) for message in messages]
+    scene = yield from core.ready()
+    for message in plain:
+        scene.sizer.read(message)
+    version = scene.version + (1 if core.opened is None else 2)
+    core.scene = None  # until everything is written
+    scene.anchors = plain
+    scene.state = replace(scene.state, anchors=version, epoch=scene.state.epoch + 1)
+    scene.measure()
+    scene.require_anchor_room()
+    scene.require_room()
+    events = core.first_events(scene)
+    total, exceeded = scene.total_tokens, scene.over
+    events.append(core.event(scene, "anchors", {"anchors": plain}))
+    evicted = scene.cut() if exceeded else []
+    if evicted:
+        events.append(eviction(core, scene, evicted))
+    yield from core.append(scene, events)
+    if exceeded:
+        core.tell("on_budget_exceeded", total, scene.state.budget_tokens)
+    yield from make_room(core, scene, evicted, exceeded=exceeded)
+
+
+def clearing(core: Core) -> Steps[None]:
+    """Begin anew: nothing said so far is in view; anchors return to those given."""
+    scene = yield from core.ready()
+    version = scene.version + (1 if core.opened is None else 2)
+    state = scene.state
+    scene.state = State(
+        budget_tokens=state.budget_tokens,
+        options=state.options,
+        live=version + 1,
+        cut=version + 1,
+        epoch=state.epoch + 1,
+    )
+    yield from core.write(scene, "cleared", {})
+    core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+
+
+def pinning(core: Core, event_id: str, *, pinned: bool) -> Steps[None]:
+    """Keep a message in every view, or no longer."""
+    scene = yield from core.ready()
+    event = yield from core.message_event(event_id)
+    state, version = scene.state, event.version
+    if not pinned:
+        if version not in state.pins:
+            return
+        scene.state = replace(state, pins=tuple(one for one in state.pins if one != version))
+        yield from core.write(scene, "unpinned", {"event": event_id})
+        return
+    if version in state.pins:
+        return
+    first = event.data.get("joins", version)
+    unit = scene.recent.get(first) or (yield from waiting_unit(core, scene, first))
+    if unit is None:
+        raise ConfigurationError(
+            f"event {event_id!r} is not in reach any more: a summary stands for it, or the session was"
+            " cleared. undo() the summary first"
+        )
+    if first not in scene.recent:
+        scene.bring_back(unit)
+    scene.state = replace(scene.state, pins=tuple(sorted((*state.pins, version))))
+    yield from core.write(scene, "pinned", {"event": event_id})
+    yield from make_room(core, scene, (), exceeded=False)
+
+
+def waiting_unit(core: Core, scene: Scene, first: int) -> Steps[LiveUnit | None]:
+    if first in scene.shown:
+        return scene.shown[first]
+    units = yield from live_units(core.session, scene.state, stop=scene.state.cut, sizer=scene.sizer)
+    return next((unit for unit in units if unit.first == first), None)
+
+
+def deleting(core: Core) -> Steps[None]:
+    """Remove the session from its store."""
+    yield Delete(core.session)
+    core.scene, core.job = None, None
+    if core.given is None:
+        core.options = None

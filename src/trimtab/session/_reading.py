@@ -1,0 +1,319 @@
+"""Reading a session out of its log: no more of it than is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from trimtab.errors import CorruptSessionError
+from trimtab.session._effects import Steps
+from trimtab.session._options import Options
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit, Sizer, Summary
+from trimtab.session._state import Members, State
+from trimtab.stores import Event, LoadRequest
+
+__all__ = [
+    "Pages",
+    "counted_again",
+    "event_at",
+    "live_units",
+    "oldest_waiting",
+    "read_scene",
+    "read_unit",
+    "state_of",
+    "summary_of",
+]
+
+FIRST_PAGE = 64
+LARGEST_PAGE = 1024
+
+
+class Pages:
+    """Events in pages that grow, from one end of a part of the log to the other."""
+
+    def __init__(self, session: str, *, after: int, before: int, newest_first: bool) -> None:
+        self._session = session
+        self._after, self._before = after, before
+        self._newest_first = newest_first
+        self._size = FIRST_PAGE
+
+    def next(self) -> Steps[list[Event]]:
+        """Read the next page; empty at the end.
+
+        Raises:
+            CorruptSessionError: Events that must be there are not.
+        """
+        if self._before - self._after <= 1:
+            return []
+        events: list[Event] = yield LoadRequest(
+            session=self._session,
+            after=self._after,
+            before=self._before,
+            limit=self._size,
+            newest_first=self._newest_first,
+        )
+        self._size = min(LARGEST_PAGE, self._size * 2)
+        if not events or events[0].version != (self._before - 1 if self._newest_first else self._after + 1):
+            missing = self._before - 1 if self._newest_first else self._after + 1
+            raise CorruptSessionError(
+                f"session {self._session!r}: event {missing} is missing",
+                session=self._session,
+                version=missing,
+            )
+        if self._newest_first:
+            self._before = events[-1].version
+        else:
+            self._after = events[-1].version
+        return events
+
+
+def event_at(session: str, version: int) -> Steps[Event]:
+    """Read one event.
+
+    Raises:
+        CorruptSessionError: It is not there.
+    """
+    events: list[Event] = yield LoadRequest(session=session, after=version - 1, before=version + 1)
+    if not events:
+        raise CorruptSessionError(
+            f"session {session!r}: event {version} is missing", session=session, version=version
+        )
+    return events[0]
+
+
+def state_of(event: Event, session: str) -> State:
+    """Read the state in an event.
+
+    Raises:
+        CorruptSessionError: It cannot be read.
+    """
+    try:
+        return State.from_dict(event.state)
+    except CorruptSessionError as error:
+        raise CorruptSessionError(
+            f"session {session!r}, event {event.version}: {error}", session=session, version=event.version
+        ) from error
+
+
+def read_scene(session: str, version: int, state: State, options: Options) -> Steps[Scene]:
+    """Build what a session shows at a version.
+
+    Complexity: reads the events of what is recent or in view, and those between them.
+    """
+    scene = Scene(sizer=Sizer(options), state=state, version=version)
+    if state.anchors:
+        scene.anchors = list((yield from event_at(session, state.anchors)).data["anchors"])
+    else:
+        scene.anchors = list(options.anchors)
+    if state.summary:
+        scene.summary = yield from _read_summary(session, state.summary, scene.sizer)
+    if state.anchor_summary:
+        scene.anchor_summary = yield from _read_summary(session, state.anchor_summary, scene.sizer)
+    scene.measure()
+    yield from _read_messages(session, scene)
+    scene.truncate()
+    return scene
+
+
+def _read_summary(session: str, version: int, sizer: Sizer) -> Steps[Summary]:
+    event = yield from event_at(session, version)
+    return summary_of(event, sizer)
+
+
+def summary_of(event: Event, sizer: Sizer) -> Summary:
+    """Read a summary out of its event."""
+    text, messages = event.data["text"], event.data["messages"]
+    message = sizer.summary_message(text, messages)
+    return Summary(
+        version=event.version, text=text, messages=messages, message=message, tokens=sizer.tokens(message)
+    )
+
+
+def _read_messages(session: str, scene: Scene) -> Steps[None]:
+    """Read the recent units, and then those that wait, newest first, as far as they fit."""
+    state, sizer = scene.state, scene.sizer
+    explicit = {version for members in (*state.beside, *state.left) for version in members}
+    for members in state.beside:
+        unit = yield from read_unit(session, members, sizer)
+        scene.recent[unit.first] = unit
+    left = []
+    for members in state.left:
+        left.append((yield from read_unit(session, members, sizer)))
+    pages = Pages(session, after=state.live - 1, before=scene.version + 1, newest_first=True)
+    results: dict[int, list[Event]] = {}
+    waiting: list[LiveUnit] = []
+    reading = _Waiting(scene, sorted(left, key=lambda unit: unit.first))
+    while not reading.full and (events := (yield from pages.next())):
+        for event in events:
+            if event.kind != "message" or event.version in explicit:
+                continue
+            first = event.data.get("joins", event.version)
+            if first != event.version:
+                results.setdefault(first, []).append(event)
+                continue
+            unit = _unit([event, *reversed(results.pop(first, ()))], sizer)
+            if first >= state.cut:
+                scene.recent[first] = unit
+            else:
+                waiting.append(unit)
+        reading.take(waiting)
+        waiting.clear()
+    reading.finish()
+    scene.recent = dict(sorted(scene.recent.items()))
+
+
+class _Waiting:
+    """Puts waiting units into view, newest first, until one finds no room."""
+
+    def __init__(self, scene: Scene, left: list[LiveUnit]) -> None:
+        self._scene = scene
+        self._left = left
+        self._shown: list[LiveUnit] = []
+        self.full = False
+
+    def take(self, units: list[LiveUnit]) -> None:
+        """Take units, each older than the one before; those left elsewhere come in at their place."""
+        for unit in units:
+            while self._left and self._left[-1].first > unit.first:
+                self._show(self._left.pop())
+            self._show(unit)
+
+    def _show(self, unit: LiveUnit) -> None:
+        scene = self._scene
+        if self.full:
+            return
+        scene.shown_tokens += unit.tokens
+        if scene.over:
+            scene.shown_tokens -= unit.tokens
+            scene.hidden, scene.hidden_tokens = unit.first, unit.tokens
+            self.full = True
+        else:
+            self._shown.append(unit)
+
+    def finish(self) -> None:
+        """Take what is left, and put all in order."""
+        while self._left:
+            self._show(self._left.pop())
+        self._scene.shown = {unit.first: unit for unit in reversed(self._shown)}
+
+
+def _unit(events: list[Event], sizer: Sizer) -> LiveUnit:
+    members = {event.version: sizer.shown(event.data) for event in events}
+    unit = LiveUnit(members, sum(map(sizer.tokens, members.values())))
+    return sizer.noted(unit, (event.data for event in events))
+
+
+def read_unit(
+    session: str, members: Members, sizer: Sizer, *, instead: Mapping[int, Event] | None = None
+) -> Steps[LiveUnit]:
+    """Read a unit whose messages are known."""
+    new = {} if instead is None else instead
+    events = []
+    for version in members:
+        events.append(new.get(version) or (yield from event_at(session, version)))
+    return _unit(events, sizer)
+
+
+def live_units(
+    session: str, state: State, *, stop: int, sizer: Sizer, instead: Mapping[int, Event] | None = None
+) -> Steps[list[LiveUnit]]:
+    """Read every unit that is not summarized and begins before `stop`, oldest first.
+
+    Args:
+        instead: Events by version that are about to be written in the place of those stored.
+    """
+    new = {} if instead is None else instead
+    units: list[LiveUnit] = []
+    explicit = {version for members in (*state.beside, *state.left) for version in members}
+    for members in (*state.beside, *state.left):
+        if members[0] < stop:
+            units.append((yield from read_unit(session, members, sizer, instead=new)))
+    heads: dict[int, list[Event]] = {}
+    pages = Pages(session, after=state.live - 1, before=stop, newest_first=False)
+    while events := (yield from pages.next()):
+        for event in events:
+            if event.kind != "message" or event.version in explicit:
+                continue
+            first = event.data.get("joins", event.version)
+            if first == event.version:
+                heads[first] = [new.get(first, event)]
+            elif first in heads:
+                heads[first].append(new.get(event.version, event))
+    units.extend(_unit(events, sizer) for events in heads.values())
+    return sorted(units, key=lambda unit: unit.first)
+
+
+def oldest_waiting(session: str, state: State, *, sizer: Sizer, limit_tokens: int) -> Steps[list[LiveUnit]]:
+    """Read the units that wait, oldest first, until they pass a limit; no further than that.
+
+    A unit is given with all its messages: while a call has no result yet, reading goes on.
+    """
+    explicit = {version for members in (*state.beside, *state.left) for version in members}
+    oldest = _Oldest(sizer, limit_tokens)
+    pages = Pages(session, after=state.live - 1, before=state.cut, newest_first=False)
+    while not oldest.border and (events := (yield from pages.next())):
+        for event in events:
+            if event.kind == "message" and event.version not in explicit and not oldest.border:
+                oldest.take(event)
+    units = [_unit(events, sizer) for events in oldest.units.values()]
+    for members in state.left:
+        if members[0] < (oldest.border or state.cut):
+            units.append((yield from read_unit(session, members, sizer)))
+    return sorted(units, key=lambda unit: unit.first)
+
+
+class _Oldest:
+    """Collects whole units until they pass a limit."""
+
+    def __init__(self, sizer: Sizer, limit_tokens: int) -> None:
+        self._sizer = sizer
+        self._left_tokens = limit_tokens
+        self._unanswered: dict[int, set[str]] = {}
+        self.units: dict[int, list[Event]] = {}
+        """Their events, by first message."""
+        self.border = 0
+        """The first message that is too much; 0 while there is none."""
+
+    def take(self, event: Event) -> None:
+        """Take one more message, or note that it is too much."""
+        first = event.data.get("joins", event.version)
+        read = self._sizer.read(event.message)
+        if first == event.version:
+            if self._left_tokens < 0 and not self._unanswered:
+                self.border = first
+                return
+            self.units[first] = [event]
+            if read.calls:
+                self._unanswered[first] = set(read.calls)
+        elif first in self.units:
+            self.units[first].append(event)
+            waiting = self._unanswered.get(first, set())
+            waiting.difference_update(read.answers)
+            if not waiting:
+                self._unanswered.pop(first, None)
+        self._left_tokens -= self._sizer.tokens(self._sizer.shown(event.data))
+
+
+def counted_again(
+    session: str,
+    state: State,
+    *,
+    version: int,
+    sizer: Sizer,
+    instead: Mapping[int, Event] | None = None,
+) -> Steps[State]:
+    """Add up again what is recent and what waits: after an undo, a redaction, or with another counter."""
+    units = yield from live_units(session, state, stop=version + 1, sizer=sizer, instead=instead)
+    beside = {members[0] for members in state.beside}
+    left = {members[0] for members in state.left}
+    waiting = [u for u in units if u.first in left or (u.first < state.cut and u.first not in beside)]
+    pending_tokens = sum(unit.tokens for unit in waiting)
+    pending_messages = sum(len(unit.members) for unit in waiting)
+    return replace(
+        state,
+        recent_tokens=sum(unit.tokens for unit in units) - pending_tokens,
+        recent_messages=sum(len(unit.members) for unit in units) - pending_messages,
+        pending_tokens=pending_tokens,
+        pending_messages=pending_messages,
+    )

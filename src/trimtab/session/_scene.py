@@ -1,0 +1,303 @@
+"""What a session holds in memory: its state, and the messages that are recent or in view.
+
+Nothing here reads a store or asks a summarizer. Whatever is out of view stays in the log, so that what is
+held does not grow with the conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Any
+
+from trimtab.errors import BudgetExceededError
+from trimtab.session._sizer import LiveUnit, Sizer, Summary
+from trimtab.session._state import MAX_WAITING, Members, State
+from trimtab.session._zones import TokenBreakdown, limits_of, recent_target
+
+__all__ = ["Scene"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Scene:
+    """A session at one version."""
+
+    sizer: Sizer
+    state: State
+    version: int
+    anchors: list[dict[str, Any]] = field(default_factory=list)
+    summary: Summary | None = None
+    anchor_summary: Summary | None = None
+    recent: dict[int, LiveUnit] = field(default_factory=dict)
+    """Recent units by their first message, in order."""
+    shown: dict[int, LiveUnit] = field(default_factory=dict)
+    """Waiting units in view, in order: the newest of all that wait."""
+    shown_tokens: int = 0
+    hidden: int = 0
+    """First message of the newest waiting unit that is not in view; 0 if all are."""
+    hidden_tokens: int = 0
+    out: set[int] = field(default_factory=set)
+    """Recent units that find no room in the view."""
+    system_tokens: int = 0
+    anchor_tokens: int = 0
+
+    # -- sizes
+
+    def measure(self) -> None:
+        """Count what is always there."""
+        sizer = self.sizer
+        system = sizer.system_message()
+        self.system_tokens = sizer.fixed_tokens() + (0 if system is None else sizer.tokens(system))
+        self.anchor_tokens = sum(map(sizer.tokens, self.anchors))
+        if self.anchor_summary is not None:
+            self.anchor_tokens += self.anchor_summary.tokens
+
+    @property
+    def permanent_tokens(self) -> int:
+        """Tokens of system text, tools, framing and anchors."""
+        return self.system_tokens + self.anchor_tokens
+
+    @property
+    def summary_tokens(self) -> int:
+        """Tokens of the summary's message."""
+        return 0 if self.summary is None else self.summary.tokens
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens of everything that is in view or would be, if there was room for it."""
+        return self.permanent_tokens + self.summary_tokens + self.shown_tokens + self.state.recent_tokens
+
+    @property
+    def over(self) -> bool:
+        """True if that passes the budget."""
+        return self.total_tokens > self.state.budget_tokens
+
+    @property
+    def has_room(self) -> bool:
+        """True if a waiting unit that is out of view would fit: it has to be read again."""
+        return bool(self.hidden) and self.total_tokens + self.hidden_tokens <= self.state.budget_tokens
+
+    @property
+    def breakdown(self) -> TokenBreakdown:
+        """Tokens of what is in view, by zone."""
+        out = sum(self.recent[first].tokens for first in self.out)
+        return TokenBreakdown(
+            system=self.system_tokens,
+            anchors=self.anchor_tokens,
+            summary=self.summary_tokens,
+            recent=self.shown_tokens + self.state.recent_tokens - out,
+            pending=self.shown_tokens,
+        )
+
+    def require_room(self) -> None:
+        """Refuse a permanent part that leaves no room.
+
+        Raises:
+            BudgetExceededError: With the numbers.
+        """
+        needed, limit = self.permanent_tokens, self.state.budget_tokens
+        if needed > limit:
+            raise BudgetExceededError(
+                f"what a session always shows (system text, tools and anchors) takes {needed:,} tokens, and"
+                f" its budget is {limit:,}: {needed - limit:,} too many. Raise the budget or shorten them",
+                needed_tokens=needed,
+                limit_tokens=limit,
+                block="system",
+            )
+
+    def require_anchor_room(self) -> None:
+        """Refuse anchors above their cap.
+
+        Raises:
+            BudgetExceededError: With the numbers.
+        """
+        tokens = sum(map(self.sizer.tokens, self.anchors))
+        cap = limits_of(self.sizer.options, self.state.budget_tokens).max_anchor_tokens
+        if tokens > cap:
+            raise BudgetExceededError(
+                f"the anchors take {tokens:,} tokens and may take {cap:,} (max_anchor_tokens):"
+                f" {tokens - cap:,} too many. Shorten them or raise max_anchor_tokens",
+                needed_tokens=tokens,
+                limit_tokens=cap,
+                block="anchors",
+            )
+
+    # -- what stays
+
+    def exempt(self, unit: LiveUnit, /) -> bool:
+        """Tell whether a unit does not leave (SPEC A4): pinned, the latest user message, newest or open."""
+        state, members = self.state, unit.members
+        if state.user in members or state.last in members or not members.keys().isdisjoint(state.pins):
+            return True
+        return self.is_open(unit)
+
+    def is_open(self, unit: LiveUnit, /) -> bool:
+        """Tell whether a result of the unit can still come."""
+        first = unit.first
+        return first == self.state.turn and any(waiting[0] == first for waiting, _ in self.state.waiting)
+
+    # -- messages that come
+
+    def unit_of(self, call_ids: tuple[str, ...], /) -> tuple[Members, tuple[str, ...]] | None:
+        """Find the unit whose calls a result answers: the newest that waits for them."""
+        for members, waiting in reversed(self.state.waiting):
+            if not set(waiting).isdisjoint(call_ids):
+                return members, waiting
+        return None
+
+    def add_unit(self, version: int, data: Mapping[str, Any], calls: tuple[str, ...]) -> None:
+        """Take a message that begins a unit."""
+        message = self.sizer.shown(data)
+        tokens = self.sizer.tokens(message)
+        self.recent[version] = self.sizer.noted(LiveUnit({version: message}, tokens), [data])
+        self.change(recent_tokens=tokens, recent_messages=1)
+        if calls:
+            waiting = (*self.state.waiting, ((version,), calls))[-MAX_WAITING:]
+            self.state = replace(self.state, waiting=waiting)
+
+    def join(self, unit: LiveUnit, version: int, data: Mapping[str, Any], answers: tuple[str, ...]) -> None:
+        """Take a result that belongs to a recent unit."""
+        message = self.sizer.shown(data)
+        self.sizer.noted(unit, [data])
+        old = unit.versions
+        tokens = self.sizer.tokens(message)
+        unit.members[version] = message
+        unit.tokens += tokens
+        self.change(recent_tokens=tokens, recent_messages=1)
+        new, state = unit.versions, self.state
+        waiting = tuple(
+            (new, tuple(one for one in ids if one not in answers)) if members == old else (members, ids)
+            for members, ids in state.waiting
+        )
+        self.state = replace(
+            state,
+            beside=tuple(new if members == old else members for members in state.beside),
+            waiting=tuple((members, ids) for members, ids in waiting if ids),
+        )
+
+    def bring_back(self, unit: LiveUnit, /) -> None:
+        """Make a waiting unit recent again: it is beside the cut from now on."""
+        if self.shown.pop(unit.first, None) is not None:
+            self.shown_tokens -= unit.tokens
+        self.recent = dict(sorted([*self.recent.items(), (unit.first, unit)]))
+        count = len(unit.members)
+        self.change(
+            recent_tokens=unit.tokens,
+            recent_messages=count,
+            pending_tokens=-unit.tokens,
+            pending_messages=-count,
+        )
+        state = self.state
+        self.state = replace(
+            state,
+            beside=tuple(sorted({*state.beside, unit.versions})),
+            left=tuple(members for members in state.left if members[0] != unit.first),
+        )
+
+    def note(self, version: int, kind: str) -> None:
+        """Remember what the newest messages are."""
+        state = self.state
+        self.state = replace(
+            state,
+            last=version,
+            user=version if kind == "user" else state.user,
+            turn=version if kind in ("user", "assistant") else state.turn,
+        )
+
+    # -- messages that leave
+
+    def cut(self) -> list[LiveUnit]:
+        """Let the oldest recent units wait, until the recent ones are down to their target (SPEC E3)."""
+        target = recent_target(
+            self.sizer.options,
+            self.state.budget_tokens,
+            permanent_tokens=self.permanent_tokens,
+            summary_tokens=self.summary_tokens,
+        )
+        leaving: list[LiveUnit] = []
+        tokens = self.state.recent_tokens
+        for unit in self.recent.values():
+            if tokens <= target:
+                break
+            if not self.exempt(unit):
+                leaving.append(unit)
+                tokens -= unit.tokens
+        if leaving:
+            self.put_aside(leaving)
+        return leaving
+
+    def put_aside(self, leaving: list[LiveUnit], /) -> None:
+        """Make recent units wait."""
+        state, firsts = self.state, {unit.first for unit in leaving}
+        cut = max(state.cut, leaving[-1].first + 1)
+        for first in firsts:
+            del self.recent[first]
+        beside = tuple(unit.versions for unit in _before(self.recent.values(), cut))
+        left = {members for members in state.left if not _inside(members, state.live, cut)}
+        left |= {unit.versions for unit in leaving if not _inside(unit.versions, state.live, cut)}
+        tokens, count = sum(unit.tokens for unit in leaving), sum(len(unit.members) for unit in leaving)
+        self.state = replace(state, cut=cut, beside=beside, left=tuple(sorted(left)))
+        self.out -= firsts
+        self.change(
+            recent_tokens=-tokens, recent_messages=-count, pending_tokens=tokens, pending_messages=count
+        )
+        fresh = [unit for unit in leaving if unit.first > self.hidden]
+        self.shown_tokens += sum(unit.tokens for unit in fresh)
+        older = next(reversed(self.shown), 0)
+        self.shown.update((unit.first, unit) for unit in fresh)
+        if fresh and fresh[0].first < older:
+            self.shown = dict(sorted(self.shown.items()))
+
+    def truncate(self) -> list[LiveUnit]:
+        """Take out of view what finds no room, oldest first; list what was in view before."""
+        gone: list[LiveUnit] = []
+        while self.over and self.shown:
+            first = next(iter(self.shown))
+            unit = self.shown.pop(first)
+            self.shown_tokens -= unit.tokens
+            self.hidden, self.hidden_tokens = first, unit.tokens
+            gone.append(unit)
+        out = {unit.first for unit in self._without_room()} if self.over else set[int]()
+        gone.extend(self.recent[first] for first in sorted(out - self.out))
+        self.out = out
+        return gone
+
+    def _without_room(self) -> Iterator[LiveUnit]:
+        """List the recent units that find no room: free ones, from the first that does not fit on back."""
+        room = self.state.budget_tokens - self.permanent_tokens - self.summary_tokens
+        free = [unit for unit in self.recent.values() if not self.exempt(unit)]
+        room -= self.state.recent_tokens - sum(unit.tokens for unit in free)
+        full = False
+        for unit in reversed(free):
+            full = full or unit.tokens > room
+            if full:
+                yield unit
+            room -= unit.tokens
+
+    def change(self, **by: int) -> None:
+        """Add to numbers of the state."""
+        state = self.state
+        self.state = replace(state, **{name: getattr(state, name) + value for name, value in by.items()})
+
+    # -- the view
+
+    def in_view(self) -> list[LiveUnit]:
+        """List the units in view, in order."""
+        units = [
+            *self.shown.values(),
+            *(unit for first, unit in self.recent.items() if first not in self.out),
+        ]
+        return sorted(units, key=_first)
+
+
+def _first(unit: LiveUnit) -> int:
+    return unit.first
+
+
+def _before(units: Iterable[LiveUnit], cut: int) -> Iterator[LiveUnit]:
+    return takewhile(lambda unit: unit.first < cut, units)
+
+
+def _inside(members: Members, live: int, cut: int) -> bool:
+    return members[0] >= live and members[-1] < cut

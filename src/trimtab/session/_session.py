@@ -1,0 +1,306 @@
+"""`Session`: a conversation that goes on for months, kept in a log and always shown so that it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from trimtab.budget import Budget
+from trimtab.context import Context
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Format
+from trimtab.session._adding import adding
+from trimtab.session._copies import Copies
+from trimtab.session._core import Core, new_event_id
+from trimtab.session._effects import Steps, answers_at_once
+from trimtab.session._options import Options, SummaryMode
+from trimtab.session._orders import clearing, deleting, pinning, setting_anchors, setting_budget
+from trimtab.session._taking_back import redacting, undoing
+from trimtab.stores import Event, Retry, Store
+from trimtab.stores._rows import check_session_name
+
+__all__ = ["Session"]
+
+T = TypeVar("T")
+
+
+class Session(Copies):
+    """A conversation in an append-only log, and a view of it that always fits.
+
+    Everything that is added is kept. What a model is shown is a view: system text, anchors, a running
+    summary, and the newest messages that fit. When the budget is passed the oldest messages leave the
+    recent ones and wait; when enough of them wait a summarizer writes a summary in their place.
+
+    Every method that reads or writes has a form for asyncio, prefixed `a`: `await session.aadd(...)`.
+
+    Raises:
+        ConfigurationError: An option is out of range, or two contradict each other.
+        BudgetExceededError: System text, tools and anchors alone pass the budget.
+
+    Example:
+        >>> from trimtab import FixedCounter
+        >>> session = Session(budget=100, system="Be brief.", counter=FixedCounter(per_message=20))
+        >>> for n in range(9):
+        ...     event = session.add({"role": "user", "content": f"question {n}"})
+        >>> [message["content"] for message in session.messages()]
+        ['Be brief.', 'question 5', 'question 6', 'question 7', 'question 8']
+        >>> len(list(session.history()))
+        9
+    """
+
+    # SPEC E2 fixes the options.
+    def __init__(
+        self,
+        budget: Budget | int | None = None,
+        *,
+        system: Any = None,
+        summarizer: Any = None,
+        summary_mode: SummaryMode = "incremental",
+        max_summary_tokens: int | None = None,
+        min_recent_tokens: int | None = None,
+        summarize_threshold_tokens: int | None = None,
+        summarize_threshold_messages: int = 6,
+        model: str | None = None,
+        counter: Any = None,
+        message_overhead: int = 4,
+        summary_role: str = "system",
+        anchors: Sequence[Any] = (),
+        max_anchor_tokens: int | None = None,
+        max_summary_rounds: int = 5,
+        summary_instructions: str | None = None,
+        summary_timeout_seconds: float | None = None,
+        hooks: Any = None,
+        background: bool = False,
+        pending_first: bool = False,
+        tools: Any = None,
+        format: str | Format = "auto",
+        context: Context | None = None,
+        store: Store | None = None,
+        id: str | None = None,
+        retry: Retry | None = None,
+        allow_missing: bool = False,
+    ) -> None:
+        """Set the session up; nothing is read or written yet.
+
+        Args:
+            budget: Room for the view in tokens, at least 100, or a `Budget`. None: the one in the log.
+            system: System text; never leaves.
+            summarizer: A function of messages (and of the summary so far), or a `Summarizer`; may be async.
+                None: what finds no room is out of view, and stays in the log.
+            summary_mode: "incremental": given the new messages and the summary so far. "rolling": the summary
+                so far is the first of the messages. "anchored": anchors, or the first summary, stay word for
+                word, and the rest rolls.
+            max_summary_tokens: Cap of the summary. None: 0.3 of the budget in force, rounded down.
+            min_recent_tokens: What is kept of recent messages, if that can be. None: 0.3 of the budget.
+            summarize_threshold_tokens: Waiting tokens from which the summarizer is asked. None: 0.1 of it.
+            summarize_threshold_messages: The same in messages, once they have half those tokens.
+            model: Name of the model, for its tokenizer.
+            counter: What counts tokens; None: the model's own, or an estimate that errs high.
+            message_overhead: Tokens charged for each message, where tokens are estimated.
+            summary_role: Role of the summary's message: "system" or "user".
+            anchors: Messages that stand after the system text and never leave.
+            max_anchor_tokens: Their cap. None: 0.4 of the summary's.
+            max_summary_rounds: How often a summary that is too long is asked for again.
+            summary_instructions: What the summarizer is told to keep or to leave out.
+            summary_timeout_seconds: How long to wait for the summarizer. None: as long as it takes.
+            hooks: A `SessionHooks`, or a mapping of their names to functions.
+            background: Summarize ahead of time, beside the conversation; `add` never waits for it.
+            pending_first: Show what waits before the summary.
+            tools: Tool schemas that every request carries; counted.
+            format: Name of the wire form of the messages.
+            context: A `Context` the history becomes one block of, the one named "history"; it has the budget.
+            store: Where the log is kept. None: in memory.
+            id: Name of the session in the store. None: a new one.
+            retry: How to go on after a conflict with another writer, or while a store is away. None: not.
+            allow_missing: Open a session without the functions it was made with.
+        """
+        options = Options(
+            budget=budget,
+            system=system,
+            summarizer=summarizer,
+            summary_mode=summary_mode,
+            max_summary_tokens=max_summary_tokens,
+            min_recent_tokens=min_recent_tokens,
+            summarize_threshold_tokens=summarize_threshold_tokens,
+            summarize_threshold_messages=summarize_threshold_messages,
+            model=model,
+            counter=counter,
+            message_overhead=message_overhead,
+            summary_role=summary_role,
+            anchors=anchors,
+            max_anchor_tokens=max_anchor_tokens,
+            max_summary_rounds=max_summary_rounds,
+            summary_instructions=summary_instructions,
+            summary_timeout_seconds=summary_timeout_seconds,
+            hooks=hooks,
+            background=background,
+            pending_first=pending_first,
+            tools=tools,
+            format=format,
+            context=context,
+        )
+        self._set_up(options, {}, store=store, id=id, retry=retry, allow_missing=allow_missing)
+        if options.budget_tokens:
+            Core(self._id, options, {}, allow_missing=True).begin()  # refuses what leaves no room
+
+    def add(self, message: Any, /, *, id: str | None = None) -> Event:
+        """Add a message: stored first, and never refused for its size.
+
+        Args:
+            message: A mapping, or an object with `model_dump()`; a deep copy is kept.
+            id: Its id in the log; adding the same message under the same id again stores nothing twice.
+
+        Returns:
+            The event that was stored, with its id and version.
+
+        Raises:
+            FormatError: It is no message, or not plain data.
+            VersionConflictError: Another writer was faster; nothing was stored. See `retry=`.
+            StoreUnavailableError: It is not known to be stored; add it again under the same id.
+        """
+        return self.extend([message], ids=[id])[0]
+
+    async def aadd(self, message: Any, /, *, id: str | None = None) -> Event:
+        """Add a message; see `add`."""
+        return (await self.aextend([message], ids=[id]))[0]
+
+    def extend(self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None) -> list[Event]:
+        """Add messages in one step: all of them are stored, or none."""
+        self._check_summarizer()
+        make = self._adding(messages, ids)
+        events = self._run(make)
+        self._start_background()
+        return events
+
+    async def aextend(
+        self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None
+    ) -> list[Event]:
+        """Add messages in one step; see `extend`."""
+        events = await self._arun(self._adding(messages, ids))
+        await self._astart_background()
+        return events
+
+    def _adding(
+        self, messages: Sequence[Any], ids: Sequence[str | None] | None
+    ) -> Callable[[], Steps[list[Event]]]:
+        listed = list(messages)
+        given = [None] * len(listed) if ids is None else list(ids)
+        if len(given) != len(listed):
+            raise ConfigurationError(f"there are {len(listed)} messages and {len(given)} ids")
+        for one in given:
+            if one is not None:
+                check_session_name(one)
+        named = [new_event_id() if one is None else one for one in given]
+        return lambda: adding(self._core, listed, named)
+
+    def _check_summarizer(self) -> None:
+        options = self._core.options
+        if options is None or options.summarizer is None or options.background:
+            return
+        if not answers_at_once(options.summarizer):
+            raise ConfigurationError(
+                "the summarizer is async: await aadd(...) instead of calling add(...), or pass"
+                " background=True"
+            )
+
+    def set_budget(self, budget: Budget | int, /) -> None:
+        """Change the budget.
+
+        Raises:
+            ConfigurationError: It is below 100.
+            BudgetExceededError: What is always shown passes it; nothing was changed.
+        """
+        self._check_summarizer()
+        self._run(lambda: setting_budget(self._core, budget))
+        self._start_background()
+
+    async def aset_budget(self, budget: Budget | int, /) -> None:
+        """Change the budget; see `set_budget`."""
+        await self._arun(lambda: setting_budget(self._core, budget))
+        await self._astart_background()
+
+    def set_anchors(self, messages: Sequence[Any], /) -> None:
+        """Replace the anchors.
+
+        Raises:
+            BudgetExceededError: They pass their cap, or leave no room; nothing was changed.
+        """
+        self._check_summarizer()
+        self._run(lambda: setting_anchors(self._core, messages))
+
+    async def aset_anchors(self, messages: Sequence[Any], /) -> None:
+        """Replace the anchors; see `set_anchors`."""
+        await self._arun(lambda: setting_anchors(self._core, messages))
+
+    def clear(self) -> None:
+        """Begin anew with an empty view; the log stays.
+
+        Anchors return to those given at first, and the budget stays in force.
+        """
+        self._run(lambda: clearing(self._core))
+
+    async def aclear(self) -> None:
+        """Begin anew; see `clear`."""
+        await self._arun(lambda: clearing(self._core))
+
+    def pin(self, event_id: str, /) -> None:
+        """Keep a message, and what belongs to it, in every view.
+
+        Raises:
+            UnknownNameError: There is no message of that id.
+            ConfigurationError: A summary stands for it.
+        """
+        self._run(lambda: pinning(self._core, event_id, pinned=True))
+
+    async def apin(self, event_id: str, /) -> None:
+        """Keep a message in every view; see `pin`."""
+        await self._arun(lambda: pinning(self._core, event_id, pinned=True))
+
+    def unpin(self, event_id: str, /) -> None:
+        """Let a pinned message leave again."""
+        self._run(lambda: pinning(self._core, event_id, pinned=False))
+
+    async def aunpin(self, event_id: str, /) -> None:
+        """Let a pinned message leave again."""
+        await self._arun(lambda: pinning(self._core, event_id, pinned=False))
+
+    def undo(self, event_id: str | None = None, /) -> Event:
+        """Take back a summary or an eviction, and every one after it; messages stay.
+
+        Args:
+            event_id: Which. None: the newest that is in force.
+
+        Raises:
+            UnknownNameError: There is none.
+        """
+        return self._run(lambda: undoing(self._core, event_id))
+
+    async def aundo(self, event_id: str | None = None, /) -> Event:
+        """Take back a summary or an eviction; see `undo`."""
+        return await self._arun(lambda: undoing(self._core, event_id))
+
+    def redact(self, ids: Sequence[str], /) -> list[Event]:
+        """Overwrite what messages say, in the log too.
+
+        Summaries that cover one of them are marked stale and their text is removed; what they stood for
+        waits for a new summary.
+
+        Raises:
+            UnknownNameError: There is no message of that id; nothing was changed.
+        """
+        return self._run(lambda: redacting(self._core, ids))
+
+    async def aredact(self, ids: Sequence[str], /) -> list[Event]:
+        """Overwrite what messages say; see `redact`."""
+        return await self._arun(lambda: redacting(self._core, ids))
+
+    def delete(self) -> None:
+        """Remove the session and every byte of it from its store.
+
+        Each store says what that means for its files.
+        """
+        self._run(lambda: deleting(self._core))
+
+    async def adelete(self) -> None:
+        """Remove the session from the store; see `delete`."""
+        await self._arun(lambda: deleting(self._core))

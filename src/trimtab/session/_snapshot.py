@@ -1,0 +1,106 @@
+"""A session as plain data, and back (SPEC E10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from trimtab.errors import ConfigurationError, CorruptSessionError
+from trimtab.session._effects import Steps
+from trimtab.session._looking import pages as pages_of
+from trimtab.session._options import Options, missing_functions, options_from
+from trimtab.session._plain import copied
+from trimtab.session._state import State
+from trimtab.stores import Event
+
+if TYPE_CHECKING:
+    from trimtab.session._core import Core
+
+__all__ = ["events_from", "log_options", "snapshot_of"]
+
+VERSION = 1
+"""Of the form of a snapshot."""
+
+
+def snapshot_of(core: Core) -> Steps[dict[str, Any]]:
+    """Write the options and every event as plain data."""
+    yield from core.ready()
+    pages = yield from pages_of(core, 0, None)
+    events: list[dict[str, Any]] = []
+    while page := (yield from pages.next()):
+        events.extend(
+            {
+                "version": event.version,
+                "id": event.id,
+                "kind": event.kind,
+                "time": event.time,
+                "data": copied(event.data),
+                "state": copied(event.state),
+            }
+            for event in page
+        )
+    options = core.options
+    return {
+        "version": VERSION,
+        "id": core.session,
+        "options": None if options is None else copied(options.to_data()),
+        "events": events,
+    }
+
+
+def events_from(data: Any, /) -> tuple[str, list[Event]]:
+    """Read the name and the events of a snapshot.
+
+    Raises:
+        CorruptSessionError: It is none, or of another version.
+    """
+    if not isinstance(data, Mapping):
+        raise CorruptSessionError(f"a snapshot is a mapping, as snapshot() makes it, not {data!r:.80}")
+    version = data.get("version")
+    if type(version) is not int or version != VERSION:
+        raise CorruptSessionError(
+            f"the snapshot has version {version!r:.80} and this trimtab reads version {VERSION}: restore it"
+            " with the trimtab that made it"
+        )
+    name, listed = data.get("id"), data.get("events")
+    if not isinstance(name, str) or not isinstance(listed, list):
+        raise CorruptSessionError("the snapshot has no id or no list of events")
+    return name, [_event(one, at) for at, one in enumerate(listed, 1)]
+
+
+def _event(value: Any, version: int) -> Event:
+    try:
+        event = Event(
+            id=value["id"],
+            kind=value["kind"],
+            time=float(value["time"]),
+            data=copied(value["data"]),
+            state=copied(value["state"]),
+            version=value["version"],
+        )
+        State.from_dict(event.state)
+        strings = all(isinstance(one, str) for one in (event.id, event.kind))
+        if not strings or not isinstance(event.data, dict) or event.version != version:
+            raise ValueError("a value of another kind, or out of order")
+        if event.kind == "message" and not isinstance(event.data["message"], dict):
+            raise ValueError("no message")
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptSessionError(f"event {version} of the snapshot cannot be read: {error!r}") from error
+    return event
+
+
+def log_options(data: Mapping[str, Any], functions: Mapping[str, Any], *, allow_missing: bool) -> Options:
+    """Read the options of a snapshot without events.
+
+    Raises:
+        CorruptSessionError: There are none.
+        ConfigurationError: A function the session was made with is missing.
+    """
+    known = data.get("options")
+    if not isinstance(known, Mapping):
+        raise CorruptSessionError("the snapshot has no events and no options")
+    options = options_from(known, functions)
+    missing = missing_functions(known, options)
+    if missing is not None and not allow_missing:
+        raise ConfigurationError(f"the session was made with a {missing}: pass it again to restore()")
+    return options

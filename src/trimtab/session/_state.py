@@ -1,0 +1,108 @@
+"""Where a session stands after an event: small, whatever the length of its log, and kept in each event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from trimtab.errors import CorruptSessionError
+
+__all__ = ["Members", "State"]
+
+Members = tuple[int, ...]
+"""Versions of the messages of one unit, ascending."""
+
+MAX_WAITING = 64
+"""Calls without a result that are remembered; the result of an older one is shown as text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Which messages are recent, which wait, and what stands for the others.
+
+    Messages from `cut` on are recent and those from `live` up to it wait, apart from the units named in
+    `beside` (recent, though older) and `left` (waiting, though a message of theirs is elsewhere).
+    Older ones are covered by the summary or were cleared.
+    """
+
+    budget_tokens: int = 0
+    """Input tokens in force."""
+    options: int = 0
+    """Version of the event with the options in force."""
+    anchors: int = 0
+    """Version of the event with the anchors in force; 0: those of the options."""
+    summary: int = 0
+    """Version of the summary in force; 0: none."""
+    anchor_summary: int = 0
+    """Version of the summary that became the anchor (mode "anchored"); 0: none."""
+    live: int = 1
+    cut: int = 1
+    beside: tuple[Members, ...] = ()
+    left: tuple[Members, ...] = ()
+    waiting: tuple[tuple[Members, tuple[str, ...]], ...] = ()
+    """Units with calls whose results are still to come, and the ids of these calls."""
+    pins: tuple[int, ...] = ()
+    """Versions of the messages that were pinned."""
+    user: int = 0
+    """Version of the latest message the user wrote, among those not covered; 0: none."""
+    turn: int = 0
+    """Version of the latest message of the user or the model, among those not covered; 0: none."""
+    last: int = 0
+    """Version of the latest message, among those not covered; 0: none."""
+    recent_tokens: int = 0
+    recent_messages: int = 0
+    pending_tokens: int = 0
+    pending_messages: int = 0
+    failures: int = 0
+    """Summaries that failed since the last one that did not."""
+    retry_tokens: int = 0
+    """Pending tokens from which the summarizer is asked again after a failure."""
+    epoch: int = 0
+    """Grows by what makes a summary that is being written stale: clear, undo, redact, anchors."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write what is not as it is at the start."""
+        return {
+            field.name: _plain(value)
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], /) -> State:
+        """Read it.
+
+        Raises:
+            CorruptSessionError: It is none.
+        """
+        try:
+            values = dict(data)
+            for name in ("beside", "left"):
+                values[name] = tuple(_members(one) for one in values.get(name, ()))
+            values["waiting"] = tuple(
+                (_members(members), tuple(map(str, ids))) for members, ids in values.get("waiting", ())
+            )
+            values["pins"] = _members(values.get("pins", ()))
+            state = cls(**values)
+        except (TypeError, ValueError) as error:
+            raise CorruptSessionError(
+                f"the state in an event of a session cannot be read: {error}"
+            ) from error
+        if any(type(getattr(state, name)) is not int for name in _NUMBERS):
+            raise CorruptSessionError("the state in an event of a session has a number that is none")
+        return state
+
+
+_NUMBERS = tuple(field.name for field in fields(State) if field.type == "int")
+
+
+def _members(value: Iterable[Any]) -> Members:
+    members = tuple(value)
+    if not all(type(one) is int for one in members):
+        raise TypeError(f"versions are whole numbers, not {members!r:.80}")
+    return members
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value

@@ -1,0 +1,168 @@
+"""Undo and redaction: decisions that no longer hold, words that are no longer there (SPEC E11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from trimtab.errors import (
+    ConfigurationError,
+    UnknownNameError,
+)
+from trimtab.session._core import Core
+from trimtab.session._effects import Steps
+from trimtab.session._plain import redacted
+from trimtab.session._reading import (
+    Pages,
+    counted_again,
+    event_at,
+    read_scene,
+    state_of,
+)
+from trimtab.session._scene import Scene
+from trimtab.session._state import State
+from trimtab.stores import Event
+
+__all__ = ["redacting", "undoing"]
+
+DECISIONS = frozenset({"summary", "evicted"})
+"""Kinds of events that `undo` takes back."""
+
+
+def undoing(core: Core, event_id: str | None) -> Steps[Event]:
+    """Take back a summary or an eviction, and those after it."""
+    scene = yield from core.ready()
+    target = yield from decision(core, scene, event_id)
+    scene.state = yield from taken_back(core, scene, target.version)
+    yield from core.write(scene, "undone", {"event": target.id, "version": target.version})
+    core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+    return target
+
+
+def taken_back(
+    core: Core, scene: Scene, version: int, rewritten: Mapping[int, Event] | None = None
+) -> Steps[State]:
+    """Return the state without the decisions from a version on; messages, pins and budget stay."""
+    instead = {} if rewritten is None else rewritten
+    before = state_of((yield from event_at(core.session, version - 1)), core.session)
+    while before.summary:
+        summary = yield from event_at(core.session, before.summary)
+        if not instead.get(before.summary, summary).data.get("stale"):
+            break
+        before = state_of((yield from event_at(core.session, before.summary - 1)), core.session)
+    state = scene.state
+    beside = {members[0]: members for members in before.beside}
+    left = {members[0]: members for members in before.left}
+    for members in state.beside:
+        first, late = members[0], members[-1] >= before.cut
+        if first < before.cut and (first in beside or late or not set(members).isdisjoint(state.pins)):
+            beside[first] = members
+            left.pop(first, None)
+    for members in state.left:
+        if members[0] < before.cut <= members[-1]:
+            left[members[0]] = members
+            beside.pop(members[0], None)
+    waiting = {members[0]: (members, ids) for members, ids in before.waiting if members[0] < state.live}
+    waiting.update((members[0], (members, ids)) for members, ids in state.waiting)
+    made = replace(
+        state,
+        summary=before.summary,
+        anchor_summary=before.anchor_summary,
+        live=before.live,
+        cut=before.cut,
+        beside=tuple(sorted(beside.values())),
+        left=tuple(sorted(left.values())),
+        waiting=tuple(one for _, one in sorted(waiting.items())),
+        failures=0,
+        retry_tokens=0,
+        epoch=state.epoch + 1,
+    )
+    return (
+        yield from counted_again(
+            core.session, made, version=scene.version, sizer=scene.sizer, instead=instead
+        )
+    )
+
+
+def decision(core: Core, scene: Scene, event_id: str | None) -> Steps[Event]:
+    """Find the decision to take back: the one named, or the newest in force."""
+    undone = scene.version + 1
+    pages = Pages(core.session, after=0, before=scene.version + 1, newest_first=True)
+    while events := (yield from pages.next()):
+        for event in events:
+            if event.kind == "cleared":
+                break
+            if event.kind in ("undone", "redacted"):
+                undone = min(undone, event.data["version"])
+            elif event.kind in DECISIONS and event.version < undone and event_id in (None, event.id):
+                return event
+        else:
+            continue
+        break
+    what = "no summary and no eviction in force" if event_id is None else f"no such decision {event_id!r}"
+    raise UnknownNameError(
+        f"session {core.session!r} has {what} that could be undone", name=str(event_id or "")
+    )
+
+
+def redacting(core: Core, ids: Sequence[str]) -> Steps[list[Event]]:
+    """Overwrite what messages say, and drop the summaries that may repeat it."""
+    if isinstance(ids, str):
+        ids = [ids]
+    scene = yield from core.ready()
+    targets = []
+    for event_id in dict.fromkeys(ids):
+        targets.append((yield from core.message_event(event_id)))
+    if not targets:
+        raise ConfigurationError("redact() needs at least one event id")
+    stale = yield from summaries_over(core, {event.version for event in targets}, scene.version)
+    rewrites = [replace(event, data=_redacted_data(event.data)) for event in targets]
+    rewrites += [replace(event, data={**event.data, "text": "", "stale": True}) for event in stale.values()]
+    instead = {event.version: event for event in rewrites}
+    first = yield from first_stale(core, scene, set(stale))
+    if first is not None:
+        scene.state = yield from taken_back(core, scene, first, instead)
+    else:
+        state = replace(scene.state, epoch=scene.state.epoch + 1)
+        scene.state = yield from counted_again(
+            core.session, state, version=scene.version, sizer=scene.sizer, instead=instead
+        )
+    data = {
+        "events": [event.id for event in targets],
+        "stale": [event.id for event in stale.values()],
+        "version": scene.version + 1 if first is None else first,
+    }
+    yield from core.write(scene, "redacted", data, rewrites=rewrites)
+    core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+    return targets
+
+
+def summaries_over(core: Core, versions: set[int], newest: int) -> Steps[dict[int, Event]]:
+    """Find every summary that covers one of these messages, or builds on one that does."""
+    found: dict[int, Event] = {}
+    pages = Pages(core.session, after=min(versions), before=newest + 1, newest_first=False)
+    while events := (yield from pages.next()):
+        for event in events:
+            if event.kind != "summary":
+                continue
+            covers = {version for members in event.data["covers"] for version in members}
+            if event.data["previous"] in found or not covers.isdisjoint(versions):
+                found[event.version] = event
+    return found
+
+
+def first_stale(core: Core, scene: Scene, stale: set[int]) -> Steps[int | None]:
+    """Return the oldest stale summary among those in force stand on; None if none does."""
+    state, first = scene.state, None
+    if state.anchor_summary in stale:
+        return state.anchor_summary
+    version = state.summary
+    while version in stale:
+        first = version
+        version = (yield from event_at(core.session, version)).data["previous"]
+    return first
+
+
+def _redacted_data(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {**data, "message": redacted(data["message"]), "redacted": True}

@@ -1,0 +1,133 @@
+"""The view: what a session shows at a version, as messages that fit (SPEC E1, E3)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from trimtab._asking import Ask
+from trimtab._fit_plan import deciding
+from trimtab._fitted import Fitted, fitted_for
+from trimtab._fitting import prepare
+from trimtab.session._plain import copied
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit
+from trimtab.summaries._base import drive
+
+__all__ = ["fitted_view"]
+
+
+class Listed(NamedTuple):
+    """A view before it is fitted."""
+
+    messages: list[dict[str, Any]]
+    leading: int
+    """Messages at the front that stay: system text, anchors, summary."""
+    pins: list[int]
+    latest_user: int | None
+
+
+def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
+    """Put the view together.
+
+    What is in view was chosen to fit, so that mostly nothing is left to do; what must stay and is too large
+    is shortened here, or refused (SPEC A4).
+
+    Raises:
+        BudgetExceededError: What must stay does not fit.
+    """
+    options, state = scene.sizer.options, scene.state
+    listed = listed_view(scene)
+    if scene.summary is not None and not _has_room_for_summary(scene):
+        notes = (*notes, "The summary is left out: what must stay takes its room.")
+    work = prepare(
+        Ask(
+            messages=listed.messages,
+            budget=state.budget_tokens,
+            model=None,
+            counter=options.tokens_by,
+            format=options.reader,
+            system=None,
+            tools=options.tools,
+            strategy=None,
+            pin=listed.pins,
+            pending_calls=(),
+            on_trim=None,
+            repair=False,
+            leading=listed.leading,
+            latest_user=listed.latest_user,
+            notes=(*_notes(scene), *notes),
+        )
+    )
+    return fitted_for(drive(deciding(work, work.budget)))
+
+
+def listed_view(scene: Scene) -> Listed:
+    """List the messages of a view, in order."""
+    state = scene.state
+    front = permanent_messages(scene)
+    summary = [copied(scene.summary.message)] if scene.summary and _has_room_for_summary(scene) else []
+    units = scene.in_view()
+    waiting = [unit for unit in units if unit.first in scene.shown]
+    recent = [unit for unit in units if unit.first not in scene.shown]
+    pending_first = scene.sizer.options.pending_first
+    if not pending_first:
+        front.extend(summary)
+    members = _members(waiting) + _members(recent) if pending_first else _members(units)
+    messages = [copied(message) for _, message in members]
+    if pending_first and summary:
+        at = sum(len(unit.members) for unit in waiting)
+        messages[at:at] = summary
+        members[at:at] = [(0, summary[0])]
+    leading, pins, user = len(front), [], None
+    for index, (version, _) in enumerate(members, leading):
+        if version in state.pins or version == 0:
+            pins.append(index)
+        if version == state.user and version:
+            user = index
+    return Listed(front + messages, leading, pins, user)
+
+
+def permanent_messages(scene: Scene) -> list[dict[str, Any]]:
+    """List what is always there: system text and anchors."""
+    system = scene.sizer.system_message()
+    messages = [] if system is None else [system]
+    messages.extend(copied(scene.anchors))
+    if scene.anchor_summary is not None:
+        messages.append(copied(scene.anchor_summary.message))
+    return messages
+
+
+def _has_room_for_summary(scene: Scene) -> bool:
+    """Tell whether the summary fits beside what must stay; it is no permanent part."""
+    return scene.breakdown.total <= scene.state.budget_tokens
+
+
+def _members(units: list[LiveUnit]) -> list[tuple[int, dict[str, Any]]]:
+    return sorted(((v, message) for unit in units for v, message in unit.members.items()), key=_version)
+
+
+def _version(member: tuple[int, dict[str, Any]]) -> int:
+    return member[0]
+
+
+def _notes(scene: Scene) -> tuple[str, ...]:
+    """Say what of the conversation is not in view, and why."""
+    state, notes = scene.state, []
+    if scene.summary is not None:
+        notes.append(f"A summary stands for {scene.summary.messages:,} messages.")
+    shown = sum(len(unit.members) for unit in scene.shown.values())
+    hidden = state.pending_messages - shown + sum(len(scene.recent[first].members) for first in scene.out)
+    if hidden:
+        notes.append(f"{hidden:,} messages find no room in view; they are in the log.")
+    units = scene.in_view()
+    as_text, escaped = sum(unit.as_text for unit in units), sum(unit.escaped for unit in units)
+    if as_text:
+        notes.append(f"{as_text:,} results of calls that are no longer there are shown as text.")
+    if escaped:
+        notes.append(f"{escaped:,} messages hold what looks like a mark of trimtab's; it is escaped.")
+    if state.failures:
+        notes.append(
+            f"The last {state.failures:,} summaries failed; the next is asked for when {state.retry_tokens:,}"
+            f" tokens wait ({state.pending_tokens:,} do)."
+        )
+    return tuple(notes)

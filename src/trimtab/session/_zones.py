@@ -1,0 +1,129 @@
+"""How the budget of a session is shared: system and anchors, summary, recent messages (SPEC E2, E3, S3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+__all__ = ["Limits", "TokenBreakdown", "Zones", "allocate_zones", "limits_of"]
+
+_SUMMARY = (3, 10)
+_RECENT = (3, 10)
+_THRESHOLD = (1, 10)
+_ANCHORS = (4, 10)
+
+
+class Zones(NamedTuple):
+    """The room of each part of a session, in tokens."""
+
+    system_tokens: int
+    """What is always there: system text, anchors, framing."""
+    summary_tokens: int
+    """Kept free for the summary; 0 without a summarizer."""
+    recent_tokens: int
+    """What is left for messages as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenBreakdown:
+    """Tokens of each part of what a session shows."""
+
+    system: int
+    """System text, tools and framing."""
+    anchors: int
+    summary: int
+    recent: int
+    """Messages as they are, those that wait for a summary included as far as they are in view."""
+    pending: int
+    """Of the recent ones, those that wait for a summary."""
+
+    @property
+    def total(self) -> int:
+        """Tokens of the whole view."""
+        return self.system + self.anchors + self.summary + self.recent
+
+
+class Limits(NamedTuple):
+    """The limits in force: those given, or parts of the budget."""
+
+    max_summary_tokens: int
+    min_recent_tokens: int
+    threshold_tokens: int
+    threshold_messages: int
+    max_anchor_tokens: int
+
+
+def _part(tokens: int, part: tuple[int, int]) -> int:
+    return tokens * part[0] // part[1]
+
+
+def limits_of(options: Any, budget_tokens: int, /) -> Limits:
+    """Return the limits in force under a budget; those not given are parts of it, rounded down."""
+
+    def given(value: int | None, of: int, part: tuple[int, int]) -> int:
+        return _part(of, part) if value is None else value
+
+    most = given(options.max_summary_tokens, budget_tokens, _SUMMARY)
+    return Limits(
+        max_summary_tokens=most,
+        min_recent_tokens=given(options.min_recent_tokens, budget_tokens, _RECENT),
+        threshold_tokens=max(1, given(options.summarize_threshold_tokens, budget_tokens, _THRESHOLD)),
+        threshold_messages=options.summarize_threshold_messages,
+        max_anchor_tokens=given(options.max_anchor_tokens, most, _ANCHORS),
+    )
+
+
+def allocate_zones(
+    budget_tokens: int,
+    used_tokens: int,
+    /,
+    *,
+    summarizes: bool = True,
+    max_summary_tokens: int | None = None,
+    min_recent_tokens: int | None = None,
+) -> Zones:
+    """Share a budget among what is always there, the summary and the recent messages.
+
+    Args:
+        budget_tokens: Input tokens of the whole.
+        used_tokens: Tokens of what is always there.
+        summarizes: Whether there is a summarizer; without one no room is kept for a summary.
+        max_summary_tokens: None: 0.3 of the budget, rounded down.
+        min_recent_tokens: Taken from the summary's room if need be. None: 0.3 of the budget, rounded down.
+
+    Example:
+        >>> allocate_zones(4096, 100)
+        Zones(system_tokens=100, summary_tokens=1228, recent_tokens=2768)
+    """
+    after = max(0, budget_tokens - used_tokens)
+    least = _part(budget_tokens, _RECENT) if min_recent_tokens is None else min_recent_tokens
+    most = _part(budget_tokens, _SUMMARY) if max_summary_tokens is None else max_summary_tokens
+    summary = min(most, max(0, after - least)) if summarizes else 0
+    return Zones(used_tokens, summary, after - summary)
+
+
+def shares(options: Any, budget_tokens: int, permanent_tokens: int) -> Zones:
+    """Share the budget of a session, by its options."""
+    limits = limits_of(options, budget_tokens)
+    return allocate_zones(
+        budget_tokens,
+        permanent_tokens,
+        summarizes=options.summarizer is not None,
+        max_summary_tokens=limits.max_summary_tokens,
+        min_recent_tokens=limits.min_recent_tokens,
+    )
+
+
+def recent_target(options: Any, budget_tokens: int, *, permanent_tokens: int, summary_tokens: int) -> int:
+    """Return how many tokens of recent messages stay once the budget was passed."""
+    zones = shares(options, budget_tokens, permanent_tokens)
+    after = max(0, budget_tokens - permanent_tokens)
+    room = max(0, after - summary_tokens)
+    target = max(0, after - max(summary_tokens, zones.summary_tokens))
+    return max(target, min(limits_of(options, budget_tokens).min_recent_tokens, room))
+
+
+def zones_data(zones: Zones, /) -> Mapping[str, int]:
+    """Write zones as plain data."""
+    return zones._asdict()
