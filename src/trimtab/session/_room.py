@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trimtab.session._core import Core
-from trimtab.session._covering import summarize_if_due
+from trimtab.session._covering import summarize_if_due, tell_gone
 from trimtab.session._effects import Steps
 from trimtab.session._jobs import messages_of
 from trimtab.session._reading import (
@@ -27,13 +27,16 @@ def make_room(core: Core, scene: Scene, evicted: Sequence[LiveUnit], *, exceeded
     """Tell what was evicted, summarize if it is time, and take out of view what has no room."""
     if evicted:
         core.tell("on_evict", messages_of(evicted), "budget")
+    if not (exceeded or scene.over):
+        yield from reread_if_room(core)
+        return
+    seen = scene.seen()
     if exceeded and not core.in_force.background:
         yield from summarize_if_due(core)
     if core.scene is not None:
-        gone = core.scene.truncate()
-        if gone:
-            core.tell("on_evict", messages_of(gone), "truncation")
+        core.scene.truncate()
         yield from reread_if_room(core)
+        tell_gone(core, seen)
 
 
 def reread_if_room(core: Core) -> Steps[None]:
