@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.builders import assistant, user
 from tests.guards.source import PACKAGE
+from trimtab._extra import package_of
 from trimtab.errors import ConfigurationError, MissingExtraError, SummaryError
 from trimtab.summaries import (
     Summarizer,
@@ -29,7 +30,6 @@ from trimtab.summaries import (
     summarizer_from,
 )
 from trimtab.summaries._base import aasked, asked
-from trimtab.summaries._extra import package_of
 
 TALK = [user("Tea?"), assistant("Yes.")]
 REQUEST = SummaryRequest(messages=TALK, existing="old")

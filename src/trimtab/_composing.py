@@ -31,7 +31,7 @@ from trimtab.units import History
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["Composition", "Part", "Policy", "by_block", "checked", "compose"]
+__all__ = ["Composition", "Part", "Policy", "by_block", "checked", "compose", "ties_of"]
 
 
 T = TypeVar("T")
@@ -51,6 +51,8 @@ class Policy:
     pending_calls: Collection[str]
     on_trim: OnTrim | None
     blocks: tuple[Block, ...]
+    notes: tuple[str, ...] = ()
+    """What the report should say of what was done before."""
 
     @property
     def trims(self) -> bool:
@@ -86,6 +88,13 @@ def checked(policy: Policy, /) -> Policy:
         ties=None if policy.ties is None else check_ties(policy.ties),
         pending_calls=check_pending_calls(policy.pending_calls),
     )
+
+
+def ties_of(policy: Policy, /) -> Ties:
+    """Return the rule for equal ranks: as given, or by whether tiers are used."""
+    if policy.ties is not None:
+        return policy.ties
+    return "first" if any(block.tier is not None for block in policy.blocks) else "newest"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,9 +143,7 @@ class Composition:
     @property
     def ties(self) -> Ties:
         """The rule for equal ranks: as given, or by whether tiers are used."""
-        if self.policy.ties is not None:
-            return self.policy.ties
-        return "first" if any(block.tier is not None for block in self.policy.blocks) else "newest"
+        return ties_of(self.policy)
 
     def request_sizes(self, *, has_system: bool) -> Sizes:
         """Return the table for what stands beside the blocks; it is counted once."""

@@ -34,7 +34,11 @@ def report_of(outcome: Outcome) -> Report:
         head["fixed_tokens"] = outcome.fixed_tokens
     return Report(
         **head,
-        notes=(*(note for one in decisions for note in one.settled.notes), *outcome.notes),
+        notes=(
+            *composition.policy.notes,
+            *(note for one in decisions for note in one.settled.notes),
+            *outcome.notes,
+        ),
         planned=any(is_planned(decision.settled) for decision in decisions),
         shares=composition.is_black_box,
         tokens_before=_before_tokens(outcome, blocks, sum(row.tokens for row in lead)),

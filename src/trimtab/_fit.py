@@ -9,6 +9,7 @@ from trimtab._asking import Ask
 from trimtab._fit_plan import deciding
 from trimtab._fitted import Fitted, fitted_for
 from trimtab._fitting import prepare
+from trimtab._quick import quick_plan
 from trimtab.budget import Budget
 from trimtab.formats import Format
 from trimtab.strategies._base import Strategy
@@ -118,6 +119,11 @@ def fit(
         >>> len(fitted.messages), fitted.report.tokens_after
         (6, 18)
     """
+    alone = system is None and tools is None and strategy is None and on_trim is None and repair is False
+    if alone and pin == () == pending_calls:
+        plan = quick_plan(messages, budget, model=model, counter=counter, format=format)
+        if plan is not None:
+            return fitted_for(plan)
     work = prepare(
         Ask(
             messages=messages,

@@ -183,6 +183,10 @@ class History:
         self._walked_from = low
         return low
 
+    def _go_on(self, structure: Structure, low: int, /) -> None:
+        """Take over what was noted where the same messages were walked over back to `low`."""
+        self.structure, self._walked_from = structure, low
+
     def tidy(self, start: int, /) -> bool:
         """Tell whether every result from `start` on stands directly behind its call.
 

@@ -11,7 +11,7 @@ from tests.guards.source import Source, sources
 
 # In the order of DESIGN section 2. A new arrow is a diff in this list, and a decision in design/.
 LAYERS = (
-    ("errors", "_later"),
+    ("errors", "_later", "_extra"),
     ("_arguments",),
     ("models",),
     ("formats",),
@@ -36,6 +36,7 @@ LAYERS = (
     ("_reporting",),
     ("_fit_plan",),
     ("_fitted",),
+    ("_quick",),
     ("_fit",),
     ("_afit",),
     ("_bonds",),

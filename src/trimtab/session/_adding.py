@@ -13,7 +13,8 @@ from trimtab.session._reading import (
     read_unit,
 )
 from trimtab.session._room import eviction, make_room
-from trimtab.session._scene import LiveUnit, Scene
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit
 from trimtab.session._state import Members
 from trimtab.stores import Event, LoadRequest
 
@@ -66,12 +67,12 @@ def take(core: Core, scene: Scene, message: dict[str, Any], version: int) -> Ste
     if found is not None:
         unit = yield from recent_unit(core, scene, found[0])
         data["joins"] = unit.first
-        scene.join(unit, version, scene.sizer.shown(data), read.answers)
+        scene.join(unit, version, data, read.answers)
     else:
         if read.answers:
             data["alone"] = True
             kind = "tool"
-        scene.add_unit(version, scene.sizer.shown(data), read.calls)
+        scene.add_unit(version, data, read.calls)
     scene.note(version, kind)
     return data
 

@@ -22,7 +22,8 @@ from trimtab.session._reading import (
     read_scene,
     state_of,
 )
-from trimtab.session._scene import Scene, Sizer
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import Sizer
 from trimtab.session._state import State
 from trimtab.session._summarizing import Job
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
@@ -66,7 +67,29 @@ class Core:
         if self.scene is None:
             newest = yield LoadRequest(session=self.session, limit=1, newest_first=True)
             self.scene = (yield from self._open(newest[0])) if newest else self.begin()
+        if self._context_changed():
+            self.scene = yield from self._in_other_room(self.scene)
         return self.scene
+
+    def _context_changed(self) -> bool:
+        options = self.options
+        if options is None or options.context is None:
+            return False
+        blocks = options.context.blocks
+        return len(blocks) != len(options.measured) or any(
+            new is not old for new, old in zip(blocks, options.measured, strict=True)
+        )
+
+    def _in_other_room(self, scene: Scene) -> Steps[Scene]:
+        """Measure the room again, since a block of the context was changed."""
+        options = self.in_force
+        options.measure_context()
+        state = replace(scene.state, budget_tokens=options.budget_tokens)
+        scene.state = state
+        scene.require_room()
+        if not scene.version:
+            return scene
+        return (yield from read_scene(self.session, scene.version, state, options))
 
     def begin(self) -> Scene:
         """Begin a session that is not in the store.

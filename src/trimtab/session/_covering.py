@@ -18,7 +18,8 @@ from trimtab.session._reading import (
     live_units,
     read_scene,
 )
-from trimtab.session._scene import Scene, Sizer
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import Sizer
 from trimtab.session._state import State
 from trimtab.session._summarizing import Job, Written, write_summary
 from trimtab.session._zones import limits_of

@@ -15,7 +15,7 @@ from trimtab.session._covering import finish
 from trimtab.session._effects import Steps, arun_steps, run_asking, run_steps
 from trimtab.session._jobs import early_job
 from trimtab.session._options import Options
-from trimtab.session._scene import Sizer
+from trimtab.session._sizer import Sizer
 from trimtab.session._summarizing import Job, write_summary
 from trimtab.stores import MemoryStore, Retry, Store
 from trimtab.stores._rows import check_session_name

@@ -9,9 +9,10 @@ from trimtab.session._core import Core
 from trimtab.session._effects import Steps
 from trimtab.session._plain import copied
 from trimtab.session._reading import (
-    live_units,
+    oldest_waiting,
 )
-from trimtab.session._scene import LiveUnit, Scene
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit
 from trimtab.session._state import State
 from trimtab.session._summarizing import Job
 from trimtab.session._zones import limits_of
@@ -36,12 +37,12 @@ def is_due(core: Core, state: State) -> bool:
 def waiting_job(core: Core, scene: Scene) -> Steps[Job | None]:
     """Make the job of summarizing what waits: the oldest of it, one budget's worth at most."""
     state = scene.state
-    beside = {members[0] for members in state.beside}
     units: list[LiveUnit] = []
     tokens = 0
     if scene.hidden:
-        waiting = yield from live_units(core.session, state, stop=state.cut, sizer=scene.sizer)
-        waiting = [unit for unit in waiting if unit.first not in beside]
+        waiting = yield from oldest_waiting(
+            core.session, state, sizer=scene.sizer, limit_tokens=state.budget_tokens
+        )
     else:
         waiting = list(scene.shown.values())
     for unit in waiting:

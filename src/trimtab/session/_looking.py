@@ -10,6 +10,7 @@ from trimtab.errors import (
 )
 from trimtab.session._core import Core
 from trimtab.session._effects import Steps
+from trimtab.session._in_context import fit_among
 from trimtab.session._options import functions_of, options_from
 from trimtab.session._reading import (
     Pages,
@@ -18,7 +19,8 @@ from trimtab.session._reading import (
     read_scene,
     state_of,
 )
-from trimtab.session._scene import Scene, Sizer
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import Sizer
 from trimtab.session._state import State
 from trimtab.session._status import ViewDiff
 from trimtab.session._view import fitted_view
@@ -31,12 +33,19 @@ def viewing(core: Core) -> Steps[Fitted[dict[str, Any]]]:
     """Put the view together."""
     scene = yield from core.ready()
     notes = () if core.last_failure is None else (f"The last summary failed: {core.last_failure}.",)
-    return fitted_view(scene, notes)
+    return _fitted(scene, notes)
 
 
 def viewing_at(core: Core, version: int) -> Steps[Fitted[dict[str, Any]]]:
     """Put the view of a version together."""
-    return fitted_view((yield from scene_at(core, version)), ())
+    return _fitted((yield from scene_at(core, version)), ())
+
+
+def _fitted(scene: Scene, notes: tuple[str, ...]) -> Fitted[dict[str, Any]]:
+    """Fit the view; as one block among others where the session has a context."""
+    fitted = fitted_view(scene, notes)
+    context = scene.sizer.options.context
+    return fitted if context is None else fit_among(context, fitted.messages, fitted.report.notes)
 
 
 def scene_at(core: Core, version: int) -> Steps[Scene]:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Collection, Iterator
 from typing import Any, TypeVar, cast
 
 from trimtab._fitted import Fitted
+from trimtab.context import Context
 from trimtab.session._driven import Driven
 from trimtab.session._looking import diffing, recalling, viewing, viewing_at
 from trimtab.session._looking import pages as log_pages
@@ -53,6 +54,12 @@ class Looks(Driven):
     @property
     def _scene(self) -> Scene:
         return self._core.scene or self._run(self._core.ready)
+
+    @property
+    def context(self) -> Context | None:
+        """The context the history is a block of; its other blocks may be changed."""
+        options = self._core.options
+        return None if options is None else options.context
 
     @property
     def summary(self) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from trimtab._arguments import system_of
 from trimtab._asking import check_model
 from trimtab._grouping import format_of
+from trimtab.blocks import Block
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import EstimateCounter, counter_for
@@ -18,6 +19,7 @@ from trimtab.counting._sizes import check_counter, counter_name
 from trimtab.errors import ConfigurationError, CorruptSessionError
 from trimtab.formats import Format
 from trimtab.models import Framing
+from trimtab.session._in_context import require_context, room_for_history
 from trimtab.session._plain import plain_message
 from trimtab.summaries._base import require_summarizer, word_of
 
@@ -110,6 +112,8 @@ class Options:
     reader: Format = field(init=False)
     tokens_by: Any = field(init=False)
     """The counter in use."""
+    measured: tuple[Block, ...] = field(init=False, default=())
+    """The blocks of the context when its room was measured."""
 
     def __post_init__(self) -> None:
         """Check every value.
@@ -118,8 +122,8 @@ class Options:
             ConfigurationError: One is out of range, or two contradict each other.
         """
         check_model(self.model)
+        self._take_context()
         self.reader = format_of([], self.format)
-        self._check_context()
         if self.budget is not None:
             self.budget_tokens = budget_tokens(self.budget)
         self.system = None if self.system == "" else system_of(self.system)
@@ -152,19 +156,32 @@ class Options:
             raise ConfigurationError(f"summary_instructions is a text, not {self.summary_instructions!r:.80}")
         self.hooks = SessionHooks.of(self.hooks)
 
-    def _check_context(self) -> None:
-        context = self.context
-        if context is None:
+    def _take_context(self) -> None:
+        """Take the budget, and what else it says, from the context the history is a block of."""
+        if self.context is None:
             return
-        if not isinstance(context, Context):
-            raise ConfigurationError(f"context is a Context, not {context!r:.80}")
         if self.budget is not None:
             raise ConfigurationError("budget is given twice: by budget= and by the Context")
-        if self.system is not None and _has_system(context):
-            raise ConfigurationError(
-                "system text is given twice: by system= and by the Context. Keep one of them: a request has"
-                " one system block"
-            )
+        self.context = require_context(self.context, has_system=self.system not in (None, ""))
+        policy = self.context._policy
+        for name in ("model", "counter", "tools"):
+            given, known = getattr(self, name), getattr(policy, name)
+            if given is not None and known is not None:
+                raise ConfigurationError(f"{name} is given twice: by {name}= and by the Context")
+            if given is not None:
+                self.context = self.context.clone(**{name: given})
+            setattr(self, name, known if given is None else given)
+        if self.system not in (None, ""):
+            self.context = self.context.clone(system=self.system)
+            self.system = None  # it stands at the front of the request, not of the history
+        self.format = policy.format
+        self.measure_context()
+
+    def measure_context(self) -> None:
+        """Find the room the other blocks leave for the history."""
+        if self.context is not None:
+            self.budget_tokens = room_for_history(self.context)
+            self.measured = self.context.blocks
 
     def _counter(self) -> Any:
         if isinstance(self.counter, type):
@@ -198,7 +215,7 @@ class Options:
             "format": self.reader.name,
             "given": {
                 "summarizer": None if self.summarizer is None else word_of(self.summarizer),
-                "counter": None if self.counter is None else counter_name(self.tokens_by),
+                "counter": None if self.counter is None or self.context else counter_name(self.tokens_by),
                 "context": self.context is not None,
                 "hooks": self.hooks.any,
             },
@@ -226,12 +243,6 @@ _DATA = (
 )
 
 
-def _has_system(context: Context) -> bool:
-    if context._policy.system is not None:
-        return True
-    return any(not block.is_empty and "system" in (block.name, block.role) for block in context.blocks)
-
-
 def options_from(data: Mapping[str, Any], given: Mapping[str, Any], /) -> Options:
     """Make the options a log remembers, with the functions given again.
 
@@ -243,10 +254,14 @@ def options_from(data: Mapping[str, Any], given: Mapping[str, Any], /) -> Option
         return Options(
             budget=data["budget_tokens"] if given.get("context") is None else None,
             format=data["format"],
-            **{**values, **given},
+            **{**values, **given, **_said_by_context(given)},
         )
     except (KeyError, TypeError) as error:
         raise CorruptSessionError(f"the options in a session's log cannot be read: {error!r}") from error
+
+
+def _said_by_context(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {} if given.get("context") is None else {"model": None, "tools": None, "counter": None}
 
 
 def functions_of(options: Options, /) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from trimtab.session._reading import (
     read_scene,
 )
 from trimtab.session._room import eviction, make_room
-from trimtab.session._scene import LiveUnit, Scene
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit
 from trimtab.session._state import State
 
 __all__ = ["clearing", "deleting", "pinning", "setting_anchors", "setting_budget"]
@@ -28,6 +29,11 @@ def setting_budget(core: Core, budget: Any) -> Steps[None]:
     """Change the budget; a smaller one evicts at once, a larger one shows again what was out of view."""
     tokens = budget_tokens(budget)
     scene = yield from core.ready()
+    if core.in_force.context is not None:
+        raise ConfigurationError(
+            "the budget of this session is its Context's: open the session with another Context, or change"
+            " the other blocks of session.context"
+        )
     core.scene = None  # until everything is written
     scene.state = replace(scene.state, budget_tokens=tokens)
     scene.require_room()

@@ -8,7 +8,8 @@ from dataclasses import replace
 from trimtab.errors import CorruptSessionError
 from trimtab.session._effects import Steps
 from trimtab.session._options import Options
-from trimtab.session._scene import LiveUnit, Scene, Sizer, Summary
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit, Sizer, Summary
 from trimtab.session._state import Members, State
 from trimtab.stores import Event, LoadRequest
 
@@ -17,6 +18,7 @@ __all__ = [
     "counted_again",
     "event_at",
     "live_units",
+    "oldest_waiting",
     "read_scene",
     "read_unit",
     "state_of",
@@ -198,7 +200,8 @@ class _Waiting:
 
 def _unit(events: list[Event], sizer: Sizer) -> LiveUnit:
     members = {event.version: sizer.shown(event.data) for event in events}
-    return LiveUnit(members, sum(map(sizer.tokens, members.values())))
+    unit = LiveUnit(members, sum(map(sizer.tokens, members.values())))
+    return sizer.noted(unit, (event.data for event in events))
 
 
 def read_unit(
@@ -239,6 +242,57 @@ def live_units(
                 heads[first].append(new.get(event.version, event))
     units.extend(_unit(events, sizer) for events in heads.values())
     return sorted(units, key=lambda unit: unit.first)
+
+
+def oldest_waiting(session: str, state: State, *, sizer: Sizer, limit_tokens: int) -> Steps[list[LiveUnit]]:
+    """Read the units that wait, oldest first, until they pass a limit; no further than that.
+
+    A unit is given with all its messages: while a call has no result yet, reading goes on.
+    """
+    explicit = {version for members in (*state.beside, *state.left) for version in members}
+    oldest = _Oldest(sizer, limit_tokens)
+    pages = Pages(session, after=state.live - 1, before=state.cut, newest_first=False)
+    while not oldest.border and (events := (yield from pages.next())):
+        for event in events:
+            if event.kind == "message" and event.version not in explicit and not oldest.border:
+                oldest.take(event)
+    units = [_unit(events, sizer) for events in oldest.units.values()]
+    for members in state.left:
+        if members[0] < (oldest.border or state.cut):
+            units.append((yield from read_unit(session, members, sizer)))
+    return sorted(units, key=lambda unit: unit.first)
+
+
+class _Oldest:
+    """Collects whole units until they pass a limit."""
+
+    def __init__(self, sizer: Sizer, limit_tokens: int) -> None:
+        self._sizer = sizer
+        self._left_tokens = limit_tokens
+        self._unanswered: dict[int, set[str]] = {}
+        self.units: dict[int, list[Event]] = {}
+        """Their events, by first message."""
+        self.border = 0
+        """The first message that is too much; 0 while there is none."""
+
+    def take(self, event: Event) -> None:
+        """Take one more message, or note that it is too much."""
+        first = event.data.get("joins", event.version)
+        read = self._sizer.read(event.message)
+        if first == event.version:
+            if self._left_tokens < 0 and not self._unanswered:
+                self.border = first
+                return
+            self.units[first] = [event]
+            if read.calls:
+                self._unanswered[first] = set(read.calls)
+        elif first in self.units:
+            self.units[first].append(event)
+            waiting = self._unanswered.get(first, set())
+            waiting.difference_update(read.answers)
+            if not waiting:
+                self._unanswered.pop(first, None)
+        self._left_tokens -= self._sizer.tokens(self._sizer.shown(event.data))
 
 
 def counted_again(

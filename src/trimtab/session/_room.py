@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
+from trimtab.errors import StoreUnavailableError, VersionConflictError
 from trimtab.session._core import Core
 from trimtab.session._covering import summarize_if_due
 from trimtab.session._effects import Steps
@@ -11,10 +13,13 @@ from trimtab.session._jobs import messages_of
 from trimtab.session._reading import (
     read_scene,
 )
-from trimtab.session._scene import LiveUnit, Scene
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit
 from trimtab.stores import Event
 
 __all__ = ["eviction", "make_room"]
+
+_log = logging.getLogger("trimtab.session")
 
 
 def eviction(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Event:
@@ -24,19 +29,26 @@ def eviction(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Event:
 
 
 def make_room(core: Core, scene: Scene, evicted: Sequence[LiveUnit], *, exceeded: bool) -> Steps[None]:
-    """Tell what was evicted, summarize if it is time, and take out of view what has no room."""
+    """Tell what was evicted, summarize if it is time, and take out of view what has no room.
+
+    What was decided before is stored by now: a store that goes away here costs a summary, and nothing else.
+    """
     if evicted:
         core.tell("on_evict", messages_of(evicted), "budget")
-    if exceeded and not core.in_force.background:
-        yield from summarize_if_due(core)
-    if core.scene is not None:
-        gone = core.scene.truncate()
-        if gone:
-            core.tell("on_evict", messages_of(gone), "truncation")
-        yield from reread_if_room(core)
+    try:
+        if exceeded and not core.in_force.background:
+            yield from summarize_if_due(core)
+        if core.scene is not None:
+            gone = core.scene.truncate()
+            if gone:
+                core.tell("on_evict", messages_of(gone), "truncation")
+            yield from _reread_if_room(core)
+    except (StoreUnavailableError, VersionConflictError) as error:
+        core.scene = None
+        _log.warning("session %r: a summary was put off: %s", core.session, error)
 
 
-def reread_if_room(core: Core) -> Steps[None]:
+def _reread_if_room(core: Core) -> Steps[None]:
     scene = core.scene
     if scene is not None and scene.has_room:
         core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)

@@ -6,112 +6,17 @@ held does not grow with the conversation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
-from trimtab.counting._sizes import Fixed, Shares, Sizes, sizes_for
-from trimtab.errors import BudgetExceededError, CountingError
-from trimtab.formats import Structure
-from trimtab.session._marks import defused, marked_summary, result_as_text
-from trimtab.session._options import Options
+from trimtab.errors import BudgetExceededError
+from trimtab.session._sizer import LiveUnit, Sizer, Summary
 from trimtab.session._state import MAX_WAITING, Members, State
 from trimtab.session._zones import TokenBreakdown, limits_of, recent_target
 
-__all__ = ["LiveUnit", "Scene", "Sizer", "Summary"]
-
-
-class Read(NamedTuple):
-    """What a format says of one message."""
-
-    kind: str
-    calls: tuple[str, ...]
-    answers: tuple[str, ...]
-
-
-class Sizer:
-    """Reads and measures messages one by one, as an options' format and counter say."""
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
-        self.format = options.reader
-        fixed = Fixed(tools=options.tools)
-        self._sizes: Sizes = sizes_for(options.tokens_by, [], fixed, has_system=options.system is not None)
-
-    def fixed_tokens(self) -> int:
-        """Return what a request costs beside its messages."""
-        sizes = self._sizes
-        if isinstance(sizes, Shares):
-            return self._of_empty(sizes)
-        tokens: int = sizes.fixed_tokens
-        return tokens
-
-    def _of_empty(self, sizes: Shares) -> int:
-        try:
-            return sizes.request_tokens([])
-        except CountingError:
-            return 0  # a black box that refuses a request without messages charges nothing for one
-
-    def tokens(self, message: dict[str, Any], /) -> int:
-        """Return the tokens of one message."""
-        return self._sizes.alone(message)
-
-    def read(self, message: dict[str, Any], /) -> Read:
-        """Look a message over: whom it is from, which calls it makes or answers."""
-        structure = Structure(1)
-        self.format.scan([message], 0, 1, structure)
-        answers = tuple(call_id for call_id, _ in structure.answers.get(0, ()))
-        return Read(self.format.kind(message), structure.calls.get(0, ()), answers)
-
-    def shown(self, data: Any, /) -> dict[str, Any]:
-        """Return a message of the log as a view shows it."""
-        message = data["message"]
-        if data.get("alone"):
-            return result_as_text(self.format, message, self.read(message).answers)
-        return defused(self.format, message)
-
-    def system_message(self) -> dict[str, Any] | None:
-        """Write the system text as a message."""
-        system = self.options.system
-        if system is None:
-            return None
-        return self.format.message("system", [system] if isinstance(system, str) else list(system))
-
-    def summary_message(self, text: str, messages: int, /) -> dict[str, Any]:
-        """Write a summary as a message, marked and escaped."""
-        return self.format.message(self.options.summary_role, [marked_summary(text, messages=messages)])
-
-
-@dataclass(slots=True)
-class LiveUnit:
-    """Messages that stay or leave together and are not summarized yet."""
-
-    members: dict[int, dict[str, Any]]
-    """The messages as shown, by version, ascending."""
-    tokens: int
-
-    @property
-    def first(self) -> int:
-        """Version of its first message."""
-        return next(iter(self.members))
-
-    @property
-    def versions(self) -> Members:
-        """Versions of its messages."""
-        return tuple(self.members)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """A summary in force."""
-
-    version: int
-    text: str
-    messages: int
-    """How many messages it stands for, those of the summaries before it included."""
-    message: dict[str, Any]
-    tokens: int
+__all__ = ["Scene"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -241,17 +146,20 @@ class Scene:
                 return members, waiting
         return None
 
-    def add_unit(self, version: int, message: dict[str, Any], calls: tuple[str, ...]) -> None:
+    def add_unit(self, version: int, data: Mapping[str, Any], calls: tuple[str, ...]) -> None:
         """Take a message that begins a unit."""
+        message = self.sizer.shown(data)
         tokens = self.sizer.tokens(message)
-        self.recent[version] = LiveUnit({version: message}, tokens)
+        self.recent[version] = self.sizer.noted(LiveUnit({version: message}, tokens), [data])
         self.change(recent_tokens=tokens, recent_messages=1)
         if calls:
             waiting = (*self.state.waiting, ((version,), calls))[-MAX_WAITING:]
             self.state = replace(self.state, waiting=waiting)
 
-    def join(self, unit: LiveUnit, version: int, message: dict[str, Any], answers: tuple[str, ...]) -> None:
+    def join(self, unit: LiveUnit, version: int, data: Mapping[str, Any], answers: tuple[str, ...]) -> None:
         """Take a result that belongs to a recent unit."""
+        message = self.sizer.shown(data)
+        self.sizer.noted(unit, [data])
         old = unit.versions
         tokens = self.sizer.tokens(message)
         unit.members[version] = message

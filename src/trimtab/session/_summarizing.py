@@ -13,7 +13,7 @@ from trimtab.counting._shorten import shorten
 from trimtab.errors import SummaryError
 from trimtab.session._effects import AskSummary, Steps
 from trimtab.session._plain import copied
-from trimtab.session._scene import Sizer
+from trimtab.session._sizer import Sizer
 from trimtab.session._state import Members
 from trimtab.summaries._base import SummaryRequest, word_of
 

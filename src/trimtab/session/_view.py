@@ -9,7 +9,8 @@ from trimtab._fit_plan import deciding
 from trimtab._fitted import Fitted, fitted_for
 from trimtab._fitting import prepare
 from trimtab.session._plain import copied
-from trimtab.session._scene import LiveUnit, Scene
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit
 from trimtab.summaries._base import drive
 
 __all__ = ["fitted_view"]
@@ -118,6 +119,12 @@ def _notes(scene: Scene) -> tuple[str, ...]:
     hidden = state.pending_messages - shown + sum(len(scene.recent[first].members) for first in scene.out)
     if hidden:
         notes.append(f"{hidden:,} messages find no room in view; they are in the log.")
+    units = scene.in_view()
+    as_text, escaped = sum(unit.as_text for unit in units), sum(unit.escaped for unit in units)
+    if as_text:
+        notes.append(f"{as_text:,} results of calls that are no longer there are shown as text.")
+    if escaped:
+        notes.append(f"{escaped:,} messages hold what looks like a mark of trimtab's; it is escaped.")
     if state.failures:
         notes.append(
             f"The last {state.failures:,} summaries failed; the next is asked for when {state.retry_tokens:,}"

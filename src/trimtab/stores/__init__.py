@@ -13,6 +13,8 @@ from trimtab.stores._url import open_store
 from trimtab.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
+    from trimtab.stores.postgres import PostgresStore
+    from trimtab.stores.redis import RedisStore
     from trimtab.stores.sqlite import SQLiteStore
 else:
     _HERE = "trimtab.stores."
@@ -32,6 +34,8 @@ __all__ = [
     "Event",
     "LoadRequest",
     "MemoryStore",
+    "PostgresStore",
+    "RedisStore",
     "Retry",
     "SQLiteStore",
     "SearchRequest",

@@ -23,8 +23,9 @@ async def _sleep(seconds: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Calls again after a `VersionConflictError` or a `StoreUnavailableError`, each time waiting longer.
+    """Calls again after what passes, each time waiting longer.
 
+    That is a `VersionConflictError` or a `StoreUnavailableError`; the last one is raised.
     What is called must read what it decides on anew each time: after a conflict the old version is
     stale. Before attempt n + 1 it waits between nothing and the smaller of `first_seconds * 2 ** (n - 1)`
     and `max_seconds`, at random, so that those who met once do not meet again.

@@ -65,6 +65,4 @@ def _barrier(path: str) -> str:
         return f"there is no folder {folder}; make it"
     if Path(path).is_dir():
         return "it is a folder; name a file in it"
-    if not Path(path).exists():
-        return "the file was moved or deleted while it was open; close the store and open it again"
     return f"give this process the right to write to the file and to its folder {folder}"

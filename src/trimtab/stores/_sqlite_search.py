@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from trimtab.stores._rows import Row, from_row
 from trimtab.stores._terms import best_versions, count_terms, search_terms, searchable_text
 
-__all__ = ["BATCH_EVENTS", "best_rows", "has_fts5", "index_batch", "unindexed", "wipe_index"]
+__all__ = ["BATCH_EVENTS", "best_rows", "has_fts5", "index_batch", "is_indexed", "unindexed", "wipe_index"]
 
 BATCH_EVENTS = 200
 """So many events are indexed in one transaction, and fewer are read where they stand: a search of a
@@ -102,11 +102,15 @@ def _found(connection: sqlite3.Connection, number: int, terms: Sequence[str]) ->
     return found
 
 
-def wipe_index(
-    connection: sqlite3.Connection, session: str, /, *, versions: Iterable[int] | None = None
-) -> None:
-    """Empty the whole index if any of these events of a session (None: all) is in it."""
+def is_indexed(
+    connection: sqlite3.Connection, session: str, /, *, versions: Sequence[int] | None = None
+) -> bool:
+    """Tell whether any of these events of a session (None: of all) is in the index."""
     number, indexed = _indexed(connection, session)
-    if number and (versions is None or any(version <= indexed for version in versions)):
-        connection.execute("INSERT INTO trimtab_search (trimtab_search) VALUES ('delete-all')")
-        connection.execute("DELETE FROM trimtab_indexed")
+    return bool(number) and (versions is None or any(version <= indexed for version in versions))
+
+
+def wipe_index(connection: sqlite3.Connection, /) -> None:
+    """Empty the whole index; sessions are put into it again when they are searched."""
+    connection.execute("INSERT INTO trimtab_search (trimtab_search) VALUES ('delete-all')")
+    connection.execute("DELETE FROM trimtab_indexed")

@@ -51,7 +51,7 @@ _UNSPACED = (
 
 
 def search_terms(text: str, /) -> tuple[str, ...]:
-    """Return the terms a text is found by, each once, in the order they first stand in it.
+    """Return the terms a text is found by, each once, in order.
 
     Words of letters and digits, without case (NFKC, casefold). Where words are not spaced (Chinese,
     Japanese, Korean, Thai…) each character, and each two neighbours.
@@ -64,7 +64,9 @@ def search_terms(text: str, /) -> tuple[str, ...]:
 
 
 def query_terms(text: str, /) -> tuple[str, ...]:
-    """Return the terms to ask for: as `search_terms`, but no character alone that has a neighbour.
+    """Return the terms to ask a store for.
+
+    As `search_terms`, but of two neighbours that are not spaced only the pair: it says more.
 
     Example:
         >>> query_terms("Berlin 天气")

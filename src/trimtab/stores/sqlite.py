@@ -34,6 +34,7 @@ from trimtab.stores._sqlite_search import (
     best_rows,
     has_fts5,
     index_batch,
+    is_indexed,
     unindexed,
     wipe_index,
 )
@@ -83,6 +84,7 @@ class SQLiteStore(ThreadedStore):
             raise ConfigurationError(f"synchronous is one of {get_args(Synchronous)}, not {synchronous!r}")
         self._synchronous = synchronous
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         self._lost: str | None = None
         self._lock = RLock()
         _STORES.add(self)
@@ -99,7 +101,11 @@ class SQLiteStore(ThreadedStore):
         rows, rewrites = to_rows(request)
 
         def work(connection: sqlite3.Connection) -> Appended:
-            return _append(connection, request, rows, rewrites)
+            answer = _append(connection, request, rows)
+            if rewrites and not answer.duplicate:
+                self._wipe(connection, request.session, versions=[row.version for row in rewrites])
+                _rewrite(connection, request, rewrites)
+            return answer
 
         answer = self._run(work, writes=True)
         if rewrites:
@@ -127,10 +133,25 @@ class SQLiteStore(ThreadedStore):
         terms = usable_terms(request.terms)
         if not terms or not request.limit:
             return []
-        while self._run(has_fts5) and self._run(lambda one: unindexed(one, session)) >= BATCH_EVENTS:
+        while self._run(self._has_fts5) and self._run(lambda one: unindexed(one, session)) >= BATCH_EVENTS:
             self._run(lambda one: index_batch(one, session), writes=True)
         rows = self._run(lambda one: best_rows(one, session, terms, limit=request.limit))
         return [from_row(row, session=session) for row in rows]
+
+    def _has_fts5(self, connection: sqlite3.Connection) -> bool:
+        return has_fts5(connection)
+
+    def _wipe(
+        self, connection: sqlite3.Connection, session: str, *, versions: list[int] | None = None
+    ) -> None:
+        """Empty the index if any of these events (None: all) is in it."""
+        if is_indexed(connection, session, versions=versions):
+            if not self._has_fts5(connection):
+                raise StoreError(
+                    f"session {session!r} is in a search index, and this build of SQLite has no FTS5 to erase"
+                    " it from there. Nothing was changed; use one that has it"
+                )
+            wipe_index(connection)
 
     def delete(self, session: str, /) -> None:
         """Remove a session; no byte of it is left in the files.
@@ -143,7 +164,7 @@ class SQLiteStore(ThreadedStore):
 
         def work(connection: sqlite3.Connection) -> None:
             if connection.execute("DELETE FROM trimtab_sessions WHERE session = ?", (session,)).rowcount:
-                wipe_index(connection, session)
+                self._wipe(connection, session)
                 connection.execute("DELETE FROM trimtab_events WHERE session = ?", (session,))
                 connection.execute("UPDATE trimtab_erasure SET asked = asked + 1")
 
@@ -221,6 +242,14 @@ class SQLiteStore(ThreadedStore):
     def _open(self) -> sqlite3.Connection:
         if self._lost is not None:
             raise StoreError(f"this store in memory {self._lost}, and what it held is gone: make a new one")
+        if self._connection is not None and self._file != _identity(self._path):
+            # Not closed: that would take away the log of a file that stands in its place now.
+            _ABANDONED.append(self._connection)
+            self._connection = None
+            raise StoreError(
+                f"the file {self._path} was moved, deleted or replaced while it was open. Nothing was stored;"
+                " the next call opens what is there now"
+            )
         if self._connection is None:
             connection = sqlite3.connect(
                 self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
@@ -230,7 +259,7 @@ class SQLiteStore(ThreadedStore):
             except BaseException:
                 connection.close()
                 raise
-            self._connection = connection
+            self._connection, self._file = connection, _identity(self._path)
         return self._connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -268,7 +297,7 @@ class SQLiteStore(ThreadedStore):
     def _forked(self) -> None:
         """In a child process: leave the parent's connection alone; closing it here would spoil it there."""
         if self._connection is not None:
-            _INHERITED.append(self._connection)
+            _ABANDONED.append(self._connection)
             if self._path == ":memory:":
                 self._lost = "belongs to the process that made it"
         self._connection = None
@@ -276,8 +305,8 @@ class SQLiteStore(ThreadedStore):
 
 
 _STORES: weakref.WeakSet[SQLiteStore] = weakref.WeakSet()
-_INHERITED: list[sqlite3.Connection] = []
-"""Connections of the process this one was forked from; kept, since closing one is an access to the file."""
+_ABANDONED: list[sqlite3.Connection] = []
+"""Connections to keep but not to use: closing one changes files that are another's now."""
 
 
 def _after_fork() -> None:
@@ -306,6 +335,15 @@ def _checked_seconds(seconds: Any) -> float:
     return float(seconds)
 
 
+def _identity(path: str) -> tuple[int, int] | None:
+    """Tell which file stands at a path; None for one in memory, and where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _version(connection: sqlite3.Connection, session: str) -> int:
     found = connection.execute(
         "SELECT version FROM trimtab_sessions WHERE session = ?", (session,)
@@ -313,9 +351,7 @@ def _version(connection: sqlite3.Connection, session: str) -> int:
     return 0 if found is None else int(found[0])
 
 
-def _append(
-    connection: sqlite3.Connection, request: AppendRequest, rows: list[Row], rewrites: list[Row]
-) -> Appended:
+def _append(connection: sqlite3.Connection, request: AppendRequest, rows: list[Row]) -> Appended:
     session, version = request.session, _version(connection, request.session)
     query = f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND id = ?"
     stored = connection.execute(query, (session, rows[0].id)).fetchone()
@@ -335,14 +371,11 @@ def _append(
                 session=session,
                 version=row.version,
             ) from error
-    if rewrites:
-        _rewrite(connection, request, rewrites)
     connection.execute("INSERT OR REPLACE INTO trimtab_sessions VALUES (?, ?)", (session, rows[-1].version))
     return Appended(rows[-1].version)
 
 
 def _rewrite(connection: sqlite3.Connection, request: AppendRequest, rewrites: list[Row]) -> None:
-    wipe_index(connection, request.session, versions=[row.version for row in rewrites])
     for row in rewrites:
         changed = connection.execute(
             "UPDATE trimtab_events SET body = ?, seal = ?"

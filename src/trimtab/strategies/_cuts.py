@@ -18,7 +18,7 @@ from trimtab.units import History, Unit
 if TYPE_CHECKING:
     from trimtab.strategies._base import EvictionRequest
 
-__all__ = ["Cuts", "TailCuts", "UnitCuts"]
+__all__ = ["SMALL_SHARE", "Cuts", "TailCuts", "UnitCuts"]
 
 
 class Cuts(Protocol):
@@ -302,7 +302,7 @@ def _first_of(unit: Unit) -> int:
     return unit.indices[0]
 
 
-_SMALL_SHARE = 16
+SMALL_SHARE = 16
 """A user message below this part of the room is not reserved first: at most so much is counted in vain."""
 
 
@@ -322,7 +322,7 @@ def count_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
     user = history.latest_user if history.protect else None
     if user is not None and user >= head:
         user_tokens = sizes.of(user)
-        if user_tokens * _SMALL_SHARE >= room:
+        if user_tokens * SMALL_SHARE >= room:
             low = _back(history, sizes, user + 1, room - user_tokens)
             used = sizes.total(low, count)
             if used > room - user_tokens:

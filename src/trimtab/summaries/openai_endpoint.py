@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
+from trimtab._extra import package_of
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting._sizes import check_counter
 from trimtab.errors import ConfigurationError, SummaryError, UnknownNameError
 from trimtab.models import facts_for
 from trimtab.summaries._base import SummaryRequest
-from trimtab.summaries._extra import package_of
 from trimtab.summaries._prompt import INSTRUCTIONS, SummaryPrompt
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""Contracts and fakes for people who write their own strategy or counter, and for our own tests.
+"""Contracts and fakes for people who write their own strategy, counter or store, and for our own tests.
 
-`check_strategy` and `check_counter` run what trimtab relies on and raise `ContractBroken` with
+`check_strategy`, `check_counter` and `check_store` run what trimtab relies on and raise `ContractBroken` with
 what, where and the numbers; `conversations` makes the samples they run on; `WordCounter` is a
 counter one can check by eye. Nothing here needs more than the standard library.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 from trimtab.testing._conversations import conversations
 from trimtab.testing._counter_contract import check_counter
 from trimtab.testing._errors import ContractBroken
+from trimtab.testing._store_contract import check_store
 from trimtab.testing._strategy_contract import check_strategy
 from trimtab.testing._word_counter import WordCounter
 
-__all__ = ["ContractBroken", "WordCounter", "check_counter", "check_strategy", "conversations"]
+__all__ = ["ContractBroken", "WordCounter", "check_counter", "check_store", "check_strategy", "conversations"]

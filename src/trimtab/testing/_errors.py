@@ -6,7 +6,7 @@ from typing import NoReturn
 
 
 class ContractBroken(AssertionError):
-    """A strategy or counter does not keep a promise that trimtab relies on.
+    """A strategy, counter or store does not keep a promise that trimtab relies on.
 
     An AssertionError, so that every test runner shows it as a failed test.
     """

@@ -1,4 +1,4 @@
-"""The package behind a summarizer, or the line that installs it."""
+"""The package an extra brings, or the line that installs it."""
 
 from __future__ import annotations
 

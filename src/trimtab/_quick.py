@@ -1,0 +1,261 @@
+"""The quick way of `fit`: a plain request is decided in one go, without the objects of the full way.
+
+It answers exactly what the full way answers, or None, and then the full way decides. What only a reader of
+the report needs is made when it is asked for, from what was counted here (design/008-quick.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trimtab._asking import Ask, counter_of
+from trimtab._fit_plan import FitPlan
+from trimtab._fitting import BLOCK, prepare
+from trimtab._grouping import format_of, results_behind
+from trimtab.budget import Budget
+from trimtab.counting import EstimateCounter, TextCounter
+from trimtab.errors import BudgetExceededError, CountingError, FormatError
+from trimtab.formats import Format, Request, Structure
+from trimtab.strategies._base import EvictionRequest
+from trimtab.strategies._cuts import SMALL_SHARE
+from trimtab.strategies._runner import Settled
+
+if TYPE_CHECKING:
+    from trimtab.report import Report
+
+__all__ = ["QuickPlan", "quick_plan"]
+
+_OURS = (TextCounter, EstimateCounter)
+"""Counters that check themselves; a subclass may count in its own way."""
+
+
+def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: Any) -> QuickPlan | None:
+    """Decide what `fit` was asked with these arguments alone; None where only the full way can.
+
+    Raises:
+        UnknownNameError: The wire form or the model is unknown; the full way would say the same.
+        MissingExtraError: The model's tokenizer is not installed; the same.
+    """
+    if messages.__class__ is not list or format.__class__ is not str:
+        return None
+    if model is not None and model.__class__ is not str:
+        return None
+    limit_tokens = budget
+    if budget.__class__ is Budget:
+        limit_tokens = budget.input_tokens
+    if limit_tokens.__class__ is not int:
+        return None
+    form = format_of(messages, format)
+    if counter is None:
+        counter = counter_of(None, model)
+    if counter.__class__ not in _OURS or not _counts_units(form):
+        return None
+    plan = QuickPlan(messages.copy(), budget, model=model, counter=counter, format=form)
+    try:
+        return plan if plan.decided(limit_tokens) else None
+    except (CountingError, FormatError):  # the full way says where
+        return None
+
+
+def _counts_units(format: Format) -> bool:
+    """Tell whether a wire form counts while it reads, and its units are a call and the results behind it."""
+    rules = format.rules
+    plain = rules.results_are_messages and rules.users_stand_alone and not rules.binds_messages
+    return plain and hasattr(format, "count_back")
+
+
+class QuickPlan:
+    """What was decided for a plain request, and the plan of the full way once that is asked for."""
+
+    __slots__ = (
+        "_before",
+        "_budget",
+        "_counter",
+        "_cut",
+        "_full",
+        "_known",
+        "_low",
+        "_model",
+        "_source",
+        "_structure",
+        "format",
+        "tokens",
+    )
+
+    fits = True
+    """What does not fit is left to the full way."""
+
+    def __init__(
+        self, source: list[Any], budget: Budget | int, *, model: str | None, counter: Any, format: Any
+    ) -> None:
+        self.format = format
+        """The wire form."""
+        self._budget, self._model, self._counter, self._source = budget, model, counter, source
+        self._structure = Structure(len(source))
+        self._known: list[Any] = [None] * len(source)
+        self._before: tuple[int, ...] = ()
+        self._cut = self.tokens = 0
+        self._full: FitPlan | None = None
+
+    def decided(self, limit_tokens: int) -> bool:
+        """Count from the newest message back and find the cut; False where only the full way can."""
+        source, known, counter, form = self._source, self._known, self._counter, self.format
+        prices = counter.prices
+        head = self._leading() if prices is not None else -1
+        user = form.newest(source, "user", head - 1, len(source) - 1) if head >= 0 else -1
+        if user < 0:
+            return False
+        fixed_tokens = counter.fixed_tokens(None, None, has_system=head > 0)
+        known[user] = user_tokens = counter.count_message(source[user])
+        if fixed_tokens.__class__ is not int or fixed_tokens < 0:  # a framing that the full way refuses
+            return False
+        room = limit_tokens - fixed_tokens - sum(known[:head])
+        if user_tokens * SMALL_SHARE >= room:  # such a message is reserved first; or there is no room at all
+            return False
+        span = range(len(source) - 1, head - 1, -1)
+        low = self._low = form.count_back(source, span, room, known, self._structure, prices)
+        left = room - sum(known[low:])
+        if self._structure.replaced:
+            return False
+        if left >= 0:
+            self.tokens = limit_tokens - left
+            return True
+        return not self._structure.late and self._found(head, user, limit_tokens=limit_tokens, left=left)
+
+    def _leading(self) -> int:
+        """Count the leading system messages; return how many, or -1 if an entry is no plain dict."""
+        source, known, kind = self._source, self._known, self.format.kind
+        for index, message in enumerate(source):
+            if message.__class__ is not dict:
+                return -1
+            if kind(message) != "system":
+                return index
+            known[index] = self._counter.count_message(message)
+        return -1  # nothing else: no user either
+
+    def _found(self, head: int, user: int, *, limit_tokens: int, left: int) -> bool:
+        """Find the oldest cut that fits, newer than the message that passed the limit by `-left` tokens."""
+        source, known, form, low = self._source, self._known, self.format, self._low
+        newest = len(source) - 1
+        while newest > low and form.kind(source[newest]) == "tool":
+            newest -= 1
+        if newest == low or form.kind(source[newest]) not in ("user", "assistant") or not self._is_whole():
+            return False
+        cut = self._border_after(low)
+        left += sum(known[low:cut])
+        opener = user if user <= cut else form.newest(source, "user", head - 1, cut)
+        while left < (beside_tokens := self._size_of(opener) if 0 <= opener < cut else 0):
+            if cut == newest:
+                return False
+            after = self._border_after(cut)
+            left += sum(known[cut:after])
+            cut = after
+            if form.kind(source[cut]) == "user":
+                opener = cut
+        self._before = (*range(head), opener) if 0 <= opener < cut else tuple(range(head))
+        self._cut, self.tokens = cut, limit_tokens - left + beside_tokens
+        return True
+
+    def _is_whole(self) -> bool:
+        """Tell whether the oldest results walked over, if nothing else is, answer the call before them."""
+        source, form, low = self._source, self.format, self._low
+        first = low
+        while first >= 0 and form.kind(source[first]) == "tool":
+            first -= 1
+        if first == low:
+            return True
+        few = source[max(first, 0) : self._border_after(low)]
+        columns = Structure(len(few))
+        form.scan(few, 0, len(few), columns)
+        return first >= 0 and results_behind(columns.answers, 0, columns.calls.get(0, ())) == len(few) - 1
+
+    def _border_after(self, index: int) -> int:
+        """Return the next message that answers nothing; there is one."""
+        source, kind = self._source, self.format.kind
+        index += 1
+        while kind(source[index]) == "tool":
+            index += 1
+        return index
+
+    def _size_of(self, index: int) -> int:
+        if self._known[index] is None:
+            self._known[index] = self._counter.count_message(self._source[index])
+        size: int = self._known[index]
+        return size
+
+    @property
+    def budget(self) -> Budget:
+        """The budget it was decided for."""
+        return Budget.of(self._budget)
+
+    @property
+    def input_messages(self) -> int:
+        """Messages of the input."""
+        return len(self._source)
+
+    @property
+    def body(self) -> Request:
+        """What was asked for, as a request."""
+        return Request(messages=self._source)
+
+    def messages(self) -> list[Any]:
+        """Put the output together."""
+        kept = self._source[self._cut :]
+        return [*map(self._source.__getitem__, self._before), *kept] if self._before else kept
+
+    def report(self, messages: list[Any], /) -> Report:
+        """Make the report of the fit that gave these messages."""
+        return self.full.report(messages)
+
+    def at(self, budget: Budget, /) -> FitPlan:
+        """Decide for another budget."""
+        return self.full.at(budget)
+
+    def count_all(self) -> None:
+        """Count what the fit did not need to."""
+        self.full.count_all()
+
+    def exceeded(self) -> BudgetExceededError:
+        """Make the error for what does not fit."""
+        return self.full.exceeded()
+
+    @property
+    def full(self) -> FitPlan:
+        """The plan the full way would have made: decides nothing anew, counts nothing again."""
+        if self._full is None:
+            self._full = self._made_full()
+        return self._full
+
+    def _made_full(self) -> FitPlan:
+        budget = self.budget
+        work = prepare(
+            Ask(
+                messages=self._source,
+                budget=budget,
+                model=self._model,
+                counter=self._counter,
+                format=self.format,
+                system=None,
+                tools=None,
+                strategy=None,
+                pin=(),
+                pending_calls=(),
+                on_trim=None,
+                repair=False,
+            )
+        )
+        work.history._go_on(self._structure, self._low)
+        work.sizes.known = self._known
+        return FitPlan(
+            portion=work,
+            settled=Settled(
+                before=self._before,
+                cut=self._cut,
+                tokens=self.tokens,
+                actions=("evicted",) if self._cut else (),
+            ),
+            request=EvictionRequest(
+                work.history, work.sizes, limit_tokens=budget.input_tokens, block=BLOCK, counted=self._low
+            ),
+            budget=budget,
+        )

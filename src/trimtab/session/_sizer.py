@@ -1,0 +1,124 @@
+"""Messages read and measured one by one, and the units they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from trimtab.counting._sizes import Fixed, Shares, Sizes, sizes_for
+from trimtab.errors import CountingError
+from trimtab.formats import Structure
+from trimtab.session._marks import defused, marked_summary, result_as_text
+from trimtab.session._options import Options
+from trimtab.session._state import Members
+
+__all__ = ["LiveUnit", "Sizer", "Summary"]
+
+
+class Read(NamedTuple):
+    """What a format says of one message."""
+
+    kind: str
+    calls: tuple[str, ...]
+    answers: tuple[str, ...]
+
+
+class Sizer:
+    """Reads and measures messages one by one, as an options' format and counter say."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.format = options.reader
+        # In a context, what stands beside the messages is charged there.
+        fixed = Fixed(tools=options.tools) if options.context is None else None
+        self._sizes: Sizes = sizes_for(options.tokens_by, [], fixed, has_system=options.system is not None)
+
+    def fixed_tokens(self) -> int:
+        """Return what a request costs beside its messages."""
+        sizes = self._sizes
+        if self.options.context is not None:
+            return 0
+        if isinstance(sizes, Shares):
+            return self._of_empty(sizes)
+        tokens: int = sizes.fixed_tokens
+        return tokens
+
+    def _of_empty(self, sizes: Shares) -> int:
+        try:
+            return sizes.request_tokens([])
+        except CountingError:
+            return 0  # a black box that refuses a request without messages charges nothing for one
+
+    def tokens(self, message: dict[str, Any], /) -> int:
+        """Return the tokens of one message."""
+        return self._sizes.alone(message)
+
+    def read(self, message: dict[str, Any], /) -> Read:
+        """Look a message over: whom it is from, which calls it makes or answers."""
+        structure = Structure(1)
+        self.format.scan([message], 0, 1, structure)
+        answers = tuple(call_id for call_id, _ in structure.answers.get(0, ()))
+        return Read(self.format.kind(message), structure.calls.get(0, ()), answers)
+
+    def shown(self, data: Any, /) -> dict[str, Any]:
+        """Return a message of the log as a view shows it."""
+        message = data["message"]
+        if data.get("alone"):
+            return result_as_text(self.format, message, self.read(message).answers)
+        return defused(self.format, message)
+
+    def noted(self, unit: LiveUnit, datas: Iterable[Mapping[str, Any]], /) -> LiveUnit:
+        """Note which messages of a unit are not shown as they were said."""
+        for data in datas:
+            alone = bool(data.get("alone"))
+            unit.as_text += alone
+            unit.escaped += not alone and defused(self.format, data["message"]) is not data["message"]
+        return unit
+
+    def system_message(self) -> dict[str, Any] | None:
+        """Write the system text as a message."""
+        system = self.options.system
+        if system is None:
+            return None
+        return self.format.message("system", [system] if isinstance(system, str) else list(system))
+
+    def summary_message(self, text: str, messages: int, /) -> dict[str, Any]:
+        """Write a summary as a message, marked and escaped."""
+        return self.format.message(self.options.summary_role, [marked_summary(text, messages=messages)])
+
+
+@dataclass(slots=True)
+class LiveUnit:
+    """Messages that stay or leave together and are not summarized yet."""
+
+    members: dict[int, dict[str, Any]]
+    """The messages as shown, by version, ascending."""
+    tokens: int
+    as_text: int = 0
+    """Results among them that are shown as text, since their call is not there."""
+    escaped: int = 0
+    """Messages in which what looked like a mark of trimtab's was escaped."""
+
+    @property
+    def first(self) -> int:
+        """Version of its first message."""
+        first: int = next(iter(self.members))
+        return first
+
+    @property
+    def versions(self) -> Members:
+        """Versions of its messages."""
+        return tuple(self.members)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A summary in force."""
+
+    version: int
+    text: str
+    messages: int
+    """How many messages it stands for, those of the summaries before it included."""
+    message: dict[str, Any]
+    tokens: int

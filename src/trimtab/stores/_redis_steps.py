@@ -1,0 +1,286 @@
+"""What `RedisStore` asks the server, each operation once, for both colours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
+from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
+from trimtab.stores._redis_scripts import APPEND, LOAD, PAGE_EVENTS, Script
+from trimtab.stores._rows import (
+    Row,
+    check_session_name,
+    conflict,
+    from_row,
+    id_taken,
+    not_stored,
+    same_event,
+    storable_ids,
+    to_rows,
+    without_gaps,
+)
+from trimtab.stores._steps import Pause, Steps
+from trimtab.stores._terms import best_versions, count_terms, usable_terms
+
+__all__ = ["SCAN_KEYS", "SCHEMA", "Command", "Operations", "Scan"]
+
+SCHEMA = 1
+"""How sessions are kept; a number of one key beside them. A change of it comes with a migration."""
+
+MOST = 2**53
+"""Above every version, and exact in Lua, whose numbers are doubles."""
+
+SCAN_KEYS = 1_000
+"""Keys looked at by one step through the key space."""
+
+FIRST_PAUSE_SECONDS = 0.02
+LAST_PAUSE_SECONDS = 1.0
+"""Between two looks at whether the server has written its files; twice as long each time."""
+
+
+class Command(NamedTuple):
+    """One command; yielded by an operation, which is sent its answer."""
+
+    words: tuple[Any, ...]
+    everywhere: bool = False
+    """Ask every primary of a cluster, and send a list of their answers."""
+
+
+class Scan(NamedTuple):
+    """List the keys that match a pattern, of every primary; yielded by an operation."""
+
+    pattern: str
+
+
+class Operations:
+    """The operations of a store on its keys."""
+
+    def __init__(self, prefix: str, *, redis: Any, scrub_seconds: float) -> None:
+        self._prefix = prefix
+        self._redis = redis
+        self._scrub_seconds = scrub_seconds
+
+    def prepare(self) -> Steps[None]:
+        """Check that the server keeps what it is given, and keeps it as we do."""
+        for memory in (yield Command(("INFO", "memory"), everywhere=True)):
+            policy = str(memory.get("maxmemory_policy", ""))
+            if memory.get("maxmemory") and policy.startswith("allkeys"):
+                raise ConfigurationError(
+                    f"this Redis removes keys when its memory is full (maxmemory-policy {policy}): sessions"
+                    " would be lost without a word. Set the policy to noeviction, or take another server"
+                )
+        key = f"{self._prefix}:schema"
+        yield Command(("SET", key, str(SCHEMA), "NX"))
+        schema = _text((yield Command(("GET", key))))
+        if schema != str(SCHEMA):
+            raise ConfigurationError(
+                f"the sessions at {self._prefix!r} are kept as a newer trimtab does (schema {schema},"
+                f" this one knows {SCHEMA}); install that version, or take another prefix"
+            )
+
+    def append(self, request: AppendRequest) -> Steps[Appended]:
+        """Add events, and say the version."""
+        rows, rewrites = to_rows(request)
+        words: list[Any] = [request.expected_version, len(rows), len(rewrites)]
+        for row in rows:
+            words += (row.id, _packed(row))
+        for row in rewrites:
+            words += (row.version, _head(row), _packed(row))
+        outcome, version, *what = yield from self._script(APPEND, request.session, words)
+        if outcome == b"added":
+            return Appended(version)
+        if outcome == b"same":
+            row, place = what
+            return same_event(request, _event(row, place, session=request.session), version=version)
+        if outcome == b"conflict":
+            raise conflict(request, version)
+        if outcome == b"taken":
+            raise id_taken(request, _text(what[0]))
+        if outcome == b"other":
+            raise not_stored(request, what[0])
+        raise CorruptSessionError(
+            f"session {request.session!r} says it is at version {version}, and has an event after it: it was"
+            " changed by hand. Restore it from a backup",
+            session=request.session,
+            version=version + 1,
+        )
+
+    def _script(self, script: Script, session: str, words: list[Any]) -> Steps[Any]:
+        """Run a script by its name; a server that restarted, or took over, is sent its text again."""
+        rest = (1, self._key(session), *words)
+        try:
+            return (yield Command(("EVALSHA", script.sha, *rest)))
+        except self._redis.exceptions.NoScriptError:
+            return (yield Command(("EVAL", script.text, *rest)))
+
+    def _key(self, session: str) -> str:
+        return f"{self._prefix}:session:{session}"
+
+    def load(self, request: LoadRequest) -> Steps[list[Event]]:
+        """Read events."""
+        check_session_name(request.session)
+        if request.ids is not None:
+            return (yield from self._by_ids(request, request.ids))
+        first = max(0, request.after) + 1
+        last = MOST if request.before is None else min(request.before - 1, MOST)
+        limit = MOST if request.limit is None else min(request.limit, MOST)
+        step = -1 if request.newest_first else 1
+        events: list[Event] = []
+        version: int | None = None
+        while limit > len(events):
+            most = min(PAGE_EVENTS, limit - len(events))
+            words = ["span", first, last, step, most]
+            now, *rows = yield from self._script(LOAD, request.session, words)
+            if version is None:
+                version, last = now, min(last, now)  # what is added from now on is not part of the answer
+            elif now < version:
+                return (yield from self.load(request))  # it was removed, and perhaps begun again
+            events += _events(rows, session=request.session)
+            first, last = (first, last - most) if request.newest_first else (first + most, last)
+            if first > last:
+                break
+        return without_gaps(events, request, version=version)
+
+    def _by_ids(self, request: LoadRequest, ids: tuple[str, ...]) -> Steps[list[Event]]:
+        words = ["ids", *storable_ids(ids)]
+        _, *rows = yield from self._script(LOAD, request.session, words)
+        before = MOST if request.before is None else request.before
+        found = sorted(_events(rows, session=request.session), key=lambda event: event.version)
+        events = [event for event in found if request.after < event.version < before]
+        if request.newest_first:
+            events.reverse()
+        return events[: request.limit]
+
+    def search(self, request: SearchRequest) -> Steps[list[Event]]:
+        """Find messages by reading the session from its newest event to its first."""
+        check_session_name(request.session)
+        terms = usable_terms(request.terms)
+        found: dict[int, int] = {}
+        kept: dict[int, Event] = {}
+        before: int | None = None
+        while terms and request.limit:
+            page = LoadRequest(session=request.session, before=before, limit=PAGE_EVENTS, newest_first=True)
+            events = yield from self.load(page)
+            found.update((event.version, count_terms(event, terms)) for event in events)
+            kept.update((event.version, event) for event in events)
+            best = best_versions(found, request.limit)
+            found, kept = {at: found[at] for at in best}, {at: kept[at] for at in best}
+            if len(events) < PAGE_EVENTS:
+                break
+            before = events[-1].version
+        return list(kept.values())
+
+    def delete(self, session: str) -> Steps[None]:
+        """Remove the key of a session."""
+        check_session_name(session)
+        yield Command(("UNLINK", self._key(session)))
+
+    def sessions(self) -> Steps[list[str]]:
+        """List the names of all sessions."""
+        start = self._key("")
+        escaped = "".join(f"\\{one}" if one in "*?[]\\" else one for one in start)
+        keys = yield Scan(f"{escaped}*")
+        return sorted({_text(key).removeprefix(start) for key in keys})
+
+    def scrub(self) -> Steps[None]:
+        """Have the server write the files anew that it keeps data in, and wait until it has."""
+        # what is being written now was begun before the session was removed
+        yield from self._until(_is_idle, "finish what it is writing")
+        states = yield Command(("INFO", "persistence"), everywhere=True)
+        if any(state["aof_enabled"] for state in states):
+            yield from self._rewritten("BGREWRITEAOF", "aof_last_bgrewrite_status")
+        if (yield from self._keeps_snapshots(states)):
+            yield from self._rewritten("BGSAVE", "rdb_last_bgsave_status")
+
+    def _keeps_snapshots(self, states: list[dict[str, Any]]) -> Steps[bool]:
+        """Tell whether the server may have written a snapshot: a cache without files is given none."""
+        for state in states:
+            if state.get("rdb_saves") or (
+                state.get("rdb_last_load_keys_loaded") and not state["aof_enabled"]
+            ):
+                return True
+        try:
+            answers = yield Command(("CONFIG GET", "save"), everywhere=True)
+        except self._redis.exceptions.ResponseError:
+            return True  # it may not be asked
+        return any(_text(answer.get("save", "")) for answer in answers)
+
+    def _rewritten(self, word: str, status: str) -> Steps[None]:
+        for seconds in self._pauses():
+            try:
+                yield Command((word,), everywhere=True)
+            except self._redis.exceptions.NoPermissionError:
+                raise
+            except self._redis.exceptions.ResponseError as error:
+                if "progress" not in str(error):
+                    raise
+                yield Pause(seconds)
+            else:
+                break
+        states = yield from self._until(_is_idle, f"end {word}")
+        failed = [state[status] for state in states if state[status] != "ok"]
+        if failed:
+            raise StoreUnavailableError(f"{word} failed on the server ({failed[0]}). {_STILL_THERE}")
+
+    def _until(self, is_done: Any, what: str) -> Steps[list[dict[str, Any]]]:
+        for seconds in self._pauses():
+            states: list[dict[str, Any]] = yield Command(("INFO", "persistence"), everywhere=True)
+            if all(map(is_done, states)):
+                return states
+            yield Pause(seconds)
+        raise StoreUnavailableError(
+            f"the server did not {what} within {self._scrub_seconds:g} seconds. {_STILL_THERE}"
+        )
+
+    def _pauses(self) -> Iterator[float]:
+        seconds, waited = FIRST_PAUSE_SECONDS, 0.0
+        while waited < self._scrub_seconds:
+            yield seconds
+            waited += seconds
+            seconds = min(2 * seconds, LAST_PAUSE_SECONDS)
+
+
+_STILL_THERE = (
+    "The session or text is removed, but the server's files may still hold its bytes; call scrub() again"
+)
+
+
+def _is_idle(state: dict[str, Any]) -> bool:
+    return not any(
+        state[name] for name in ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
+    )
+
+
+def _head(row: Row) -> str:
+    """Write what never changes of a row; a rewrite is of a row that begins with it."""
+    return json.dumps(row[:4], separators=(",", ":"))[:-1] + ","
+
+
+def _packed(row: Row) -> str:
+    """Write a row as one text: a line of its short columns, and the body as it is."""
+    return f"{_head(row)}{json.dumps(row.seal)}]\n{row.body}"
+
+
+def _events(rows: list[Any], *, session: str) -> list[Event]:
+    """Read (place, row, place, row…); a missing row is left out, and noticed as a gap."""
+    pairs = zip(rows[::2], rows[1::2], strict=True)
+    return [_event(row, place, session=session) for place, row in pairs if row]
+
+
+def _event(row: bytes, place: Any, *, session: str) -> Event:
+    at = int(place)
+    try:
+        head, _, body = row.decode().partition("\n")
+        version, event_id, kind, time, seal = json.loads(head)
+        columns: tuple[Any, ...] = (version, event_id, kind, time, body, seal)
+    except (ValueError, TypeError):
+        columns = (at, "", "", 0.0, "", "")  # no JSON in its body: what cannot be read is said in one place
+    if columns[0] != at:
+        columns = (at, *columns[1:])  # a row of another place does not match its seal here
+    return from_row(columns, session=session)
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

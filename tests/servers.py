@@ -1,0 +1,395 @@
+"""Real PostgreSQL and Redis for the tests: installed where the system allows, started once, stopped after.
+
+Each runs in a folder of its own on a free port of the loopback, and is stopped by its process id.
+TRIMTAB_TEST_POSTGRES and TRIMTAB_TEST_REDIS name servers that run already; tests that kill a server or
+read its files then skip. Where there is no server and none can be installed, tests say so and skip.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+import redis
+
+INSTALL_SECONDS = 180
+START_SECONDS = 30
+
+
+class NoServer(Exception):
+    """There is none here, and why."""
+
+
+def _program(name: str, *, package: str, folders: str) -> Path:
+    """Find a program of a server, installing it if the system allows."""
+    found = _found(name, folders)
+    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        _install(package)
+        found = _found(name, folders)
+    if found is None:
+        raise NoServer(f"{name} is not installed: apt-get install {package}, or the like")
+    return found
+
+
+def _found(name: str, folders: str) -> Path | None:
+    there = shutil.which(name)
+    newest = sorted(Path("/").glob(f"{folders}/{name}"), key=lambda path: path.parts)
+    return Path(there) if there else newest[-1] if newest else None
+
+
+def _install(package: str) -> None:
+    quiet: dict[str, Any] = {
+        "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+        "timeout": INSTALL_SECONDS,
+        "check": True,
+    }
+    try:
+        subprocess.run(["apt-get", "update", "-qq"], **quiet)
+        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", package], **quiet)
+    except (subprocess.SubprocessError, OSError) as error:
+        raise NoServer(f"apt-get install {package} failed: {error}") from error
+
+
+def free_port() -> int:
+    """Return a port of the loopback that nobody listens on, nor on that 10,000 above: Redis Cluster's own."""
+    while True:
+        with socket.socket() as one, socket.socket() as above, suppress(OSError, OverflowError):
+            one.bind(("127.0.0.1", 0))
+            port: int = one.getsockname()[1]
+            above.bind(("127.0.0.1", port + 10_000))
+            return port
+
+
+def until(is_done: Callable[[], object], what: str, *, seconds: float = START_SECONDS) -> None:
+    """Wait for something of a server."""
+    end = time.monotonic() + seconds
+    while not is_done():
+        assert time.monotonic() < end, f"{what}: not within {seconds} seconds"
+        time.sleep(0.02)
+
+
+class PostgresServer:
+    """A PostgreSQL with fsync on; without a folder one that somebody else started."""
+
+    def __init__(self, dsn: str, folder: Path | None = None, programs: Path | None = None) -> None:
+        self.dsn = dsn
+        self.folder = folder
+        self._programs = programs
+
+    @property
+    def data(self) -> Path:
+        """The folder of its files."""
+        if self.folder is None:
+            pytest.skip("TRIMTAB_TEST_POSTGRES: this test stops the server, or reads its files")
+        return self.folder / "data"
+
+    def of(self, database: str, *, port: int | None = None) -> str:
+        """Return the DSN of a database, at another port if there is a relay."""
+        parts = urlsplit(self.dsn)
+        at = parts.netloc if port is None else f"{parts.netloc.rpartition(':')[0]}:{port}"
+        return parts._replace(path=f"/{database}", netloc=at).geturl()
+
+    def ask(self, sql: str, *params: object, database: str = "postgres") -> list[tuple[Any, ...]]:
+        """Run a statement, behind the store's back."""
+        with psycopg.connect(self.of(database), autocommit=True) as connection:
+            cursor = connection.execute(sql, params or None)
+            return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """Make a database for the length of a block; gives its name."""
+        name = f"t{uuid.uuid4().hex[:12]}"
+        self.ask(f"CREATE DATABASE {name}")
+        try:
+            yield name
+        finally:
+            self.ask(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _run(self, program: str, *arguments: object) -> None:
+        assert self._programs is not None
+        command = [str(self._programs / program), *map(str, arguments)]
+        if os.geteuid() == 0:  # the server refuses to run as root
+            command = ["runuser", "-u", "postgres", "--", *command]
+        log = self.data.parent / f"{program}.log"
+        with log.open("ab") as out:
+            done = subprocess.run(
+                command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, cwd="/", check=False
+            )
+        if done.returncode:
+            raise NoServer(f"{program} failed: {log.read_text(errors='replace')[-1000:]}")
+
+    def make(self) -> None:
+        """Make its files."""
+        assert self.folder is not None
+        if os.geteuid() == 0:
+            self.folder.chmod(0o755)
+            shutil.chown(self.folder, "postgres")
+        password = self.folder / "password"
+        password.write_text("trimtab\n", encoding="utf-8")
+        password.chmod(0o644)
+        self._run(
+            "initdb",
+            *("-D", self.data, "-U", "postgres", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"),
+            *("--auth-host=scram-sha-256", "--auth-local=trust", f"--pwfile={password}"),
+        )
+
+    def start(self) -> None:
+        """Start it, again after it was stopped or killed."""
+        port = urlsplit(self.dsn).port
+        options = (
+            f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.folder} -c fsync=on"
+            " -c max_connections=200 -c max_wal_size=4GB -c shared_buffers=64MB -c autovacuum_naptime=5s"
+        )
+        arguments = ("-D", self.data, "-w", "-t", START_SECONDS, "-l", self.data.parent / "log")
+        for attempt in range(50):  # what a killed server left needs a moment to end
+            try:
+                return self._run("pg_ctl", *arguments, "-o", options, "start")
+            except NoServer:
+                if attempt == 49:
+                    raise
+                time.sleep(0.1)
+        return None
+
+    @property
+    def pid(self) -> int:
+        """The process that all others of the server end with."""
+        return int((self.data / "postmaster.pid").read_text().split()[0])
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        _end(self.pid, signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ask it to end now; connections are cut."""
+        _end(self.pid, signal.SIGINT)
+
+    def abandon(self) -> None:
+        """End it without writing anything more: nobody will start it again."""
+        _end(self.pid, signal.SIGQUIT)
+
+
+class RedisServer:
+    """A Redis; without a folder one that somebody else started."""
+
+    def __init__(self, url: str, folder: Path | None = None, program: Path | None = None) -> None:
+        self.url = url
+        self.folder = folder
+        self._program = program
+        self._process: subprocess.Popen[bytes] | None = None
+        self._options: tuple[str, ...] = ()
+
+    @property
+    def data(self) -> Path:
+        """The folder of its files."""
+        if self.folder is None:
+            pytest.skip("TRIMTAB_TEST_REDIS: this test stops the server, or reads its files")
+        return self.folder
+
+    def of(self, database: int = 0, *, port: int | None = None) -> str:
+        """Return the URL of a database, at another port if there is a relay."""
+        parts = urlsplit(self.url)
+        at = parts.netloc if port is None else f"{parts.netloc.rpartition(':')[0]}:{port}"
+        return parts._replace(path=f"/{database}", netloc=at).geturl()
+
+    @contextmanager
+    def client(self, database: int = 0) -> Iterator[Any]:
+        """Give a client, for what is done behind the store's back."""
+        with redis.Redis.from_url(self.of(database), decode_responses=True) as client:
+            yield client
+
+    def start(self, *options: str) -> None:
+        """Start it; after it was stopped or killed with the same options, if none are given."""
+        self._options = options or self._options
+        port = str(urlsplit(self.url).port)
+        command = [str(self._program), "--bind", "127.0.0.1", "--port", port, "--dir", str(self.data)]
+        command += ["--requirepass", "trimtab"]
+        with (self.data / "log").open("ab") as out:
+            self._process = subprocess.Popen([*command, *self._options], stdout=out, stderr=out)
+        until(self._answers, "redis-server")
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise NoServer((self.data / "log").read_text(errors="replace")[-1000:])
+        with suppress(redis.RedisError), self.client() as client:
+            return bool(client.ping())
+        return False
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        """Ask it to end; connections are cut."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait()
+
+
+def _end(pid: int, kind: signal.Signals) -> None:
+    os.kill(pid, kind)
+    until(lambda: not _runs(pid), f"the end of process {pid}")
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _at_end(stop: Callable[[], None], folder: Path) -> None:
+    """Stop a server when this process ends, not when one forked from it does."""
+    mine = os.getpid()
+
+    def end() -> None:
+        if os.getpid() == mine:
+            with suppress(OSError, AssertionError):
+                stop()
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
+
+
+@functools.cache
+def _postgres() -> PostgresServer | NoServer:
+    given = os.environ.get("TRIMTAB_TEST_POSTGRES")
+    if given:
+        return PostgresServer(given)
+    try:
+        programs = (
+            _program("postgres", package="postgresql", folders="usr/lib/postgresql/*/bin").resolve().parent
+        )
+        folder = Path(tempfile.mkdtemp(prefix="trimtab-postgres-"))
+        dsn = f"postgresql://postgres:trimtab@127.0.0.1:{free_port()}/postgres"
+        server = PostgresServer(dsn, folder, programs)
+        server.make()
+        server.start()
+    except NoServer as reason:
+        return reason
+    _at_end(server.abandon, folder)
+    return server
+
+
+def make_redis(*options: str) -> RedisServer:
+    """Start a Redis of one's own; it ends with this process at the latest."""
+    program = _program("redis-server", package="redis-server", folders="usr/bin")
+    folder = Path(tempfile.mkdtemp(prefix="trimtab-redis-"))
+    server = RedisServer(f"redis://:trimtab@127.0.0.1:{free_port()}/0", folder, program)
+    server.start(*options)
+    _at_end(server.stop, folder)
+    return server
+
+
+DURABLE = ("--save", "", "--appendonly", "yes", "--appendfsync", "always")
+"""Options of a Redis that has written down what it acknowledges."""
+
+
+@functools.cache
+def _redis() -> RedisServer | NoServer:
+    given = os.environ.get("TRIMTAB_TEST_REDIS")
+    if given:
+        return RedisServer(given)
+    try:
+        return make_redis(*DURABLE)
+    except NoServer as reason:
+        return reason
+
+
+def postgres() -> PostgresServer:
+    """Give the PostgreSQL of this run, or skip the test."""
+    server = _postgres()
+    if isinstance(server, NoServer):
+        pytest.skip(f"no PostgreSQL: {server}")
+    return server
+
+
+def redis_server() -> RedisServer:
+    """Give the Redis of this run, or skip the test."""
+    server = _redis()
+    if isinstance(server, NoServer):
+        pytest.skip(f"no Redis: {server}")
+    return server
+
+
+class Relay:
+    """Stands between a client and a server: counts what passes, and can lose an answer."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.sent_bytes = 0
+        self.received_bytes = 0
+        self.requests = 0
+        self.lose: bytes | None = None
+        """The answer to the next request that contains this is lost, and the connection with it."""
+        self.lost = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def reset(self) -> None:
+        """Count from nothing."""
+        self.sent_bytes = self.received_bytes = self.requests = 0
+
+    def close(self) -> None:
+        """Take no more connections."""
+        self._listener.close()
+
+    def __enter__(self) -> Relay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, suppress(OSError), socket.create_connection(("127.0.0.1", self._target)) as server:
+            cut = threading.Event()
+            threading.Thread(target=self._back, args=(server, client, cut), daemon=True).start()
+            while data := client.recv(1 << 16):
+                self.sent_bytes += len(data)
+                self.requests += 1
+                if self.lose is not None and self.lose in data:
+                    self.lose = None
+                    cut.set()
+                server.sendall(data)
+
+    def _back(self, server: socket.socket, client: socket.socket, cut: threading.Event) -> None:
+        with suppress(OSError):
+            while data := server.recv(1 << 16):
+                if cut.is_set():
+                    self.lost += 1
+                    break
+                self.received_bytes += len(data)
+                client.sendall(data)
+        for one in (client, server):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,155 @@
+"""The stores that the tests of this folder run on: one maker a store, `MAKERS`.
+
+A maker is given a folder of its own, and gives a place: handles on it, and what the tests do behind the
+store's back. Every test that takes `place` runs once for each.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from tests import servers
+from trimtab.stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore, Store
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a store keeps its sessions."""
+
+    name: str
+    make: Callable[[], Store]
+    """Makes a handle; the same each time where the sessions live in the object."""
+    url: str | None = None
+    """What `open_store` takes, for tests with more processes; None where no other process can see it."""
+    damage: Callable[[str, int], None] | None = None
+    """Changes the stored text of (session, version) behind the store's back."""
+    settle: Callable[[], None] = lambda: None
+    """Waits until the server has done what a killed client last asked of it, and forgotten the client."""
+
+
+Maker = Callable[[Path], Iterator[Place]]
+
+
+def memory(_folder: Path) -> Iterator[Place]:
+    """Sessions in an object."""
+    store = MemoryStore()
+
+    def damage(session: str, version: int) -> None:
+        rows = store._logs[session].rows
+        row = rows[version - 1]
+        rows[version - 1] = row._replace(body=row.body.replace("event", "Event"))
+
+    yield Place(name="memory", make=lambda: store, damage=damage)
+
+
+def sqlite_memory(_folder: Path) -> Iterator[Place]:
+    """SQLite without a file."""
+    store = SQLiteStore(":memory:")
+    yield Place(name="sqlite-memory", make=lambda: store)
+    store.close()
+
+
+def sqlite_file(folder: Path) -> Iterator[Place]:
+    """SQLite in a file, a handle each time."""
+    path = folder / "sessions.db"
+
+    def damage(session: str, version: int) -> None:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            changed = connection.execute(
+                "UPDATE trimtab_events SET body = replace(body, 'event', 'Event')"
+                " WHERE session = ? AND version = ?",
+                (session, version),
+            )
+            assert changed.rowcount == 1
+
+    yield Place(name="sqlite", make=lambda: SQLiteStore(path), url=f"sqlite:///{path}", damage=damage)
+
+
+def postgres(_folder: Path) -> Iterator[Place]:
+    """A database of the PostgreSQL of this run."""
+    server = servers.postgres()
+    with server.database() as database:
+        dsn = server.of(database)
+
+        def damage(session: str, version: int) -> None:
+            sql = """
+                UPDATE trimtab_events e SET body = replace(body, 'event', 'Event') FROM trimtab_sessions s
+                WHERE s.key = e.session AND s.name = %s AND e.version = %s RETURNING 1"""
+            assert server.ask(sql, session, version, database=database) == [(1,)]
+
+        def settle() -> None:
+            sql = "SELECT 1 FROM pg_stat_activity WHERE datname = %s"
+            servers.until(lambda: not server.ask(sql, database), "the end of killed clients")
+
+        yield Place(
+            name="postgres",
+            make=lambda: PostgresStore(dsn, scrub_on_delete=False),
+            url=dsn,
+            damage=damage,
+            settle=settle,
+        )
+
+
+def redis(_folder: Path) -> Iterator[Place]:
+    """An empty database of the Redis of this run."""
+    server, database = servers.redis_server(), next(_REDIS_DATABASES)
+    with server.client(database) as client:
+        client.flushdb()
+
+        def damage(session: str, version: int) -> None:
+            key, field = f"trimtab:session:{session}", f"e{version}"
+            row = client.hget(key, field)
+            assert client.hset(key, field, row.replace("event", "Event")) == 0
+
+        url = server.of(database)
+
+        def settle() -> None:
+            def alone() -> bool:
+                return len([one for one in client.client_list() if int(one["db"]) == database]) == 1
+
+            servers.until(alone, "the end of killed clients")
+
+        yield Place(
+            name="redis",
+            make=lambda: RedisStore(url, scrub_on_delete=False),
+            url=url,
+            damage=damage,
+            settle=settle,
+        )
+        client.flushdb()
+
+
+_REDIS_DATABASES = cycle(range(1, 16))
+
+MAKERS: dict[str, Maker] = {
+    "memory": memory,
+    "sqlite-memory": sqlite_memory,
+    "sqlite": sqlite_file,
+    "postgres": postgres,
+    "redis": redis,
+}
+"""Every store the contract runs on."""
+
+SERVERS = ("postgres", "redis")
+"""Those that need a server."""
+
+
+def params(*names: str) -> list[object]:
+    """Return the makers of these names (none: all) as pytest's parameters."""
+    marks = {name: pytest.mark.server for name in SERVERS}
+    return [pytest.param(MAKERS[name], id=name, marks=marks.get(name, ())) for name in names or MAKERS]
+
+
+@contextmanager
+def placed(maker: Maker, folder: Path) -> Iterator[Place]:
+    """Make a place for the length of a block."""
+    yield from maker(folder)

@@ -1,0 +1,443 @@
+"""`PostgresStore`: its tables, what the server refuses, limits of time, what is left after a deletion."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.servers import until
+from tests.stores.served import Served, add, contents, event, load
+from trimtab.errors import (
+    ConfigurationError,
+    ContextError,
+    CorruptSessionError,
+    StoreError,
+    StoreUnavailableError,
+)
+from trimtab.stores import AppendRequest, PostgresStore, SearchRequest
+from trimtab.stores._postgres_pools import translated
+from trimtab.stores._postgres_schema import MIGRATIONS, Tables
+from trimtab.stores._postgres_steps import PART_BYTES, Operations
+from trimtab.stores._rows import to_row
+
+server = pytest.mark.server
+
+
+def _ask(served: Served, sql: str, *params: object) -> list[tuple[Any, ...]]:
+    database = served.url(None).rpartition("/")[2]
+    return served.server.ask(sql, *params, database=database)  # type: ignore[union-attr, no-any-return]
+
+
+@contextmanager
+def _connected(served: Served) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(served.url(None)) as connection:
+        yield connection
+
+
+# -- what can be seen without a server
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        pytest.param({"dsn": "garbage"}, "postgresql://user:password@host", id="no-dsn"),
+        pytest.param({"schema": ""}, "schema", id="no-schema"),
+        pytest.param({"schema": "x" * 64}, "schema", id="long-schema"),
+        pytest.param({"schema": "50%"}, "schema", id="percent"),
+        pytest.param({"max_connections": 0, "min_connections": 0}, "at least 1", id="no-connections"),
+        pytest.param({"min_connections": 11}, "11 to 10", id="more-than-most"),
+        pytest.param({"min_connections": -1}, "the least is 0", id="negative"),
+        pytest.param({"pool_timeout_seconds": 0}, "pool_timeout_seconds", id="no-time"),
+        pytest.param({"statement_timeout_seconds": -1}, "statement_timeout_seconds", id="negative-time"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_when_the_store_is_made(given: dict[str, Any], said: str) -> None:
+    """Not at the first append."""
+    arguments = {"dsn": "postgresql://h/d", **given}
+    with pytest.raises(ConfigurationError, match=said):
+        PostgresStore(arguments.pop("dsn"), **arguments)
+
+
+def test_bounds_of_arguments_are_taken() -> None:
+    """One connection, none kept, no limit of time, the longest name of a schema."""
+    PostgresStore(
+        "host=h", schema="x" * 63, min_connections=0, max_connections=1, statement_timeout_seconds=None
+    )
+    PostgresStore("host=h", min_connections=3, max_connections=3)
+
+
+def _errors_of_psycopg() -> list[type[psycopg.Error]]:
+    found = {
+        value
+        for module in (psycopg, psycopg.errors, __import__("psycopg_pool"))
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, psycopg.Error)
+    }
+    return sorted(found, key=lambda kind: kind.__name__)
+
+
+def test_every_error_of_psycopg_has_one_of_ours() -> None:
+    """Walks its modules: what may pass can be retried, what was damaged is corrupt, the rest is final."""
+    kinds = _errors_of_psycopg()
+    assert len(kinds) > 200
+    ours = {kind.__name__: type(translated(psycopg, kind("it"), name="here")) for kind in kinds}
+    assert set(ours.values()) == {
+        StoreUnavailableError,
+        ConfigurationError,
+        CorruptSessionError,
+        StoreError,
+    }
+    passing = (
+        "OperationalError AdminShutdown CrashShutdown CannotConnectNow ConnectionFailure TooManyConnections"
+        " SerializationFailure DeadlockDetected LockNotAvailable QueryCanceled DiskFull OutOfMemory"
+        " PoolTimeout PoolClosed TooManyRequests InterfaceError ReadOnlySqlTransaction IoError"
+    )
+    assert {name: ours[name] for name in passing.split() if ours[name] is not StoreUnavailableError} == {}
+    for name in ("DataCorrupted", "IndexCorrupted"):
+        assert ours[name] is CorruptSessionError
+    assert ours["InsufficientPrivilege"] is ConfigurationError
+    for name in ("SyntaxError", "UndefinedTable", "UniqueViolation", "DataError"):
+        assert ours[name] is StoreError
+
+
+# -- tables
+
+
+@server
+def test_tables_of_the_first_schema_are_brought_up_to_date_with_their_rows(on_postgres: Served) -> None:
+    """The database of the first version, filled as it did; nothing of it is lost, and it can be searched."""
+    name, first = MIGRATIONS[0]
+    tables = Tables("public")
+    with _connected(on_postgres) as connection:
+        for sql in first(tables):
+            connection.execute(sql)
+        columns = "(name text PRIMARY KEY, time timestamptz NOT NULL DEFAULT now())"
+        connection.execute(f"CREATE TABLE {tables.migrations} {columns}")
+        connection.execute(f"INSERT INTO {tables.migrations} (name) VALUES (%s)", (name,))
+        rows = [to_row(replace(event(f"old {at}"), version=at)) for at in (1, 2, 3)]
+        connection.execute(f"INSERT INTO {tables.sessions} (name, version) VALUES ('s', 3)")
+        for row in rows:
+            connection.execute(f"INSERT INTO {tables.events} VALUES (1, %s, %s, %s, %s, %s, %s)", row)
+    with on_postgres.make() as store:
+        assert contents(load(store)) == ["old 1", "old 2", "old 3"]
+        assert add(store, 3).version == 4
+        assert [one.version for one in store.search(SearchRequest(session="s", terms=("old",), limit=2))] == [
+            3,
+            2,
+        ]
+    applied = _ask(on_postgres, "SELECT name FROM trimtab_migrations ORDER BY name")
+    assert [row[0] for row in applied] == [name for name, _ in MIGRATIONS]
+
+
+@server
+def test_many_who_come_first_make_the_tables_once(on_postgres: Served) -> None:
+    """Eight handles on an empty database, at the same moment."""
+    stores = [on_postgres.make() for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        versions = list(pool.map(lambda at: add(stores[at], 0, session=f"s{at}").version, range(8)))
+    assert versions == [1] * 8
+    for store in stores:
+        store.close()
+    assert _ask(on_postgres, "SELECT count(*) FROM trimtab_migrations") == [(len(MIGRATIONS),)]
+
+
+@server
+def test_tables_of_a_newer_version_are_left_alone(on_postgres: Served) -> None:
+    """Sync and async say what to do, and nothing is written."""
+    with on_postgres.make() as store:
+        add(store, 0)
+    _ask(on_postgres, "INSERT INTO trimtab_migrations (name) VALUES ('999_future')")
+    with on_postgres.make() as store:
+        for call in (lambda: add(store, 1), lambda: asyncio.run(store.asessions())):
+            with pytest.raises(ConfigurationError, match=r"newer trimtab.*999_future"):
+                call()
+    assert _ask(on_postgres, "SELECT version FROM trimtab_sessions") == [(1,)]
+
+
+@server
+def test_a_schema_of_any_name_keeps_its_sessions_apart(on_postgres: Served) -> None:
+    """It is made if it is missing; the tables of one are not those of another."""
+    for schema in ('Chats "2024"; DROP', "public", "chats"):
+        with on_postgres.make(schema=schema) as store:
+            assert store.sessions() == []
+            add(store, 0, [event("kraken")])
+            assert store.search(SearchRequest(session="s", terms=("kraken",), limit=1))
+            store.delete("s")
+            add(store, 0, 2)
+
+
+@server
+def test_a_database_that_is_not_utf8_is_refused(on_postgres: Served) -> None:
+    """It could not keep every name."""
+    name = f"t{uuid.uuid4().hex[:12]}"
+    _ask(on_postgres, f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    try:
+        url = on_postgres.url(None).rpartition("/")[0] + f"/{name}"
+        with PostgresStore(url) as store, pytest.raises(ConfigurationError, match=r"LATIN1.*UTF8"):
+            store.sessions()
+    finally:
+        _ask(on_postgres, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def _role(served: Served, *grants: str) -> Iterator[str]:
+    """Make a role that may log in; gives its URL."""
+    name = f"r{uuid.uuid4().hex[:12]}"
+    _ask(served, f"CREATE ROLE {name} LOGIN PASSWORD 'x'")
+    for grant in grants:
+        _ask(served, grant.format(name))
+    try:
+        yield served.url(None).replace("postgres:trimtab@", f"{name}:x@")
+    finally:
+        _ask(served, f"DROP OWNED BY {name}")
+        _ask(served, f"DROP ROLE {name}")
+
+
+@server
+def test_a_role_that_may_not_make_tables_is_told_so(on_postgres: Served) -> None:
+    """With the words of the server and what to do."""
+    refused = pytest.raises(ConfigurationError, match=r"permission denied.*Grant")
+    with _role(on_postgres) as url, PostgresStore(url) as store, refused:
+        store.sessions()
+
+
+@server
+def test_a_role_without_the_tables_can_use_them_but_not_scrub_them(on_postgres: Served) -> None:
+    """The server only warns where a vacuum is not done; the store says that bytes are left."""
+    with on_postgres.make() as owner:
+        add(owner, 0)
+        grant = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {}"
+        with _role(on_postgres, grant) as url, PostgresStore(url) as store:
+            assert add(store, 1).version == 2
+            with pytest.raises(ConfigurationError, match="only its owner may"):
+                store.delete("s")
+            assert store.sessions() == []
+        owner.scrub()
+        assert _ask(on_postgres, "SELECT wanted FROM trimtab_scrubbing") == [(0,)]
+
+
+# -- what the server refuses for a while
+
+
+@server
+def test_an_older_transaction_holds_bytes_and_the_store_says_so(on_postgres: Served) -> None:
+    """The rows are gone at once; once the transaction has ended, `scrub` finishes."""
+    secret = "kraken5e6f"
+    with on_postgres.make() as store:
+        add(store, 0, [event(secret)])
+        add(store, 0, session="other")
+        with _connected(on_postgres) as older:
+            older.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            older.execute("SELECT 1")
+            with pytest.raises(StoreUnavailableError, match="a transaction that began earlier"):
+                store.delete("s")
+            assert load(store) == []
+        store.delete("s")
+        assert on_postgres.files_with(secret) == []
+
+
+@server
+def test_a_table_that_is_read_is_not_waited_for_long(on_postgres: Served) -> None:
+    """Writers would queue behind the rewrite: after five seconds it gives up, and they go on."""
+    with on_postgres.make() as store:
+        add(store, 0)
+        with _connected(on_postgres) as reader:
+            reader.execute("SELECT count(*) FROM trimtab_events")
+            with pytest.raises(StoreUnavailableError, match="lock timeout"):
+                store.delete("s")
+            add(store, 0)
+        store.scrub()
+
+
+@server
+def test_a_statement_that_takes_too_long_is_unavailable(on_postgres: Served) -> None:
+    """Another writer holds the session; the append ends by itself, and is repeated later."""
+    with on_postgres.make(statement_timeout_seconds=0.2) as store:
+        add(store, 0)
+        with _connected(on_postgres) as holder:
+            holder.execute("SELECT 1 FROM trimtab_sessions FOR UPDATE")
+            with pytest.raises(StoreUnavailableError, match="statement timeout"):
+                add(store, 1)
+        assert add(store, 1).version == 2
+
+
+@server
+def test_a_call_waits_for_a_connection_so_long_and_no_longer(on_postgres: Served) -> None:
+    """All are in use: the error says so, and the pool goes on."""
+    with on_postgres.make(max_connections=1, pool_timeout_seconds=0.3) as store:
+        add(store, 0)
+        with _connected(on_postgres) as holder, ThreadPoolExecutor(1) as pool:
+            holder.execute("SELECT 1 FROM trimtab_sessions FOR UPDATE")
+            waiting = pool.submit(add, store, 1)
+            until(lambda: _waiting(on_postgres), "the append")
+            with pytest.raises(StoreUnavailableError, match=r"couldn't get a connection after 0\.30 sec"):
+                store.sessions()
+            holder.rollback()
+            assert waiting.result().version == 2
+        assert store.sessions() == ["s"]
+
+
+def _waiting(served: Served) -> bool:
+    sql = """
+        SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'"""
+    return bool(_ask(served, sql)[0][0])
+
+
+@server
+def test_a_connection_that_the_server_ends_is_replaced(on_postgres: Served) -> None:
+    """One call fails and can be repeated; in asyncio too."""
+    sql = """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'trimtab'"""
+    with on_postgres.make(min_connections=3) as store:
+        add(store, 0)
+        _ask(on_postgres, sql)
+        with pytest.raises(StoreUnavailableError):
+            add(store, 1)
+        assert add(store, 1).version == 2
+
+    async def again() -> None:
+        async with on_postgres.make(min_connections=3) as store:
+            await store.asessions()
+            _ask(on_postgres, sql)
+            with pytest.raises(StoreUnavailableError):
+                await store.asessions()
+            assert await store.asessions() == ["s"]
+
+    asyncio.run(again())
+
+
+@server
+def test_a_server_that_takes_no_more_connections_is_unavailable(on_postgres: Served) -> None:
+    """Too many clients may pass."""
+    refused = pytest.raises(StoreUnavailableError, match="too many connections")
+    with _role(on_postgres, "ALTER ROLE {} CONNECTION LIMIT 0") as url, PostgresStore(url) as store, refused:
+        store.sessions()
+
+
+@server
+def test_a_full_disk_is_unavailable_and_nothing_is_stored_by_half(on_postgres: Served) -> None:
+    """The events live on a small disk of their own; when it has room again, the store goes on."""
+    with _small_disk() as folder, on_postgres.make() as store:
+        add(store, 0, 3)
+        space = f"space{uuid.uuid4().hex[:8]}"
+        _ask(on_postgres, f"CREATE TABLESPACE {space} LOCATION '{folder}'")
+        _ask(on_postgres, f"ALTER TABLE trimtab_events SET TABLESPACE {space}")
+        big = [event(os.urandom(40_000).hex()) for _ in range(100)]
+        request = AppendRequest(session="s", expected_version=3, events=big)
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableError, match="No space left on device"):
+                store.append(request)
+        assert len(load(store)) == 3
+        _ask(on_postgres, "ALTER TABLE trimtab_events SET TABLESPACE pg_default")
+        assert store.append(request).version == 103
+        _ask(on_postgres, f"DROP TABLESPACE {space}")
+
+
+@contextmanager
+def _small_disk() -> Iterator[Path]:
+    """Mount four megabytes for the server to fill."""
+    folder = Path(tempfile.mkdtemp(prefix="trimtab-disk-"))
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    try:
+        if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip("a small disk can be mounted by root only")
+        shutil.chown(folder, "postgres")
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], capture_output=True, check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# -- search
+
+
+@server
+def test_a_message_of_any_number_of_words_can_be_found(on_postgres: Served) -> None:
+    """A tsvector holds less than a megabyte, so the terms of a long message are several rows."""
+    words = [f"word{at:08d}{'x' * 40}" for at in range(3 * PART_BYTES // 60)]
+    with on_postgres.make() as store:
+        add(store, 0, [event("short"), event(" ".join(words)), event("天" * 100_000 + "气")])
+        for term in (words[0], words[len(words) // 2], words[-1]):
+            found = store.search(SearchRequest(session="s", terms=(term,), limit=5))
+            assert [one.version for one in found] == [2]
+        found = store.search(SearchRequest(session="s", terms=("天气", words[0], words[-1]), limit=5))
+        assert [one.version for one in found] == [2, 3]
+    assert _ask(on_postgres, "SELECT count(*) > 3 FROM trimtab_terms") == [(True,)]
+
+
+@server
+def test_terms_are_written_once_however_many_search_first(on_postgres: Served) -> None:
+    """Eight searches of a session that has no index yet, and an append between them."""
+    with on_postgres.make() as store:
+        add(store, 0, 1_000)
+        request = SearchRequest(session="s", terms=("number",), limit=2_000)
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: len(store.search(request)), range(8)))
+        assert found == [1_000] * 8
+        add(store, 1_000)
+        assert [one.version for one in store.search(request)][:2] == [1_001, 1_000]
+    assert _ask(on_postgres, "SELECT count(*), max(version) FROM trimtab_terms") == [(1_001, 1_001)]
+
+
+@server
+def test_a_redaction_before_the_first_search_leaves_no_terms(on_postgres: Served) -> None:
+    """Terms are written later; of what was redacted by then there are none."""
+    with on_postgres.make(scrub_on_delete=False) as store:
+        add(store, 0, [event("kraken"), event("otter")])
+        old = load(store)[0]
+        add(store, 2, rewrites=[replace(old, data={"message": {"content": "heron"}})])
+        assert _ask(on_postgres, "SELECT count(*) FROM trimtab_terms") == [(0,)]
+        for term, versions in (("kraken", []), ("heron", [1]), ("otter", [2])):
+            found = store.search(SearchRequest(session="s", terms=(term,), limit=9))
+            assert [one.version for one in found] == versions
+        store.delete("s")
+        assert _ask(on_postgres, "SELECT count(*) FROM trimtab_terms") == [(0,)]
+
+
+@server
+def test_a_word_that_many_sessions_hold_is_looked_up_in_one(on_postgres: Served) -> None:
+    """The index keeps sessions apart: the plan reads it, and no row of another session."""
+    with on_postgres.make() as store:
+        add(store, 0, session="first")
+        add(store, 0, 100)
+        found = store.search(SearchRequest(session="s", terms=("number",), limit=3))
+        assert [one.version for one in found] == [100, 99, 98]
+    sql = """
+        INSERT INTO trimtab_terms
+        SELECT s, v, 0, array_to_tsvector(ARRAY[s || ' number', s || ' ' || v])
+        FROM generate_series(3, 300) AS s, generate_series(1, 100) AS v"""
+    _ask(on_postgres, sql)
+    _ask(on_postgres, "VACUUM ANALYZE trimtab_terms")
+    operations = Operations(Tables("public"), unique_violation=psycopg.errors.UniqueViolation)
+    steps = operations.search(SearchRequest(session="s", terms=("number", "absent"), limit=3))
+    step = next(steps)
+    while "tsquery" not in step.sql:
+        step = steps.send(_ask(on_postgres, step.sql, *step.params))
+    explained = f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) {step.sql}"
+    plan = "\n".join(line for (line,) in _ask(on_postgres, explained, *step.params))
+    assert "Bitmap Index Scan on trimtab_terms_found" in plan, plan
+    assert "Seq Scan" not in plan, plan
+    steps.close()
+
+
+def test_an_error_of_ours_is_one_a_caller_expects() -> None:
+    """Errors of connections can be caught as such, without trimtab's names."""
+    error = translated(psycopg, psycopg.OperationalError("gone"), name="PostgreSQL at h:1/d")
+    assert isinstance(error, ConnectionError)
+    assert isinstance(error, ContextError)
+    assert str(error) == "PostgreSQL at h:1/d: gone. Asking again is safe: nothing is stored twice"

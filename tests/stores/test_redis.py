@@ -1,0 +1,441 @@
+"""`RedisStore`: its keys, what the server refuses, clusters, and servers that keep nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import redis
+
+from tests import servers
+from tests.stores.served import Served, add, contents, event, load
+from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
+from trimtab.stores import AppendRequest, LoadRequest, RedisStore, SearchRequest
+from trimtab.stores._redis_clients import translated
+from trimtab.stores._redis_scripts import PAGE_EVENTS
+from trimtab.stores._redis_steps import Command, Operations
+from trimtab.stores._steps import run
+
+server = pytest.mark.server
+
+
+# -- what can be seen without a server
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        pytest.param({"url": "garbage"}, "redis://:password@host", id="no-url"),
+        pytest.param({"prefix": ""}, "prefix", id="no-prefix"),
+        pytest.param({"prefix": "x" * 201}, "prefix", id="long-prefix"),
+        pytest.param({"prefix": "a{b}"}, "prefix", id="braces"),
+        pytest.param({"prefix": "a\nb"}, "prefix", id="line-break"),
+        pytest.param({"max_connections": 0}, "max_connections", id="no-connections"),
+        pytest.param({"pool_timeout_seconds": 0}, "pool_timeout_seconds", id="no-wait"),
+        pytest.param({"command_timeout_seconds": -1}, "command_timeout_seconds", id="negative-time"),
+        pytest.param({"scrub_timeout_seconds": 0}, "scrub_timeout_seconds", id="no-scrub"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_when_the_store_is_made(given: dict[str, Any], said: str) -> None:
+    """Not at the first append."""
+    arguments = {"url": "redis://h", **given}
+    with pytest.raises(ConfigurationError, match=said):
+        RedisStore(arguments.pop("url"), **arguments)
+
+
+def test_bounds_of_arguments_are_taken() -> None:
+    """One connection, the longest prefix."""
+    RedisStore("redis://h", prefix="x" * 200, max_connections=1)
+
+
+def test_every_error_of_redis_has_one_of_ours() -> None:
+    """Walks its module: what may pass can be retried, the rest is final."""
+    kinds = {
+        name: kind
+        for name, kind in vars(redis.exceptions).items()
+        if isinstance(kind, type)
+        and issubclass(kind, (redis.RedisError, redis.exceptions.RedisClusterException))
+    }
+    assert len(kinds) > 25
+    made = {name: kind.__new__(kind, "it") for name, kind in kinds.items()}
+    ours = {name: type(translated(redis, error, name="here")) for name, error in made.items()}
+    assert set(ours.values()) == {StoreUnavailableError, ConfigurationError, StoreError}
+    passing = (
+        "ConnectionError TimeoutError BusyLoadingError MaxConnectionsError OutOfMemoryError ReadOnlyError"
+        " TryAgainError MovedError AskError ClusterDownError MasterDownError SlotNotCoveredError"
+    )
+    assert {name: ours[name] for name in passing.split() if ours[name] is not StoreUnavailableError} == {}
+    for name in ("AuthenticationError", "AuthorizationError", "NoPermissionError"):
+        assert ours[name] is ConfigurationError
+    for name in ("ResponseError", "NoScriptError", "DataError", "InvalidResponse"):
+        assert ours[name] is StoreError
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("MISCONF Errors writing to the AOF file: No space left on device", StoreUnavailableError),
+        ("BUSY Redis is busy running a script", StoreUnavailableError),
+        ("NOREPLICAS Not enough good replicas to write", StoreUnavailableError),
+        ("OOM command not allowed when used memory > 'maxmemory'", StoreUnavailableError),
+        ("WRONGTYPE Operation against a key holding the wrong kind of value", CorruptSessionError),
+        ("DB index is out of range", ConfigurationError),
+        ("unknown command 'EVALSHA'", StoreError),
+    ],
+)
+def test_what_the_server_says_decides_where_no_class_does(said: str, kind: type[StoreError]) -> None:
+    """By its first word, which is its code."""
+    assert type(translated(redis, redis.ResponseError(said), name="here")) is kind
+
+
+# -- keys
+
+
+@server
+def test_a_session_is_one_key(on_redis: Served) -> None:
+    """So it is removed whole, and any cluster can keep it; names may hold what patterns are made of."""
+    names = ["a", "a*", "{a}", "a]b[", "*", "日記", "a:b", " "]
+    with on_redis.make(prefix="t*[x]") as store, on_redis.server.client() as client:  # type: ignore[union-attr]
+        for name in names:
+            add(store, 0, 2, session=name)
+        assert sorted(client.keys()) == sorted(["t*[x]:schema", *(f"t*[x]:session:{name}" for name in names)])
+        client.set("t*x:session:other", "not ours")
+        assert store.sessions() == sorted(names)
+        for name in names:
+            store.delete(name)
+        assert sorted(client.keys()) == ["t*[x]:schema", "t*x:session:other"]
+
+
+@server
+def test_stores_of_different_prefixes_do_not_see_each_other(on_redis: Served) -> None:
+    """Two users of one database."""
+    with on_redis.make(prefix="one") as one, on_redis.make(prefix="two") as two:
+        add(one, 0, 2)
+        assert (load(two), two.sessions()) == ([], [])
+        two.delete("s")
+        assert len(load(one)) == 2
+
+
+@server
+def test_sessions_kept_by_a_newer_version_are_left_alone(on_redis: Served) -> None:
+    """The number beside the sessions says how they are kept."""
+    with on_redis.make() as store, on_redis.server.client() as client:  # type: ignore[union-attr]
+        add(store, 0)
+        assert client.get("trimtab:schema") == "1"
+        client.set("trimtab:schema", "2")
+        with on_redis.make() as other:
+            for call in (lambda: add(other, 1), lambda: asyncio.run(_sessions(other))):
+                with pytest.raises(ConfigurationError, match=r"newer trimtab.*schema 2"):
+                    call()
+        assert client.hget("trimtab:session:s", "v") == "1"
+
+
+async def _sessions(store: RedisStore) -> list[str]:
+    try:
+        return await store.asessions()
+    finally:
+        await store.aclose()
+
+
+@server
+def test_a_key_of_another_kind_is_corrupt(on_redis: Served) -> None:
+    """Somebody else wrote there."""
+    with on_redis.make() as store, on_redis.server.client() as client:  # type: ignore[union-attr]
+        client.set("trimtab:session:s", "text")
+        with pytest.raises(CorruptSessionError, match="a key of ours holds something else"):
+            add(store, 0)
+
+
+@server
+@pytest.mark.parametrize("row", ["", "no json", "[2]\n{}", "\udcff", '[2,"i","k",1.0,"s"]'])
+def test_a_row_that_is_no_row_is_corrupt(on_redis: Served, row: str) -> None:
+    """Whatever somebody put there."""
+    with on_redis.make() as store, on_redis.server.client() as client:  # type: ignore[union-attr]
+        add(store, 0, 3)
+        client.hset("trimtab:session:s", "e2", row.encode("utf-8", "surrogateescape"))
+        with pytest.raises(CorruptSessionError) as raised:
+            load(store)
+        assert raised.value.version == 2
+
+
+@server
+def test_a_script_the_server_forgot_is_sent_again(on_redis: Served) -> None:
+    """After a restart, a failover or SCRIPT FLUSH; nobody notices."""
+    with on_redis.make() as store, on_redis.server.client() as client:  # type: ignore[union-attr]
+        add(store, 0)
+        client.script_flush()
+        assert add(store, 1).version == 2
+        client.script_flush()
+        assert len(load(store)) == 2
+
+
+# -- pages
+
+
+@server
+@pytest.mark.parametrize("count", [PAGE_EVENTS - 1, PAGE_EVENTS, PAGE_EVENTS + 1, 2 * PAGE_EVENTS + 1])
+def test_pages_have_no_seam(on_redis: Served, count: int) -> None:
+    """Loads and searches of one page more or less."""
+    with on_redis.make() as store:
+        add(store, 0, count)
+        versions = list(range(1, count + 1))
+        assert [one.version for one in load(store)] == versions
+        assert [one.version for one in load(store, newest_first=True)] == versions[::-1]
+        limit = PAGE_EVENTS + 1
+        assert [one.version for one in load(store, limit=limit)] == versions[:limit]
+        found = store.search(SearchRequest(session="s", terms=("number",), limit=count))
+        assert [one.version for one in found] == versions[::-1]
+        found = store.search(SearchRequest(session="s", terms=("number", "0"), limit=2))
+        assert [one.version for one in found] == [1, count]
+
+
+@server
+@pytest.mark.parametrize("again", [0, 3])
+def test_a_session_removed_between_two_pages_is_no_corruption(on_redis: Served, again: int) -> None:
+    """The load begins again: what it answers was there at one moment."""
+    with on_redis.make(scrub_on_delete=False) as store, on_redis.server.client() as client:  # type: ignore[union-attr]
+        add(store, 0, 2 * PAGE_EVENTS)
+        operations = Operations("trimtab", redis=redis, scrub_seconds=1)
+        raw = redis.Redis.from_url(on_redis.url(None))
+        asked: list[Command] = []
+
+        def answer(step: Command) -> Any:
+            asked.append(step)
+            found = raw.execute_command(*step.words)
+            if len(asked) == 1:
+                client.delete("trimtab:session:s")
+                for at in range(again):
+                    add(store, at)
+            return found
+
+        events = run(operations.load(LoadRequest(session="s")), answer, errors=redis.RedisError)
+        assert len(events) == again
+        raw.close()
+
+
+@server
+def test_what_is_added_during_a_load_is_not_part_of_it(on_redis: Served) -> None:
+    """A load ends, however fast others append."""
+    with on_redis.make() as store:
+        add(store, 0, 2 * PAGE_EVENTS)
+        operations = Operations("trimtab", redis=redis, scrub_seconds=1)
+        raw = redis.Redis.from_url(on_redis.url(None))
+        commands = 0
+
+        def answer(step: Command) -> Any:
+            nonlocal commands
+            commands += 1
+            found = raw.execute_command(*step.words)
+            add(store, 2 * PAGE_EVENTS + commands - 1)
+            return found
+
+        events = run(operations.load(LoadRequest(session="s")), answer, errors=redis.RedisError)
+        assert len(events) == 2 * PAGE_EVENTS
+        assert commands == 2
+        raw.close()
+
+
+# -- what the server refuses
+
+
+@pytest.fixture
+def own_redis() -> Iterator[servers.RedisServer]:
+    """Give a Redis without files that a test may set as it likes."""
+    servers.redis_server()
+    made = servers.make_redis("--save", "", "--appendonly", "no")
+    yield made
+    made.stop()
+
+
+@server
+def test_a_server_that_is_full_is_unavailable_and_stores_nothing_by_half(own_redis: Any) -> None:
+    """And goes on when it has room again."""
+    with RedisStore(own_redis.url) as store, own_redis.client() as client:
+        add(store, 0, 3)
+        client.config_set("maxmemory", client.info("memory")["used_memory"])
+        request = AppendRequest(session="s", expected_version=3, events=[event("x" * 10_000), event("y")])
+        with pytest.raises(StoreUnavailableError, match="maxmemory"):
+            store.append(request)
+        assert len(load(store)) == 3
+        store.delete("another")
+        client.config_set("maxmemory", 0)
+        assert store.append(request).version == 5
+
+
+@server
+@pytest.mark.parametrize(
+    ("policy", "maxmemory", "is_refused"),
+    [
+        ("allkeys-lru", "100mb", True),
+        ("allkeys-random", "100mb", True),
+        ("allkeys-lru", "0", False),
+        ("volatile-lru", "100mb", False),
+        ("noeviction", "100mb", False),
+    ],
+)
+def test_a_server_that_removes_keys_is_refused(
+    own_redis: Any, policy: str, maxmemory: str, is_refused: bool
+) -> None:
+    """At first use. Ours have no expiry, so policies that remove those that have do no harm."""
+    with own_redis.client() as client:
+        client.config_set("maxmemory-policy", policy)
+        client.config_set("maxmemory", maxmemory)
+    with RedisStore(own_redis.url) as store:
+        if is_refused:
+            with pytest.raises(ConfigurationError, match=rf"{policy}.*noeviction"):
+                add(store, 0)
+        else:
+            add(store, 0)
+
+
+@server
+def test_a_replica_is_unavailable_for_writing(own_redis: Any) -> None:
+    """After a failover the address may point at one for a while."""
+    with RedisStore(own_redis.url) as store, own_redis.client() as client:
+        add(store, 0)
+        client.replicaof("127.0.0.1", servers.free_port())
+        with pytest.raises(StoreUnavailableError, match=r"(?i)read ?only"):
+            add(store, 1)
+        client.replicaof("NO", "ONE")
+        assert add(store, 1).version == 2
+
+
+@server
+def test_a_user_who_may_not_rewrite_files_is_told_so(on_redis: Served) -> None:
+    """The session is removed; what is left to do is said. Without scrubbing nothing of it is asked."""
+    url = on_redis.url(None).replace(":trimtab@", "app:x@")
+    with on_redis.server.client() as client:  # type: ignore[union-attr]
+        client.acl_setuser(
+            "app", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-@dangerous", "+info"]
+        )
+        with RedisStore(url) as store:
+            add(store, 0)
+            with pytest.raises(ConfigurationError, match="scrub_on_delete=False"):
+                store.delete("s")
+            assert load(store) == []
+        with RedisStore(url, scrub_on_delete=False) as store:
+            add(store, 0)
+            store.delete("s")
+        client.acl_setuser("app", enabled=True, commands=["-@all"])
+        with RedisStore(url) as store, pytest.raises(ConfigurationError, match="ACL"):
+            store.sessions()
+        client.acl_deluser("app")
+
+
+# -- files
+
+
+@server
+def test_a_server_without_files_is_given_none(own_redis: Any) -> None:
+    """A cache that keeps nothing on disk is not made to by a deletion."""
+    with RedisStore(own_redis.url) as store:
+        add(store, 0)
+        store.delete("s")
+        assert not list(own_redis.data.glob("*.rdb"))
+
+
+@server
+@pytest.mark.parametrize("save", ["3600 1", ""])
+def test_snapshots_hold_no_byte_of_a_deleted_session(own_redis: Any, save: str) -> None:
+    """Where they are configured, and where somebody took one by hand."""
+    secret = os.urandom(12).hex()
+    with RedisStore(own_redis.url) as store, own_redis.client() as client:
+        client.config_set("save", save)
+        add(store, 0, [event(secret)])
+        client.save()
+        snapshot = own_redis.data / "dump.rdb"
+        assert secret.encode() in snapshot.read_bytes()
+        store.delete("s")
+        assert secret.encode() not in snapshot.read_bytes()
+
+
+@server
+def test_a_file_that_cannot_be_written_is_unavailable(own_redis: Any) -> None:
+    """The session is gone from memory, and the store says that a file may still hold it."""
+    with RedisStore(own_redis.url, scrub_timeout_seconds=5) as store, own_redis.client() as client:
+        add(store, 0)
+        client.config_set("save", "3600 1")
+        client.config_set("stop-writes-on-bgsave-error", "no")
+        snapshot = own_redis.data / "dump.rdb"
+        snapshot.mkdir()
+        with pytest.raises(StoreUnavailableError, match=r"BGSAVE failed.*scrub"):
+            store.delete("s")
+        snapshot.rmdir()
+        store.scrub()
+
+
+@server
+def test_a_scrub_waits_for_what_is_being_written(on_redis: Served) -> None:
+    """A file begun before the deletion still holds the text: another one is asked for after it."""
+    secret = os.urandom(12).hex()
+    with on_redis.make() as store, on_redis.server.client() as client:  # type: ignore[union-attr]
+        add(store, 0, [event(secret), *(event(os.urandom(50_000).hex()) for _ in range(100))])
+        client.config_set("rdb-key-save-delay", 300_000)
+        client.bgrewriteaof()
+        servers.until(lambda: client.info("persistence")["aof_rewrite_in_progress"], "the rewrite")
+        client.config_set("rdb-key-save-delay", 0)
+        store.delete("s")
+        assert on_redis.files_with(secret) == []
+
+
+# -- clusters
+
+
+@pytest.fixture
+def cluster() -> Iterator[list[servers.RedisServer]]:
+    """Give three primaries that share the slots."""
+    servers.redis_server()
+    options = ("--cluster-enabled", "yes", "--save", "", "--appendonly", "yes")
+    nodes = [servers.make_redis(*options) for _ in range(3)]
+    bounds = [0, 5461, 10923, 16384]
+    for at, node in enumerate(nodes):
+        with node.client() as client:
+            client.execute_command("CLUSTER ADDSLOTSRANGE", bounds[at], bounds[at + 1] - 1)
+            for other in nodes:
+                port = int(other.url.rpartition(":")[2].partition("/")[0])
+                client.execute_command("CLUSTER MEET", "127.0.0.1", port)
+    for node in nodes:
+        with node.client() as client:
+            servers.until(
+                lambda client=client: (
+                    client.execute_command("CLUSTER INFO")["cluster_state"] == "ok"
+                    and len(client.execute_command("CLUSTER NODES")) == 3
+                ),
+                "the cluster",
+            )
+    yield nodes
+    for node in nodes:
+        node.stop()
+
+
+@server
+def test_a_cluster_keeps_sessions_on_all_its_nodes(cluster: list[servers.RedisServer]) -> None:
+    """Appends, loads, searches, lists and deletions find their node; files are rewritten on every one."""
+    names = [f"s{at}" for at in range(12)]
+    with RedisStore(cluster[0].url, cluster=True) as store:
+        for name in names:
+            add(store, 0, [event(f"kraken-{name}"), event("two")], session=name)
+            assert contents(load(store, name)) == [f"kraken-{name}", "two"]
+        assert store.sessions() == sorted(names)
+        kept = []
+        for node in cluster:
+            with node.client() as client:
+                kept.append(len(client.keys("*:session:*")))
+        assert min(kept) > 0
+        assert sum(kept) == len(names)
+        old = load(store, "s1")[0]
+        add(store, 2, session="s1", rewrites=[replace(old, data={"message": {"content": "redacted"}})])
+        assert contents(load(store, "s1"))[0] == "redacted"
+        store.delete("s2")
+
+    async def awaited() -> list[str]:
+        async with RedisStore(cluster[1].url, cluster=True) as store:
+            await store.aappend(AppendRequest(session="s2", expected_version=0, events=[event()]))
+            await store.adelete("s2")
+            return await store.asessions()
+
+    assert asyncio.run(awaited()) == sorted({*names} - {"s2"})

@@ -1,0 +1,34 @@
+"""kill -9 of a writer at random points: what a server acknowledged is there, and the next append is taken.
+
+The server's own death is in `test_servers.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.stores.crash import STEPS, kill_writers
+from tests.stores.stores import MAKERS, placed
+
+pytestmark = pytest.mark.server
+
+LANES = 4
+"""Databases that are written to at the same time, as a kill waits for a process to start."""
+
+
+@pytest.mark.parametrize(("name", "kills"), [("postgres", 52), ("redis", 24)])
+def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, name: str, kills: int) -> None:
+    """At the start, in appends of every size, while indexing, erasing, closing and opening."""
+
+    def lane(number: int) -> Counter[str]:
+        with placed(MAKERS[name], tmp_path) as place:
+            return kill_writers(place, kills=kills // LANES, seed=number)
+
+    with ThreadPoolExecutor(LANES) as pool:
+        died = sum(pool.map(lane, range(LANES)), Counter[str]())
+    assert died.total() == kills
+    assert len(died) >= len(STEPS) - 2, "nearly every step was met"

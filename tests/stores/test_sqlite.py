@@ -1,0 +1,496 @@
+"""What `SQLiteStore` promises beyond the contract: its file, its schema, what erasing leaves, forks."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trimtab import ConfigurationError
+from trimtab.errors import StoreError, StoreUnavailableError
+from trimtab.stores import AppendRequest, Event, LoadRequest, SearchRequest, SQLiteStore
+from trimtab.stores import _sqlite_search as search_index
+from trimtab.stores._rows import to_row
+from trimtab.stores._sqlite_schema import MIGRATIONS
+
+SECRET = 'Zanzibar "ключ" 天气预报 naïve\nphrase'
+"""What must not be found: words of its own, a quote, two alphabets, a line break."""
+
+
+def _message(at: int, text: str = "filler") -> Event:
+    return Event(id=f"e{at}", kind="message", time=float(at), data={"message": {"content": text}})
+
+
+def _append(store: SQLiteStore, session: str, *events: Event, at: int = 0, **more: Any) -> int:
+    request = AppendRequest(session=session, expected_version=at, events=events, **more)
+    return store.append(request).version
+
+
+def _search(store: SQLiteStore, session: str, *terms: str) -> list[int]:
+    found = store.search(SearchRequest(session=session, terms=terms, limit=10))
+    return [event.version for event in found]
+
+
+def _traces(folder: Path, text: str = SECRET) -> list[str]:
+    """Say which forms of a text, and of each of its words, stand in which file."""
+    words = [text, *(word.strip('"') for word in text.split())]
+    words += [word.casefold() for word in words] + ["天气", "预报"]
+    forms = {
+        form
+        for word in words
+        for form in (
+            word.encode(),
+            word.encode("utf-16-le"),
+            word.encode("utf-16-be"),
+            json.dumps(word)[1:-1].encode(),
+        )
+    }
+    return [
+        f"{path.name}: {form!r}"
+        for path in sorted(folder.iterdir())
+        for content in [path.read_bytes()]
+        for form in forms
+        if form in content
+    ]
+
+
+@contextmanager
+def _raw(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        yield connection
+
+
+# -- opening
+
+
+def test_making_a_store_touches_nothing(tmp_path: Path) -> None:
+    """Neither a missing folder nor a file: the first use does."""
+    SQLiteStore(tmp_path / "no" / "such" / "folder.db")
+    store = SQLiteStore(tmp_path / "a.db")
+    assert list(tmp_path.iterdir()) == []
+    assert store.sessions() == []
+    assert (tmp_path / "a.db").exists()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"path": ""},
+        {"path": None},
+        {"path": b"a.db"},
+        {"path": "a\0b"},
+        {"path": "sqlite:///a.db"},
+        {"path": "file:a.db?mode=ro"},
+        {"path": "a.db", "busy_seconds": -1},
+        {"path": "a.db", "busy_seconds": float("nan")},
+        {"path": "a.db", "busy_seconds": float("inf")},
+        {"path": "a.db", "busy_seconds": True},
+        {"path": "a.db", "synchronous": "OFF"},
+        {"path": "a.db", "synchronous": "full"},
+    ],
+    ids=repr,
+)
+def test_a_wrong_argument_is_refused_at_once(arguments: dict[str, Any]) -> None:
+    """Before anything is opened."""
+    with pytest.raises(ConfigurationError):
+        SQLiteStore(arguments.pop("path"), **arguments)
+
+
+def test_a_relative_path_stays_where_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that changes its folder later does not change the file."""
+    monkeypatch.chdir(tmp_path)
+    store = SQLiteStore("a.db")
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    store.sessions()
+    store.close()
+    assert (tmp_path / "a.db").exists()
+
+
+@pytest.mark.parametrize(("synchronous", "number"), [("NORMAL", 1), ("FULL", 2), ("EXTRA", 3)])
+def test_the_file_is_set_up_as_asked(tmp_path: Path, synchronous: Any, number: int) -> None:
+    """A write-ahead log, fsync as asked (FULL by default), deleted content overwritten."""
+    store = SQLiteStore(tmp_path / "a.db", synchronous=synchronous)
+    store.sessions()
+    connection = store._connection
+    assert connection is not None
+    asked = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _PRAGMAS}
+    assert asked == {"journal_mode": "wal", "synchronous": number, "secure_delete": 1, "busy_timeout": 5_000}
+    store.close()
+
+
+_PRAGMAS = ("journal_mode", "synchronous", "secure_delete", "busy_timeout")
+
+
+def test_full_is_the_default(tmp_path: Path) -> None:
+    """What is acknowledged survives a power cut unless somebody chose otherwise."""
+    with SQLiteStore(tmp_path / "a.db") as store:
+        store.sessions()
+        assert store._connection is not None
+        assert store._connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+
+
+def test_a_closed_store_opens_again(tmp_path: Path) -> None:
+    """With everything in it; closing leaves one file."""
+    store = SQLiteStore(tmp_path / "a.db")
+    _append(store, "s", _message(1))
+    store.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.db"]
+    assert len(store.load(LoadRequest(session="s"))) == 1
+    store.close()
+
+
+def test_a_closed_store_in_memory_says_that_all_is_gone() -> None:
+    """Rather than to begin an empty one."""
+    store = SQLiteStore(":memory:")
+    store.close()
+    _append(store, "s", _message(1))
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        store.load(LoadRequest(session="s"))
+
+
+# -- schema
+
+
+def _first_schema(path: Path) -> list[Event]:
+    """Write a file as the first schema was, with rows."""
+    events = [_message(at, f"heron {at}") for at in range(1, 4)]
+    with _raw(path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(
+            "CREATE TABLE trimtab_schema"
+            " (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied REAL NOT NULL)"
+        )
+        for statement in MIGRATIONS[0].statements:
+            connection.execute(statement)
+        connection.execute("INSERT INTO trimtab_schema VALUES (1, 'events', 0.0)")
+        request = AppendRequest(session="s", expected_version=0, events=events)
+        for event in request.numbered():
+            connection.execute("INSERT INTO trimtab_events VALUES ('s', ?, ?, ?, ?, ?, ?)", to_row(event))
+        connection.execute("INSERT INTO trimtab_sessions VALUES ('s', 3)")
+    return request.numbered()
+
+
+def test_a_file_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+    """Its rows stay, every migration is noted once, and what came later works."""
+    path = tmp_path / "a.db"
+    events = _first_schema(path)
+    for _ in range(2):
+        with SQLiteStore(path) as store:
+            assert store.load(LoadRequest(session="s")) == events
+            assert _search(store, "s", "heron") == [3, 2, 1]
+    with SQLiteStore(path) as store:
+        assert _append(store, "s", _message(4), at=3) == 4
+        store.delete("s")
+    with _raw(path) as connection:
+        applied = connection.execute("SELECT version, name FROM trimtab_schema ORDER BY version").fetchall()
+    assert applied == [(at, migration.name) for at, migration in enumerate(MIGRATIONS, 1)]
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    """All or nothing; a table in the way is the user's to move."""
+    path = tmp_path / "a.db"
+    _first_schema(path)
+    with _raw(path) as connection:
+        connection.execute("CREATE TABLE trimtab_erasure (other TEXT)")
+    before = _dump(path)
+    store = SQLiteStore(path)
+    with pytest.raises(StoreError, match="trimtab_erasure"):
+        store.sessions()
+    store.close()
+    assert _dump(path) == before
+
+
+def test_a_file_of_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
+    """The error says both numbers and what to do; not a byte is changed."""
+    path = tmp_path / "a.db"
+    with SQLiteStore(path) as made:
+        made.sessions()
+    newer = len(MIGRATIONS) + 1
+    with _raw(path) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("INSERT INTO trimtab_schema VALUES (?, 'later', 0.0)", (newer,))
+    before = path.read_bytes()
+    store = SQLiteStore(path)
+    calls = (store.sessions, lambda: _append(store, "s", _message(1)), lambda: store.delete("s"))
+    for call in calls:
+        with pytest.raises(StoreError, match=rf"schema {newer}, .* {newer - 1}: .*Upgrade"):
+            call()
+    store.close()
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["a.db"]
+
+
+def _dump(path: Path) -> list[str]:
+    with _raw(path) as connection:
+        return list(connection.iterdump())
+
+
+def test_the_file_may_hold_tables_of_others(tmp_path: Path) -> None:
+    """Every name of ours begins with trimtab_."""
+    path = tmp_path / "a.db"
+    with _raw(path) as connection:
+        connection.execute("CREATE TABLE mine (text TEXT)")
+        connection.execute("INSERT INTO mine VALUES ('kept')")
+    with SQLiteStore(path) as store:
+        _fill(store, "s", search_index.BATCH_EVENTS)
+        _search(store, "s", "filler")
+        store.delete("s")
+    with _raw(path) as connection:
+        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master")]
+        assert connection.execute("SELECT * FROM mine").fetchall() == [("kept",)]
+    assert [name for name in names if "trimtab_" not in name] == ["mine"]
+
+
+# -- erasing
+
+
+def _fill(store: SQLiteStore, session: str, count: int, *, secret_at: int = 0) -> int:
+    """Add messages, one of them with the secret, in batches that split pages."""
+    version = 0
+    while version < count:
+        events = [
+            _message(at, SECRET if at == secret_at else f"filler {at} " * 9)
+            for at in range(version + 1, min(version + 7, count) + 1)
+        ]
+        version = _append(store, session, *events, at=version)
+    return version
+
+
+def _withdrawn(store: SQLiteStore, session: str, version: int) -> AppendRequest:
+    stored = store.load(LoadRequest(session=session, after=version - 1, limit=1))[0]
+    new = Event(id=stored.id, kind="message", time=stored.time, data={"message": None}, version=version)
+    head = store.load(LoadRequest(session=session, newest_first=True, limit=1))[0].version
+    notice = Event(id="notice", kind="redacted", time=9.0)
+    return AppendRequest(session=session, expected_version=head, events=[notice], rewrites=[new])
+
+
+@pytest.mark.parametrize("searched", [False, True], ids=["not-indexed", "indexed"])
+@pytest.mark.parametrize("count", [3, 2 * search_index.BATCH_EVENTS])
+@pytest.mark.parametrize("how", ["delete", "rewrite"])
+def test_no_byte_of_what_was_erased_is_left(tmp_path: Path, how: str, count: int, searched: bool) -> None:
+    """In no file, in no encoding; while the store is open, and after it was closed."""
+    store = SQLiteStore(tmp_path / "a.db")
+    _fill(store, "a", count, secret_at=2)
+    _fill(store, "b", count)
+    if searched:
+        assert _search(store, "a", "zanzibar") == [2]
+        assert _search(store, "b", "filler") != []
+    assert _traces(tmp_path) != []
+    if how == "delete":
+        store.delete("a")
+    else:
+        store.append(_withdrawn(store, "a", 2))
+    assert _traces(tmp_path) == []
+    assert _search(store, "a", "zanzibar", "天气") == []
+    assert len(_search(store, "b", "filler")) == min(count, 10)
+    assert _traces(tmp_path) == []
+    store.close()
+    assert _traces(tmp_path) == []
+
+
+@pytest.mark.parametrize("how", ["delete", "rewrite"])
+def test_somebody_who_reads_cannot_make_erasing_incomplete_in_silence(tmp_path: Path, how: str) -> None:
+    """The removal stands, the error says to ask again, and asked again it is complete."""
+    path = tmp_path / "a.db"
+    store = SQLiteStore(path, busy_seconds=0.05)
+    _fill(store, "a", 5, secret_at=2)
+    request = _withdrawn(store, "a", 2)
+
+    def erase() -> None:
+        if how == "delete":
+            store.delete("a")
+        else:
+            store.append(request)
+
+    with _raw(path) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM trimtab_events LIMIT 1").fetchall()
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableError, match="Ask again"):
+                erase()
+            assert _traces(tmp_path) != []
+            assert all(event.data != {"message": {"content": SECRET}} for event in _all(store, "a"))
+        reader.execute("ROLLBACK")
+        erase()
+        assert _traces(tmp_path) == []
+    store.close()
+
+
+def _all(store: SQLiteStore, session: str) -> list[Event]:
+    return store.load(LoadRequest(session=session))
+
+
+def test_what_one_store_could_not_finish_another_does(tmp_path: Path) -> None:
+    """What waits to be erased is written down in the file; any later delete does it."""
+    path = tmp_path / "a.db"
+    store, other = SQLiteStore(path, busy_seconds=0.05), SQLiteStore(path)
+    _fill(store, "a", 5, secret_at=2)
+    with _raw(path) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM trimtab_events LIMIT 1").fetchall()
+        with pytest.raises(StoreUnavailableError):
+            store.delete("a")
+    other.delete("nobody")
+    assert _traces(tmp_path) == []
+    store.close()
+    other.close()
+
+
+def test_the_files_are_written_anew_only_where_something_waits(tmp_path: Path) -> None:
+    """To delete what is not there costs no rewriting of a large file."""
+    store = SQLiteStore(tmp_path / "a.db")
+    _fill(store, "a", 5)
+    before = (tmp_path / "a.db-wal").stat().st_size
+    store.delete("nobody")
+    assert (tmp_path / "a.db-wal").stat().st_size == before
+    store.delete("a")
+    assert (tmp_path / "a.db-wal").stat().st_size < before
+    store.close()
+
+
+# -- search
+
+
+class WithoutFullText(SQLiteStore):
+    """A build of SQLite without FTS5."""
+
+    def _has_fts5(self, connection: sqlite3.Connection) -> bool:
+        return False
+
+
+def test_without_fts5_the_session_is_read(tmp_path: Path) -> None:
+    """The same is found, in the same order, and no index is made."""
+    path = tmp_path / "a.db"
+    with SQLiteStore(path) as store, WithoutFullText(tmp_path / "b.db") as plain:
+        for one in (store, plain):
+            _fill(one, "s", 2 * search_index.BATCH_EVENTS + 30, secret_at=50)
+        for terms in (("filler", "41"), ("zanzibar",), ("天气", "filler"), ("nothing",)):
+            assert _search(store, "s", *terms) == _search(plain, "s", *terms)
+    for name, indexed in (("a.db", True), ("b.db", False)):
+        with _raw(tmp_path / name) as connection:
+            found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'trimtab_search'").fetchone()
+        assert (found is not None) is indexed
+
+
+def test_an_index_of_another_build_cannot_be_erased_without_fts5(tmp_path: Path) -> None:
+    """It says so, and removes nothing by half."""
+    path = tmp_path / "a.db"
+    with SQLiteStore(path) as store:
+        _fill(store, "s", search_index.BATCH_EVENTS)
+        _search(store, "s", "filler")
+    with WithoutFullText(path) as plain:
+        assert len(_search(plain, "s", "filler")) == 10
+        with pytest.raises(StoreError, match="FTS5"):
+            plain.delete("s")
+        assert len(_all(plain, "s")) == search_index.BATCH_EVENTS
+
+
+def _indexed(path: Path) -> list[tuple[str, int]]:
+    with _raw(path) as connection:
+        return connection.execute("SELECT session, version FROM trimtab_indexed ORDER BY session").fetchall()
+
+
+def test_the_index_is_filled_when_somebody_searches(tmp_path: Path) -> None:
+    """In batches; what is less than one is read where it stands, and nothing is indexed twice."""
+    path, batch = tmp_path / "a.db", search_index.BATCH_EVENTS
+    with SQLiteStore(path) as store:
+        version = _fill(store, "s", batch - 1)
+        _search(store, "s", "filler")
+        assert _indexed(path) == []
+        version = _append(store, "s", _message(batch, "heron"), at=version)
+        assert _search(store, "s", "heron") == [batch]
+        assert _indexed(path) == [("s", batch)]
+        version = _append(store, "s", *(_message(at) for at in range(batch + 1, 3 * batch)), at=version)
+        assert _search(store, "s", "heron") == [batch]
+        assert _indexed(path) == [("s", 2 * batch)]
+        _fill(store, "t", batch, secret_at=3)
+        assert _search(store, "t", "zanzibar") == [3]
+        assert _search(store, "s", "zanzibar") == []
+        assert _indexed(path) == [("s", 2 * batch), ("t", batch)]
+
+
+def test_a_rewrite_behind_the_index_leaves_it(tmp_path: Path) -> None:
+    """Only what is in the index has to be erased from it."""
+    path, batch = tmp_path / "a.db", search_index.BATCH_EVENTS
+    with SQLiteStore(path) as store:
+        _fill(store, "s", batch + 2, secret_at=batch + 1)
+        _search(store, "s", "filler")
+        store.append(_withdrawn(store, "s", batch + 1))
+        assert _indexed(path) == [("s", batch)]
+        assert _search(store, "s", "zanzibar") == []
+        again = _withdrawn(store, "s", batch)
+        store.append(replace(again, events=[Event(id="another", kind="redacted", time=9.0)]))
+        assert _indexed(path) == []
+
+
+# -- threads, processes, forks
+
+
+def test_a_writer_that_waits_too_long_says_so(tmp_path: Path) -> None:
+    """After busy_seconds; what it wanted can be asked again."""
+    path = tmp_path / "a.db"
+    store = SQLiteStore(path, busy_seconds=0.05)
+    store.sessions()
+    with _raw(path) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailableError, match="locked"):
+            _append(store, "s", _message(1))
+        other.execute("ROLLBACK")
+    assert _append(store, "s", _message(1)) == 1
+    store.close()
+
+
+def _child(work: Any) -> int:
+    """Run something in a forked child; 0 if it answered True."""
+    pid = os.fork()
+    if pid == 0:
+        code = 2
+        try:
+            code = 0 if work() else 1
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_a_forked_process_has_a_connection_of_its_own(tmp_path: Path) -> None:
+    """Child and parent go on with the same store; the child's end takes nothing from the parent."""
+    store = SQLiteStore(tmp_path / "a.db")
+    _append(store, "s", _message(1))
+    parents = store._connection
+
+    def work() -> bool:
+        written = _append(store, "s", _message(2), at=1) == 2 and store._connection is not parents
+        store.close()
+        return written
+
+    with store._lock:  # as if another thread of the parent were writing
+        assert _child(work) == 0
+    assert store._connection is parents
+    assert _append(store, "s", _message(3), at=2) == 3
+    assert [event.id for event in _all(store, "s")] == ["e1", "e2", "e3"]
+    store.close()
+
+
+def test_a_store_in_memory_does_not_pretend_to_be_shared_with_a_child() -> None:
+    """What the child wrote would be seen by nobody."""
+    with SQLiteStore(":memory:") as store:
+        _append(store, "s", _message(1))
+
+        def work() -> bool:
+            with pytest.raises(StoreError, match="process"):
+                store.sessions()
+            return True
+
+        assert _child(work) == 0
+        assert store.sessions() == ["s"]

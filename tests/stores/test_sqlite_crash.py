@@ -1,0 +1,29 @@
+"""kill -9 of a writer, 200 times: what SQLite acknowledged is there, it opens, the next append works."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.stores.crash import STEPS, kill_writers
+from tests.stores.stores import placed, sqlite_file
+
+KILLS = 200
+LANES = 4
+"""Files that are written to at the same time, as a kill waits for a process to start."""
+
+
+def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
+    """At the start, in appends of every size, while indexing, erasing, closing and opening."""
+
+    def lane(number: int) -> Counter[str]:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with placed(sqlite_file, folder) as place:
+            return kill_writers(place, kills=KILLS // LANES, seed=number)
+
+    with ThreadPoolExecutor(LANES) as pool:
+        died = sum(pool.map(lane, range(LANES)), Counter[str]())
+    assert died.total() == KILLS
+    assert set(died) == set(STEPS), "every step was met"

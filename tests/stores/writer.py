@@ -1,0 +1,115 @@
+"""A process that writes to a store until it is killed or done: what the tests of crashes and crowds start.
+
+python writer.py crash URL SESSION SEED       appends, searches, deletes, and says what it does
+python writer.py crowd URL SESSION NAME EACH  appends EACH events with Retry, once a line arrives
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from itertools import cycle
+
+from trimtab.stores import AppendRequest, Event, LoadRequest, Retry, SearchRequest, Store, open_store
+
+WORDS = ("heron", "otter", "river", "天气", "晴朗", "fjord")
+
+
+def _say(line: str) -> None:
+    """Write a line at once: what was said before a kill is read after it."""
+    os.write(1, f"{line}\n".encode())
+
+
+def _version(store: Store, session: str) -> int:
+    newest = store.load(LoadRequest(session=session, limit=1, newest_first=True))
+    return newest[0].version if newest else 0
+
+
+def _message(text: str) -> Event:
+    return Event(id=uuid.uuid4().hex, kind="message", time=1.0, data={"message": {"content": text}})
+
+
+def crash(url: str, session: str, seed: str) -> None:
+    """Write for ever. Lines: `step NAME` before each step, `ack VERSION ID` after each append returned."""
+    chance = random.Random(seed)
+    _say("step start")
+    store = open_store(url)
+    version = _version(store, session)
+    scrap = f"{session}-scrap-{seed}"
+
+    def append(count: int, chars: int) -> None:
+        nonlocal version
+        events = [_message(chance.choice(WORDS) + " x" * (chars // 2)) for _ in range(count)]
+        version = store.append(
+            AppendRequest(session=session, expected_version=version, events=events)
+        ).version
+        _say(f"ack {version} {events[-1].id}")
+
+    def search() -> None:
+        store.search(SearchRequest(session=session, terms=("heron",), limit=5))
+
+    def erase() -> None:
+        store.append(AppendRequest(session=scrap, expected_version=0, events=[_message("scrap " * 200)]))
+        store.delete(scrap)
+
+    def reopen() -> None:
+        nonlocal store
+        store.close()
+        store = open_store(url)
+        version_now = _version(store, session)
+        if version_now != version:
+            raise AssertionError(f"reopened at {version_now}, not at {version}")
+
+    for name, step in _steps(append, search, erase, reopen):
+        _say(f"step {name}")
+        step()
+
+
+def _steps(
+    append: Callable[[int, int], None], *others: Callable[[], None]
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    search, erase, reopen = others
+    return cycle(
+        (
+            ("append", lambda: append(1, 40)),
+            ("append", lambda: append(1, 40)),
+            ("batch", lambda: append(60, 40)),
+            ("large", lambda: append(1, 100_000)),
+            ("search", search),
+            ("append", lambda: append(1, 40)),
+            ("erase", erase),
+            ("reopen", reopen),
+        )
+    )
+
+
+def crowd(url: str, session: str, name: str, each: str) -> None:
+    """Append so many events; prints how often each was tried again, as a JSON list."""
+    store = open_store(url)
+    store.load(LoadRequest(session=session, limit=1))
+    retry = Retry(attempts=1_000)
+    retries: list[int] = []
+    _say("ready")
+    sys.stdin.readline()
+    for at in range(int(each)):
+        event = Event(id=uuid.uuid4().hex, kind="note", time=1.0, data={"writer": name, "at": at})
+        calls = 0
+
+        def attempt(event: Event = event) -> None:
+            nonlocal calls
+            calls += 1
+            version = _version(store, session)
+            store.append(AppendRequest(session=session, expected_version=version, events=[event]))
+
+        retry.call(attempt)
+        retries.append(calls - 1)
+    store.close()
+    _say(json.dumps(retries))
+
+
+if __name__ == "__main__":
+    {"crash": crash, "crowd": crowd}[sys.argv[1]](*sys.argv[2:])
