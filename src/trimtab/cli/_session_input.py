@@ -16,6 +16,7 @@ from trimtab.cli._options import TOKENS, request_options
 from trimtab.cli._output import standard_input
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import formats
+from trimtab.session._options import budget_tokens
 
 __all__ = ["INPUT_KINDS", "begin_options", "messages_in", "options_in", "read_bytes"]
 
@@ -92,7 +93,11 @@ def begin_options(command: F) -> F:
             help="Message that never leaves, after the system text. Repeatable.",
         ),
         click.option(
-            "--format", type=click.Choice(["auto", *formats()]), default="auto", help="Wire form of messages."
+            "--format",
+            type=click.Choice(["auto", *formats()]),
+            default="auto",
+            show_default=True,
+            help="Wire form of the messages.",
         ),
         request_options,
         click.option("--output-reserve", type=TOKENS, metavar="N", help="Tokens of it kept for the answer."),
@@ -128,7 +133,9 @@ def _budget(given: Mapping[str, Any]) -> Budget | None:
         if reserve is not None:
             raise ConfigurationError("--output-reserve goes with --budget or --model")
         return None
-    return budget_of(tokens, output_reserve=reserve, margin=None, model=model)
+    budget = budget_of(tokens, output_reserve=reserve, margin=None, model=model)
+    budget_tokens(budget)  # too small a one is refused before a file is made for it
+    return budget
 
 
 def _anchors(value: str) -> list[Any]:
@@ -146,4 +153,8 @@ def _anchors(value: str) -> list[Any]:
         read = parse(text.encode(), whole=True)
     except FormatError as error:
         raise ConfigurationError(f"--anchor {value[:40]}: {error}") from error
-    return read if isinstance(read, list) else [read]
+    messages = read if isinstance(read, list) else [read]
+    for one in messages:
+        if not isinstance(one, Mapping):
+            raise ConfigurationError(f"--anchor {value[:40]}: {one!r:.40} is no message")
+    return messages

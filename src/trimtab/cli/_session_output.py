@@ -21,6 +21,7 @@ from trimtab.stores import Event
 __all__ = [
     "event_data",
     "event_line",
+    "output_option",
     "report_text",
     "say_missing",
     "view_text",
@@ -28,6 +29,14 @@ __all__ = [
     "write",
     "write_lines",
 ]
+
+output_option = click.option(
+    "--output",
+    type=click.Choice(["json", "text"]),
+    default="json",
+    show_default=True,
+    help="JSON for programs, or text for people.",
+)
 
 
 def write(data: Any, text: Callable[[], str], *, output: str) -> None:

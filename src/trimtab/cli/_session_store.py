@@ -27,8 +27,11 @@ __all__ = ["Masking", "begun", "existing", "fail", "id_option", "masked", "name_
 F = TypeVar("F", bound=Callable[..., Any])
 
 MASK = "***"
-_USER_PART = re.compile(r"""(?<=://)[^\s'"]*(?=@)""")
 _SECRET_KEYS = ("password", "sslpassword", "passwd", "pwd", "token", "secret")
+_IN_URLS = re.compile(
+    rf"""(:/+|\b(?:{"|".join(_SECRET_KEYS)})=)(?:(?<=/)[^\s'"]*(?=@)|(?<==)[^&\s'"]+)""", re.IGNORECASE
+)
+"""What stands before the `@` of a URL, and values of its query that are secret."""
 _KINDS = "sqlite:///FILE, postgresql://… or redis://…"
 
 
@@ -53,7 +56,7 @@ def id_option(command: F) -> F:
 
 def masked(text: str, *urls: str) -> str:
     """Return the text without what is secret in these URLs, or in any URL that stands in it."""
-    text = _USER_PART.sub(MASK, text)
+    text = _IN_URLS.sub(rf"\1{MASK}", text)
     for secret in sorted({one for url in urls for one in _secrets(url)}, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", MASK, text)
     return text

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
 
-from trimtab.cli._json import dump, parse
+from trimtab.cli._json import dump
 from trimtab.cli._output import Refused, encoded, usage
-from trimtab.cli._session_input import INPUT_KINDS, begin_options, messages_in, options_in, read_bytes
+from trimtab.cli._session_copies import copy, export, import_
+from trimtab.cli._session_input import INPUT_KINDS, begin_options, messages_in, options_in
+from trimtab.cli._session_orders import delete, redact, undo
 from trimtab.cli._session_output import (
     event_data,
     event_line,
+    output_option,
     report_text,
     say_missing,
     view_text,
@@ -28,7 +27,7 @@ from trimtab.cli._session_output import (
 from trimtab.cli._session_store import Masking, begun, existing, id_option, name_of, store_option, stored
 from trimtab.report._lines import counted, plain
 from trimtab.session import Session
-from trimtab.stores import Event, Retry, copy_session
+from trimtab.stores import Event
 
 __all__ = ["session"]
 
@@ -47,14 +46,6 @@ KINDS = (
     "redacted",
 )
 
-output_option = click.option(
-    "--output",
-    type=click.Choice(["json", "text"]),
-    default="json",
-    show_default=True,
-    help="JSON for programs, or text for people.",
-)
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 version_type = click.IntRange(min=0)
 
 HELP = """Keep conversations in a store, and look at them.
@@ -232,159 +223,12 @@ def recall(url: str, name: str, output: str, query: str, limit: int) -> None:
         )
 
 
-@session.command()
-@output_option
-@id_option
-@store_option
-@click.argument("event_id", required=False)
-@usage
-def undo(url: str, name: str, output: str, event_id: str | None) -> None:
-    """Take back a summary or an eviction, and every one after it.
-
-    Without EVENT_ID the newest in force. Messages stay. Writes the event that was taken back.
-    """
-    with stored(url) as store:
-        one = existing(store, name)
-        event = one.undo(event_id)
-        say_missing(one)
-        write(event_data(event), lambda: f"taken back:\n{event_line(event, ids=True)}", output=output)
-
-
-@session.command()
-@id_option
-@store_option
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
-@usage
-def export(url: str, name: str, file: Path | None) -> None:
-    """Write a whole session as JSON, to FILE or to standard output.
-
-    `import` and `Session.restore` read it. FILE is replaced when all is written, not before.
-    """
-    with stored(url) as store:
-        data = dump(existing(store, name).snapshot())
-        if file is None or str(file) == "-":
-            write_lines([data])
-            return
-        try:
-            _replace(file, data)
-        except OSError as error:
-            raise Refused(f"{file}: {error.strerror or error}") from None
-
-
-def _replace(file: Path, data: bytes) -> None:
-    """Write a file whole, or leave it as it was; nobody else may read it: it holds a conversation."""
-    handle, path = tempfile.mkstemp(dir=file.absolute().parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-        os.replace(path, file)
-    except BaseException:
-        os.unlink(path)
-        raise
-
-
-@session.command("import")
-@output_option
-@click.option("--id", "name", metavar="ID", help="Name of the session. Default: the one it had.")
-@store_option
-@click.argument("file", type=click.File("rb"), required=False)
-@usage
-def import_(url: str, name: str | None, output: str, file: BinaryIO | None) -> None:
-    """Put a session that was exported into a store.
-
-    Reads FILE or standard input. A session of that name that is there is only added to if it is
-    the beginning of this one.
-    """
-    with stored(url, create=True) as store:
-        data = parse(read_bytes(file), whole=True)
-        one = Session.restore(data, store=store, id=name, retry=Retry(), allow_missing=True)
-        if not one.version:
-            raise Refused("there are no events in it: nothing to keep")
-        found = {"id": one.id, "version": one.version}
-        write(found, lambda: f"{plain(one.id)}: {counted(one.version, 'event')}", output=output)
-
-
-def _confirm(question: str, *, yes: bool) -> None:
-    """Ask on a terminal; elsewhere only `--yes` will do."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise Refused(f"{question} This cannot be undone: give --yes to do it without being asked")
-    click.confirm(f"{question} This cannot be undone.", abort=True, err=True)
-
-
-@session.command()
-@yes_option
-@output_option
-@id_option
-@store_option
-@click.argument("event_ids", metavar="EVENT_ID...", nargs=-1, required=True)
-@usage
-def redact(url: str, name: str, output: str, yes: bool, event_ids: tuple[str, ...]) -> None:
-    """Overwrite what messages say, in the log too.
-
-    Summaries that may repeat them lose their text, and are written anew when it is time.
-    """
-    with stored(url) as store:
-        one = existing(store, name)
-        _confirm(f"Overwrite {counted(len(set(event_ids)), 'message')} of {name!r}?", yes=yes)
-        before = one.version
-        one.redact(event_ids)
-        say_missing(one)
-        orders = one.history(after=before, kinds=("redacted",))
-        done = next(order for order in orders if set(order.data["events"]) == set(event_ids))
-        found = {"redacted": done.data["events"], "stale_summaries": done.data["stale"]}
-        write(found, lambda: _redacted(found), output=output)
-
-
-def _redacted(found: dict[str, list[str]]) -> str:
-    stale = len(found["stale_summaries"])
-    summaries = f", and {stale:,} {'summary' if stale == 1 else 'summaries'} lost the text" if stale else ""
-    return f"{counted(len(found['redacted']), 'message')} overwritten{summaries}"
-
-
-@session.command()
-@yes_option
-@output_option
-@id_option
-@store_option
-@usage
-def delete(url: str, name: str, output: str, yes: bool) -> None:
-    """Remove a session and every byte of its text from the store."""
-    with stored(url) as store:
-        one = existing(store, name)
-        events = one.version
-        _confirm(f"Delete {name!r} with {counted(events, 'event')}?", yes=yes)
-        one.delete()
-        found = {"deleted": name, "events": events}
-        write(found, lambda: f"{plain(name)}: {counted(events, 'event')} deleted", output=output)
-
-
-@session.command()
-@click.option("--to", "target", metavar="URL", required=True, help="The other store; may be the same.")
-@click.option("--as", "renamed", metavar="ID", help="Its name there. Default: the same.")
-@output_option
-@id_option
-@store_option
-@usage
-def copy(url: str, name: str, output: str, target: str, renamed: str | None) -> None:
-    """Copy a session to another store, or under another name.
-
-    Repeat it to go on after an interruption, or to bring the copy up to date.
-    """
-    with stored(url) as store, stored(target, create=True) as other:
-        existing(store, name)
-        written = copy_session(store, other, name, to=renamed)
-        found = {"id": renamed or name, "events": written}
-        write(found, lambda: f"{plain(renamed or name)}: {counted(written, 'event')} written", output=output)
-
-
-@session.command()
+@session.command("stats")
 @output_option
 @click.option("--id", "name", metavar="ID", help="Name of the session. Default: list all there are.")
 @store_option
 @usage
-def stats(url: str, name: str | None, output: str) -> None:
+def status(url: str, name: str | None, output: str) -> None:
     """Tell where a session stands, or list the sessions.
 
     With --id the numbers of one; without, the name, version and time of each.
@@ -396,9 +240,8 @@ def stats(url: str, name: str | None, output: str) -> None:
             return
         one = existing(store, name)
         say_missing(one)
-        status = one.status().to_dict()
-        table = {"id": name, **status}
-        write(table, lambda: _table(status), output=output)
+        numbers = one.status().to_dict()
+        write({"id": name, **numbers}, lambda: _table(numbers), output=output)
 
 
 def _row(row: dict[str, Any]) -> str:
@@ -407,7 +250,11 @@ def _row(row: dict[str, Any]) -> str:
     return f"{row['version']:>9,}  {when(row['time'])}  {plain(row['id'])}"
 
 
-def _table(status: dict[str, Any]) -> str:
-    rows = [(key.replace("_", " "), value) for key, value in status.items() if value is not None]
+def _table(numbers: dict[str, Any]) -> str:
+    rows = [(key.replace("_", " "), value) for key, value in numbers.items() if value is not None]
     shown = [(f"{value:,}" if isinstance(value, int) else plain(str(value)), key) for key, value in rows]
     return "\n".join(f"{value:>9}  {key}" for value, key in shown)
+
+
+for command in (copy, delete, export, import_, redact, undo):
+    session.add_command(command)

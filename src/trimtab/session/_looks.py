@@ -47,7 +47,7 @@ class Looks(Driven):
 
     @property
     def missing(self) -> dict[str, str]:
-        """What the session was made with and is opened without (`allow_missing`): kind and name."""
+        """Functions it was made with and is opened without, by kind; see `allow_missing`."""
         self._run(self._core.ready)
         return {kind: name if isinstance(name, str) else "" for kind, name in self._core.missing.items()}
 
@@ -126,7 +126,11 @@ class Looks(Driven):
         return (await self.afit()).messages
 
     def fit(self, *, at: int | None = None) -> Fitted[dict[str, Any]]:
-        """Return the view with its report; the one at a version of the log if that is given."""
+        """Return the view with its report.
+
+        Args:
+            at: A version of the log: the view as it was then. None: the view now.
+        """
         return self._run(lambda: viewing(self._core) if at is None else viewing_at(self._core, at))
 
     async def afit(self, *, at: int | None = None) -> Fitted[dict[str, Any]]:
