@@ -455,6 +455,15 @@ ORDERS: st.SearchStrategy[Operation] = st.one_of(
 )
 OPERATIONS = st.lists(st.one_of(ADDS, ADDS, ADDS, ORDERS), min_size=1, max_size=25)
 
+
+
+def _anchors_have_room(options: Settings) -> bool:
+    """Draw no session that is refused from the first."""
+    most = options.budget * 3 // 10 if options.max_summary is None else options.max_summary
+    cap = most * 4 // 10 if options.max_anchor is None else options.max_anchor
+    return sum(len(str(anchor["content"]).split()) for anchor in options.anchors) <= cap
+
+
 SETTINGS = st.builds(
     Settings,
     budget=st.integers(100, 220),
@@ -469,4 +478,4 @@ SETTINGS = st.builds(
     anchors=st.lists(st.integers(0, 3).map(words).map(user), max_size=2),
     max_anchor=st.just(None) | st.integers(6, 40),
     pending_first=st.sampled_from((False, False, True)),
-)
+).filter(_anchors_have_room)

@@ -35,7 +35,8 @@ def setting_budget(core: Core, budget: Any) -> Steps[None]:
             " the other blocks of session.context"
         )
     core.scene = None  # until everything is written
-    scene.state = replace(scene.state, budget_tokens=tokens)
+    seen = scene.seen()
+    scene.state = replace(scene.state, budget_tokens=tokens, epoch=scene.state.epoch + 1)
     scene.require_room()
     events = core.first_events(scene)
     events.append(core.event(scene, "budget", {"budget_tokens": tokens}))
@@ -46,7 +47,7 @@ def setting_budget(core: Core, budget: Any) -> Steps[None]:
     yield from core.append(scene, events)
     if exceeded:
         core.tell("on_budget_exceeded", total, tokens)
-    yield from make_room(core, scene, evicted, exceeded=exceeded)
+    yield from make_room(core, scene, evicted, exceeded=exceeded, seen=seen)
 
 
 def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
@@ -59,6 +60,7 @@ def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
         scene.sizer.read(message)
     version = scene.version + (1 if core.opened is None else 2)
     core.scene = None  # until everything is written
+    seen = scene.seen()
     scene.anchors = plain
     scene.state = replace(scene.state, anchors=version, epoch=scene.state.epoch + 1)
     scene.measure()
@@ -73,7 +75,7 @@ def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
     yield from core.append(scene, events)
     if exceeded:
         core.tell("on_budget_exceeded", total, scene.state.budget_tokens)
-    yield from make_room(core, scene, evicted, exceeded=exceeded)
+    yield from make_room(core, scene, evicted, exceeded=exceeded, seen=seen)
 
 
 def clearing(core: Core) -> Steps[None]:
@@ -96,13 +98,13 @@ def pinning(core: Core, event_id: str, *, pinned: bool) -> Steps[None]:
     """Keep a message in every view, or no longer."""
     scene = yield from core.ready()
     event = yield from core.message_event(event_id)
-    state, version = scene.state, event.version
+    state, version, seen = scene.state, event.version, scene.seen()
     if not pinned:
         if version not in state.pins:
             return
         scene.state = replace(state, pins=tuple(one for one in state.pins if one != version))
         yield from core.write(scene, "unpinned", {"event": event_id})
-        yield from make_room(core, scene, (), exceeded=False)
+        yield from make_room(core, scene, seen=seen)
         return
     if version in state.pins:
         return
@@ -117,7 +119,7 @@ def pinning(core: Core, event_id: str, *, pinned: bool) -> Steps[None]:
         scene.bring_back(unit)
     scene.state = replace(scene.state, pins=tuple(sorted((*state.pins, version))))
     yield from core.write(scene, "pinned", {"event": event_id})
-    yield from make_room(core, scene, (), exceeded=False)
+    yield from make_room(core, scene, seen=seen)
 
 
 def waiting_unit(core: Core, scene: Scene, first: int) -> Steps[LiveUnit | None]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from trimtab.errors import StoreUnavailableError, VersionConflictError
 from trimtab.session._core import Core
-from trimtab.session._covering import summarize_if_due
+from trimtab.session._covering import summarize_if_due, tell_gone
 from trimtab.session._effects import Steps
 from trimtab.session._jobs import messages_of
 from trimtab.session._reading import (
@@ -31,10 +31,10 @@ def eviction(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Event:
 def make_room(
     core: Core,
     scene: Scene,
-    evicted: Sequence[LiveUnit],
+    evicted: Sequence[LiveUnit] = (),
     *,
-    exceeded: bool,
-    truncated: Sequence[LiveUnit] = (),
+    exceeded: bool = False,
+    seen: Mapping[int, LiveUnit],
 ) -> Steps[None]:
     """Tell what was evicted, summarize if it is time, and take out of view what has no room.
 
@@ -43,34 +43,23 @@ def make_room(
     Args:
         core: The session.
         scene: Where it stands.
-        evicted: What was put aside.
+        evicted: Units put aside; some may have been called back since.
         exceeded: Whether the budget was passed.
-        truncated: What left the view on the way; some of it may be back.
+        seen: What was in view before, and what came.
     """
     waiting = {unit.first: unit for unit in evicted if unit.first not in scene.recent}
     if waiting:
         core.tell("on_evict", messages_of(list(waiting.values())), "budget")
-    gone = {unit.first: unit for unit in (*truncated, *scene.truncate())}
     try:
         if exceeded and not core.in_force.background:
             yield from summarize_if_due(core)
-        yield from _reread_if_room(core)
-        now = core.scene
-        if now is not None and now is not scene:
-            gone.update((unit.first, unit) for unit in scene.in_view())
-        if gone and now is not None:
-            _tell_truncated(core, now, gone)
+        if core.scene is not None:
+            core.scene.truncate()
+            yield from _reread_if_room(core)
     except (StoreUnavailableError, VersionConflictError) as error:
         core.scene = None
         _log.warning("session %r: a summary was put off: %s", core.session, error)
-
-
-def _tell_truncated(core: Core, scene: Scene, gone: Mapping[int, LiveUnit]) -> None:
-    """Tell which units that were in view are not, and not for a summary either."""
-    view = {unit.first for unit in scene.in_view()}
-    left = [unit for first, unit in gone.items() if first not in view and scene.is_live(first)]
-    if left:
-        core.tell("on_evict", messages_of(left), "truncation")
+    tell_gone(core, seen)
 
 
 def _reread_if_room(core: Core) -> Steps[None]:

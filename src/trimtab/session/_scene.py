@@ -39,10 +39,6 @@ class Scene:
     hidden_tokens: int = 0
     out: set[int] = field(default_factory=set)
     """Recent units that find no room in the view."""
-    left_view: list[LiveUnit] = field(default_factory=list)
-    """Units put aside that went out of view at once: older ones are out of view too."""
-    were_out: set[int] = field(default_factory=set)
-    """Units put aside that had been out of view."""
     system_tokens: int = 0
     anchor_tokens: int = 0
 
@@ -150,15 +146,16 @@ class Scene:
                 return members, waiting
         return None
 
-    def add_unit(self, version: int, data: Mapping[str, Any], calls: tuple[str, ...]) -> None:
+    def add_unit(self, version: int, data: Mapping[str, Any], calls: tuple[str, ...]) -> LiveUnit:
         """Take a message that begins a unit."""
         message = self.sizer.shown(data)
         tokens = self.sizer.tokens(message)
-        self.recent[version] = self.sizer.noted(LiveUnit({version: message}, tokens), [data])
+        unit = self.recent[version] = self.sizer.noted(LiveUnit({version: message}, tokens), [data])
         self.change(recent_tokens=tokens, recent_messages=1)
         if calls:
             waiting = (*self.state.waiting, ((version,), calls))[-MAX_WAITING:]
             self.state = replace(self.state, waiting=waiting)
+        return unit
 
     def join(self, unit: LiveUnit, version: int, data: Mapping[str, Any], answers: tuple[str, ...]) -> None:
         """Take a result that belongs to a recent unit."""
@@ -233,13 +230,6 @@ class Scene:
             self.put_aside(leaving)
         return leaving
 
-    def is_live(self, first: int, /) -> bool:
-        """Tell whether a unit is recent or waits: no summary stands for it, and it was not cleared."""
-        state = self.state
-        if first in self.recent or any(members[0] == first for members in state.left):
-            return True
-        return state.live <= first < state.cut
-
     def put_aside(self, leaving: list[LiveUnit], /) -> None:
         """Make recent units wait."""
         state, firsts = self.state, {unit.first for unit in leaving}
@@ -251,8 +241,6 @@ class Scene:
         left |= {unit.versions for unit in leaving if not _inside(unit.versions, state.live, cut)}
         tokens, count = sum(unit.tokens for unit in leaving), sum(len(unit.members) for unit in leaving)
         self.state = replace(state, cut=cut, beside=beside, left=tuple(sorted(left)))
-        self.left_view += [unit for unit in leaving if unit.first <= self.hidden and unit.first not in self.out]
-        self.were_out |= firsts & self.out
         self.out -= firsts
         self.change(
             recent_tokens=-tokens, recent_messages=-count, pending_tokens=tokens, pending_messages=count
@@ -264,20 +252,14 @@ class Scene:
         if fresh and fresh[0].first < older:
             self.shown = dict(sorted(self.shown.items()))
 
-    def truncate(self) -> list[LiveUnit]:
-        """Take out of view what finds no room, oldest first; list what was in view before."""
-        gone = self.left_view
+    def truncate(self) -> None:
+        """Take out of view what finds no room, oldest first."""
         while self.over and self.shown:
             first = next(iter(self.shown))
             unit = self.shown.pop(first)
             self.shown_tokens -= unit.tokens
             self.hidden, self.hidden_tokens = first, unit.tokens
-            if first not in self.were_out:
-                gone.append(unit)
-        out = {unit.first for unit in self._without_room()} if self.over else set[int]()
-        gone.extend(self.recent[first] for first in sorted(out - self.out))
-        self.out, self.left_view, self.were_out = out, [], set()
-        return gone
+        self.out = {unit.first for unit in self._without_room()} if self.over else set()
 
     def _without_room(self) -> Iterator[LiveUnit]:
         """List the recent units that find no room: free ones, from the first that does not fit on back."""
@@ -297,6 +279,20 @@ class Scene:
         self.state = replace(state, **{name: getattr(state, name) + value for name, value in by.items()})
 
     # -- the view
+
+    def seen(self) -> dict[int, LiveUnit]:
+        """List what is in view, by first message."""
+        return {unit.first: unit for unit in self.in_view()}
+
+    def gone(self, seen: Mapping[int, LiveUnit], /) -> list[LiveUnit]:
+        """List the units seen before that are out of view now, oldest first; no summary stands for them."""
+        state, here = self.state, {unit.first for unit in self.in_view()}
+        older = {members[0] for members in (*state.beside, *state.left)}
+        return [
+            unit
+            for first, unit in sorted(seen.items())
+            if first not in here and (first >= state.live or first in older)
+        ]
 
     def in_view(self) -> list[LiveUnit]:
         """List the units in view, in order."""
