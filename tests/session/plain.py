@@ -21,9 +21,7 @@ Told = tuple[Any, ...]
 
 def marked(text: str, messages: int) -> str:
     """Write a summary as it stands in a view."""
-    return (
-        f'<summary of="{messages} message{"" if messages == 1 else "s"}" by="trimtab">\n{text}\n</summary>'
-    )
+    return f'<summary of="{messages} message{"" if messages == 1 else "s"}" by="trimtab">\n{text}\n</summary>'
 
 
 def as_text(message: Message) -> Message:
@@ -519,7 +517,7 @@ class Plain:
         return True
 
     def take_back(self, decision: Decision) -> None:
-        """Put everything where it was; what was said since, what is pinned, what a result came to is recent."""
+        """Put all where it was; what came since, is pinned or got a result since is recent."""
         del self.decisions[self.decisions.index(decision) :]
         old = len(decision.zones)
         for at, one in enumerate(self.said):

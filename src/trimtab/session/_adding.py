@@ -63,9 +63,7 @@ def adding(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Steps[lis
     return [replace(came.events[at], version=first + at) for at in came.added]
 
 
-def come(
-    core: Core, scene: Scene, came: _Came, message: dict[str, Any], event_id: str
-) -> Steps[None]:
+def come(core: Core, scene: Scene, came: _Came, message: dict[str, Any], event_id: str) -> Steps[None]:
     """Take one message, and let older ones wait if the budget is passed now."""
     version = scene.version + len(came.events) + 1
     data, unit = yield from take(core, scene, message, version=version, known=came.seen)
@@ -100,16 +98,16 @@ def all_stored(core: Core, messages: Sequence[dict[str, Any]], ids: Sequence[str
     return events
 
 
-def stored(
-    core: Core, messages: Sequence[dict[str, Any]], ids: Sequence[str]
-) -> Steps[list[Event] | None]:
+def stored(core: Core, messages: Sequence[dict[str, Any]], ids: Sequence[str]) -> Steps[list[Event] | None]:
     """Read these messages if the log has all of them under these ids; None if it has not.
 
     What the log says beside them does not count: a result that came twice has no call to answer any more.
     """
     events: list[Event] = yield LoadRequest(session=core.session, ids=tuple(ids))
     found = {event.id: event for event in events}
-    same = all(one in found and found[one].message == message for one, message in zip(ids, messages, strict=True))
+    same = all(
+        one in found and found[one].message == message for one, message in zip(ids, messages, strict=True)
+    )
     return [found[one] for one in ids] if same else None
 
 
@@ -137,9 +135,7 @@ def take(
     return data, unit
 
 
-def recent_unit(
-    core: Core, scene: Scene, members: Members, known: Mapping[int, LiveUnit]
-) -> Steps[LiveUnit]:
+def recent_unit(core: Core, scene: Scene, members: Members, known: Mapping[int, LiveUnit]) -> Steps[LiveUnit]:
     """Find a unit that is not summarized, and make it recent if it was waiting."""
     first = members[0]
     if first in scene.recent:
