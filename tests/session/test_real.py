@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.complexity.real_conversations import concatenated
 from tests.properties.test_real import SOURCES, coding_session, conversations_of
 from tests.session.plain import Settings
 from tests.session.playing import Operation, play
@@ -60,11 +61,11 @@ def settings_for(seed: int) -> Settings:
 def test_a_session_of_a_real_conversation_is_what_is_said_plainly(data_dir: Path, name: str) -> None:
     """Log, states, hooks, views, counts; sync and async in turn."""
     kinds = set[str]()
-    for seed, messages in enumerate(conversations_of(data_dir, name)[:6]):
+    talk = concatenated(data_dir / f"{name}.jsonl", 5 * MOST)
+    for seed in range(5):
+        operations = with_orders(talk[seed * MOST : (seed + 1) * MOST], seed)
         colour = "async" if seed % 3 == 2 else "sync"
-        played = play(
-            settings_for(seed), with_orders(messages[:MOST], seed), colour=colour, counter="estimate"
-        )
+        played = play(settings_for(seed), operations, colour=colour, counter="estimate")
         kinds.update(event.kind for event in played.log())
     assert {"message", "evicted"} <= kinds
 
