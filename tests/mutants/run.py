@@ -30,6 +30,7 @@ from tests.mutants.kernel import KERNEL
 from tests.mutants.mutants import Module, Mutant
 from tests.mutants.reading import READING
 from tests.mutants.servers import SERVERS
+from tests.mutants.sessions import SESSIONS
 from tests.mutants.strategies import STRATEGIES
 from tests.mutants.summaries import SUMMARIES
 
