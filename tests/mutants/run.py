@@ -34,7 +34,7 @@ from tests.mutants.sessions import SESSIONS
 from tests.mutants.strategies import STRATEGIES
 from tests.mutants.summaries import SUMMARIES
 
-MODULES = (*KERNEL, *READING, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *SERVERS)
+MODULES = (*KERNEL, *READING, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *SERVERS, *SESSIONS)
 
 SECONDS = 120
 """A mutant that makes the tests run so long is as good as dead: it loops."""

@@ -35,7 +35,7 @@ SESSIONS = (
         "session/_jobs.py",
         f"session/test_modes.py session/test_summarizers.py {PLAIN}",
         ("state.pending_tokens < max(1, state.retry_tokens)", "state.pending_tokens < 1"),
-        ("state.pending_tokens >= limits.threshold_tokens", "state.pending_tokens > limits.threshold_tokens"),
+        ("    if state.pending_tokens >= limits.threshold", "    if state.pending_tokens > limits.threshold"),
         ("state.pending_messages >= limits", "state.pending_messages > limits"),
         ("2 * state.pending_tokens >= limits", "state.pending_tokens >= limits"),
         ("if units and tokens + unit.tokens > state.budget_tokens:", "if False:"),
