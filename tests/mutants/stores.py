@@ -157,8 +157,8 @@ STORES = (
         ("            raise store_error(error, self._path) from error\n", "            raise\n"),
         ("self._file != _identity(self._path):", "False:"),
         (
-            "            _ABANDONED.append(self._connection)\n            self._connection = None\n            raise",
-            "            raise",
+            "            self._connection = None\n            raise StoreError(",
+            "            raise StoreError(",
         ),
         ("timeout=self._busy_seconds,", ""),
         ('connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]', '"wal"'),
