@@ -409,9 +409,7 @@ class _Walk:
             self._wrong_eviction(told["messages"], why)
         if told is not None and name == "on_summarize":
             empty = not (told["summary"] or "").strip()
-            raise Breach(
-                "E6" if empty or not self._usable(told["summary"], told["input"]) else UNEXPLAINED, why
-            )
+            raise Breach("E6" if empty or not self._usable(told["summary"], told["input"]) else UNEXPLAINED, why)
         if wanted is not None and expected == "on_evict" and wanted["reason"] == "truncation":
             raise Breach("E3" if self._all_tokens() > self.budget else UNEXPLAINED, why)
         if self.told.get("error") == "Error":
@@ -517,7 +515,9 @@ class _Walk:
     def _bare(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Show a state with its summary as the summarizer wrote it."""
         marked = self._summary_message(self.summary or "", self.stands_for)
-        messages = [{**one, "content": self.summary} if one == marked else one for one in state["messages"]]
+        messages = [
+            {**one, "content": self.summary} if one == marked else one for one in state["messages"]
+        ]
         return {**state, "messages": messages}
 
     def _is_shortened(self, told: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
