@@ -171,7 +171,7 @@ def test_what_is_wrong_in_the_url_is_said(served: Served, what: str) -> None:
     if what not in WRONG[served.name]:
         return
     old, new, said = WRONG[served.name][what]
-    with open_store(served.url(None).replace(old, new, 1)) as store:  # type: ignore[attr-defined]
+    with open_store(served.url(None).replace(old, new, 1)) as store:
         for call in (store.sessions, lambda: asyncio.run(store.asessions())):
             with pytest.raises(ConfigurationError, match=said) as raised:
                 call()
@@ -189,7 +189,7 @@ def test_a_deleted_session_leaves_no_byte_in_the_servers_files(served: Served) -
         assert store.search(SearchRequest(session=name, terms=(secret,), limit=1))
         if served.name == "postgres":
             analyzed = served.url(None).rpartition("/")[2]
-            served.server.ask("ANALYZE", database=analyzed)  # type: ignore[union-attr]
+            served.server.ask("ANALYZE", database=analyzed)
         assert served.files_with(kept)
         assert served.files_with(secret)
         store.delete(name)
@@ -266,7 +266,7 @@ def test_a_missing_row_is_noticed_wherever_it_stood(served: Served) -> None:
 
 def _remove_row(served: Served, version: int) -> None:
     if served.name == "redis":
-        with served.server.client() as client:  # type: ignore[union-attr]
+        with served.server.client() as client:
             assert client.hdel("trimtab:session:s", f"e{version}")
     else:
         _ask(served, "DELETE FROM trimtab_events WHERE version = %s", version)
@@ -274,7 +274,7 @@ def _remove_row(served: Served, version: int) -> None:
 
 def _ask(served: Served, sql: str, *params: object) -> list[tuple[Any, ...]]:
     database = served.url(None).rpartition("/")[2]
-    return served.server.ask(sql, *params, database=database)  # type: ignore[union-attr, no-any-return]
+    return served.server.ask(sql, *params, database=database)
 
 
 def test_an_event_beyond_the_version_is_never_written_over(served: Served) -> None:
@@ -282,7 +282,7 @@ def test_an_event_beyond_the_version_is_never_written_over(served: Served) -> No
     with served.make() as store:
         add(store, 0, 3)
         if served.name == "redis":
-            with served.server.client() as client:  # type: ignore[union-attr]
+            with served.server.client() as client:
                 client.hset("trimtab:session:s", "v", 2)
         else:
             _ask(served, "UPDATE trimtab_sessions SET version = 2")
@@ -296,7 +296,7 @@ def test_a_row_moved_to_another_place_is_noticed(served: Served) -> None:
     with served.make() as store:
         add(store, 0, 3)
         if served.name == "redis":
-            with served.server.client() as client:  # type: ignore[union-attr]
+            with served.server.client() as client:
                 client.hset("trimtab:session:s", "e2", client.hget("trimtab:session:s", "e1"))
         else:
             sql = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 
 from trimtab.errors import (
@@ -12,19 +13,19 @@ from trimtab.errors import (
 )
 from trimtab.session._core import Core
 from trimtab.session._effects import Steps
-from trimtab.session._jobs import is_due, waiting_job
+from trimtab.session._jobs import is_due, messages_of, waiting_job
 from trimtab.session._plain import copied
 from trimtab.session._reading import (
     live_units,
     read_scene,
 )
 from trimtab.session._scene import Scene
-from trimtab.session._sizer import Sizer
+from trimtab.session._sizer import LiveUnit, Sizer
 from trimtab.session._state import State
 from trimtab.session._summarizing import Job, Written, write_summary
 from trimtab.session._zones import limits_of
 
-__all__ = ["finish", "summarize_if_due"]
+__all__ = ["finish", "summarize_if_due", "tell_gone"]
 
 _log = logging.getLogger("trimtab.session")
 
@@ -46,7 +47,7 @@ def summarize(core: Core, job: Job) -> Steps[bool]:
         written = yield from write_summary(job, sizer)
     except SummaryError as error:
         written = error
-    return (yield from finish(core, job, written))
+    return (yield from conclude(core, job, written))
 
 
 def settled(core: Core, steps: Steps[bool]) -> Steps[bool]:
@@ -70,8 +71,7 @@ def fail(core: Core, job: Job, why: str) -> Steps[bool]:
             return False
         failures = state.failures + 1
         threshold = limits_of(core.in_force, state.budget_tokens).threshold_tokens
-        waiting = state.pending_tokens
-        grown = max(waiting + threshold * 2 ** min(failures - 1, 40), 2 * waiting)
+        grown = state.pending_tokens + threshold * 2 ** min(failures - 1, 40)
         scene.state = replace(state, failures=failures, retry_tokens=grown)
         try:
             yield from core.write(scene, "failed", {"why": why, "messages": len(job.messages)})
@@ -81,7 +81,21 @@ def fail(core: Core, job: Job, why: str) -> Steps[bool]:
 
 
 def finish(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]:
-    """Carry out what came of a background summary."""
+    """Carry out what came of a background summary, and tell what found no room beside it."""
+    seen = {} if core.scene is None else core.scene.seen()
+    done = yield from conclude(core, job, written)
+    tell_gone(core, seen)
+    return done
+
+
+def tell_gone(core: Core, seen: Mapping[int, LiveUnit]) -> None:
+    """Tell which units were in view and are not any more, though nothing stands for them (SPEC E8)."""
+    gone = [] if core.scene is None else core.scene.gone(seen)
+    if gone:
+        core.tell("on_evict", messages_of(gone), "truncation")
+
+
+def conclude(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]:
     if isinstance(written, SummaryError):
         return (yield from settled(core, fail(core, job, str(written))))
     return (yield from settled(core, put_in_force(core, job, written)))

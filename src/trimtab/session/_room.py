@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from trimtab.errors import StoreUnavailableError, VersionConflictError
 from trimtab.session._core import Core
-from trimtab.session._covering import summarize_if_due
+from trimtab.session._covering import summarize_if_due, tell_gone
 from trimtab.session._effects import Steps
 from trimtab.session._jobs import messages_of
 from trimtab.session._reading import (
@@ -35,17 +35,17 @@ def make_room(core: Core, scene: Scene, evicted: Sequence[LiveUnit], *, exceeded
     """
     if evicted:
         core.tell("on_evict", messages_of(evicted), "budget")
+    seen = scene.seen() if exceeded or scene.over else {}
     try:
         if exceeded and not core.in_force.background:
             yield from summarize_if_due(core)
         if core.scene is not None:
-            gone = core.scene.truncate()
-            if gone:
-                core.tell("on_evict", messages_of(gone), "truncation")
+            core.scene.truncate()
             yield from _reread_if_room(core)
     except (StoreUnavailableError, VersionConflictError) as error:
         core.scene = None
         _log.warning("session %r: a summary was put off: %s", core.session, error)
+    tell_gone(core, seen)
 
 
 def _reread_if_room(core: Core) -> Steps[None]:

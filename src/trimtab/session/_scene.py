@@ -39,6 +39,8 @@ class Scene:
     hidden_tokens: int = 0
     out: set[int] = field(default_factory=set)
     """Recent units that find no room in the view."""
+    slipped: dict[int, LiveUnit] = field(default_factory=dict)
+    """Units that began to wait behind others that are out of view, and so left it at once."""
     system_tokens: int = 0
     anchor_tokens: int = 0
 
@@ -238,6 +240,11 @@ class Scene:
         left |= {unit.versions for unit in leaving if not _inside(unit.versions, state.live, cut)}
         tokens, count = sum(unit.tokens for unit in leaving), sum(len(unit.members) for unit in leaving)
         self.state = replace(state, cut=cut, beside=beside, left=tuple(sorted(left)))
+        self.slipped.update(
+            (unit.first, unit)
+            for unit in leaving
+            if unit.first <= self.hidden and unit.first not in self.out
+        )
         self.out -= firsts
         self.change(
             recent_tokens=-tokens, recent_messages=-count, pending_tokens=tokens, pending_messages=count
@@ -249,19 +256,14 @@ class Scene:
         if fresh and fresh[0].first < older:
             self.shown = dict(sorted(self.shown.items()))
 
-    def truncate(self) -> list[LiveUnit]:
-        """Take out of view what finds no room, oldest first; list what was in view before."""
-        gone: list[LiveUnit] = []
+    def truncate(self) -> None:
+        """Take out of view what finds no room, oldest first."""
         while self.over and self.shown:
             first = next(iter(self.shown))
             unit = self.shown.pop(first)
             self.shown_tokens -= unit.tokens
             self.hidden, self.hidden_tokens = first, unit.tokens
-            gone.append(unit)
-        out = {unit.first for unit in self._without_room()} if self.over else set[int]()
-        gone.extend(self.recent[first] for first in sorted(out - self.out))
-        self.out = out
-        return gone
+        self.out = {unit.first for unit in self._without_room()} if self.over else set()
 
     def _without_room(self) -> Iterator[LiveUnit]:
         """List the recent units that find no room: free ones, from the first that does not fit on back."""
@@ -281,6 +283,21 @@ class Scene:
         self.state = replace(state, **{name: getattr(state, name) + value for name, value in by.items()})
 
     # -- the view
+
+    def seen(self) -> dict[int, LiveUnit]:
+        """List what is in view, by first message; what slipped out of it since it was listed last, too."""
+        slipped, self.slipped = self.slipped, {}
+        return {**slipped, **{unit.first: unit for unit in self.in_view()}}
+
+    def gone(self, seen: Mapping[int, LiveUnit], /) -> list[LiveUnit]:
+        """List the units seen before that are out of view now, oldest first; no summary stands for them."""
+        state, here = self.state, {unit.first for unit in self.in_view()}
+        older = {members[0] for members in (*state.beside, *state.left)}
+        return [
+            unit
+            for first, unit in sorted(seen.items())
+            if first not in here and (first >= state.live or first in older)
+        ]
 
     def in_view(self) -> list[LiveUnit]:
         """List the units in view, in order."""

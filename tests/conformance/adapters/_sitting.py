@@ -1,0 +1,276 @@
+"""A session of sliding-context as a `Session`: options, steps, hooks and what it shows, translated."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tests.conformance.counters import text_function
+from tests.conformance.judging import Answer, attempt
+from trimtab import Session, counter_from_text
+from trimtab.errors import ContextError
+
+NAMES = {
+    "system_prompt": "system",
+    "strategy": "summary_mode",
+    "max_summary_tokens": "max_summary_tokens",
+    "min_recent_tokens": "min_recent_tokens",
+    "summarize_threshold_tokens": "summarize_threshold_tokens",
+    "summarize_threshold_messages": "summarize_threshold_messages",
+    "max_summary_rounds": "max_summary_rounds",
+    "summary_role": "summary_role",
+    "anchor": "anchors",
+    "max_anchor_tokens": "max_anchor_tokens",
+}
+"""Its options that are plain data, and ours."""
+
+
+def summarizer_of(
+    spec: Mapping[str, Any] | None, calls: list[Any]
+) -> Callable[[list[Any], str | None], Any] | None:
+    """Make the summarizer a vector names; it writes down what it is asked."""
+    if spec is None:
+        return None
+
+    def summarize(messages: list[Any], existing: str | None) -> Any:
+        said, roles = [message["content"] for message in messages], [message["role"] for message in messages]
+        calls.append({"call": len(calls) + 1, "messages": said, "roles": roles, "existing": existing})
+        return summary_of(spec, calls[-1])
+
+    async def slowly(messages: list[Any], existing: str | None) -> Any:
+        await asyncio.sleep(0)
+        return summarize(messages, existing)
+
+    return slowly if spec["kind"] == "slow" else summarize
+
+
+def summary_of(spec: Mapping[str, Any], call: Mapping[str, Any]) -> Any:
+    """Answer as the summarizer a vector names.
+
+    Raises:
+        RuntimeError: It is one that fails.
+    """
+    kind, number, messages = spec["kind"], call["call"], call["messages"]
+    if kind == "fail" or (kind == "fail_calls" and number in spec["calls"]):
+        raise RuntimeError("summarizer failed")
+    if kind == "concat":
+        said = ";".join(one if isinstance(one, str) else json.dumps(one) for one in messages)
+        return said if call["existing"] is None else f"{call['existing']} | {said}"
+    fixed = {"empty": "", "undefined": None, "sized": "z" * spec.get("chars", 0)}
+    if kind in fixed:
+        return fixed[kind]
+    return spec["text"] if "text" in spec else f"S{number}({len(messages)})"
+
+
+class Sitting:
+    """Runs the steps of one case and writes down what each of them caused."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._calls: list[Any] = []
+        self._told: list[Any] = []
+        self._hooks: Mapping[str, Any] | None = None
+        self._given = options
+        self.session = Session(
+            number(options["token_budget"]),
+            **{ours: options[theirs] for theirs, ours in NAMES.items() if theirs in options},
+            **self._functions(options),
+            pending_first=True,
+        )
+
+    def _functions(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        self._hooks = options.get("hooks")
+        text = text_function(options.get("counter") or {"kind": "approx"})
+        return {
+            "summarizer": summarizer_of(options.get("summarizer"), self._calls),
+            "counter": counter_from_text(text, message_overhead=options.get("message_overhead", 4)),
+            "hooks": {name: self._hook(name, keys) for name, keys in HOOKS.items()},
+        }
+
+    def _hook(self, name: str, keys: Sequence[str]) -> Callable[..., None]:
+        def hook(*arguments: Any) -> None:
+            told = zip(keys, arguments, strict=False)  # the seconds a summary took are no answer
+            said = {key: _contents(value) if isinstance(value, list) else value for key, value in told}
+            self._told.append({"hook": name, **said})
+            if name in (self._hooks or {}).get("throw_in", ()):
+                raise RuntimeError(f"hook {name} threw")
+
+        return hook
+
+    def run(self, step: Mapping[str, Any], *, shows: bool) -> Answer:
+        """Carry out a step."""
+        self._told.clear()
+        asked = len(self._calls)
+        done: dict[str, Any] = {"do": step["do"]}
+        try:
+            done.update(self._carry_out(step))
+        except ContextError as error:
+            done["error"] = type(error).__name__
+        if self._told and self._hooks is not None:
+            done["hooks"] = list(self._told)
+        if self._calls[asked:]:
+            done["summarizer_calls"] = self._calls[asked:]
+        if shows or step.get("snapshot"):
+            done["after"] = self.shown()
+        return done
+
+    def _carry_out(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
+        do, session = step["do"], self.session
+        if do in ("add", "add_many", "add_same_object_twice", "add_concurrent"):
+            asyncio.run(self._add(step))
+        elif do == "set_budget":
+            asyncio.run(session.aset_budget(number(step["value"])))
+        elif do == "set_anchor":
+            session.set_anchors(step["messages"])
+        elif do == "clear":
+            session.clear()
+        elif do == "round_trip":
+            snapshot = json.loads(json.dumps(session.snapshot()))
+            self.session = Session.restore(snapshot, **self._functions(step["options"]))
+        elif do == "serialize":
+            return {"state": self._saved()}
+        else:
+            raise NotImplementedError(do)
+        return {}
+
+    async def _add(self, step: Mapping[str, Any]) -> None:
+        messages = step["messages"] if "messages" in step else [step["message"]]
+        if step["do"] == "add_concurrent":
+            await asyncio.gather(*map(self.session.aadd, messages))
+            return
+        for message in messages * 2 if step["do"] == "add_same_object_twice" else messages:
+            await self.session.aadd(message)
+
+    def shown(self) -> Answer:
+        """Say what the session shows, in the names of sliding-context."""
+        session = self.session
+        parts, count = session.token_breakdown, session.status()
+        zones = self._zones()
+        return {
+            "messages": attempt(lambda: {"messages": [shape(one) for one in session.messages()]}).get(
+                "messages", "BudgetExceededError"
+            ),
+            "summary": session.summary,
+            "token_count": session.token_count,
+            "breakdown": {
+                "system": parts.system,
+                "anchor": parts.anchors,
+                "summary": parts.summary,
+                "recent": parts.recent,
+                "total": parts.total,
+            },
+            "recent_count": session.recent_message_count,
+            "total_count": session.total_message_count,
+            "zones": {
+                "recent": _contents(zones["recent"]),
+                "pending": _contents(zones["pending"]),
+                "summary_rounds": zones["rounds"],
+                "token_counts": {
+                    "system": parts.system,
+                    "anchor": parts.anchors,
+                    "summary": parts.summary,
+                    "recent": count.recent_tokens,
+                    "pending": count.pending_tokens,
+                },
+            },
+        }
+
+    def _zones(self) -> dict[str, Any]:
+        """Read from the log which messages are recent and which wait."""
+        units: dict[int, list[Any]] = {}
+        waiting: set[int] = set()
+        rounds = 0
+        for event in self.session.history(kinds=None):
+            if event.kind == "message":
+                first = event.data.get("joins", event.version)
+                units.setdefault(first, []).append((event.version, event.data["message"]))
+                waiting.discard(first)
+            elif event.kind == "evicted":
+                waiting.update(members[0] for members in event.data["units"])
+            elif event.kind == "summary":
+                rounds += 1
+                for members in event.data["covers"]:
+                    del units[members[0]]
+                    waiting.discard(members[0])
+            elif event.kind == "cleared":
+                units, waiting, rounds = {}, set(), 0
+        listed = {
+            name: sorted(one for first, unit in units.items() if (first in waiting) == waits for one in unit)
+            for name, waits in (("recent", False), ("pending", True))
+        }
+        return {name: [message for _, message in found] for name, found in listed.items()} | {
+            "rounds": rounds
+        }
+
+    def _saved(self) -> Answer:
+        """Write the session as sliding-context writes it, from our snapshot and what it shows."""
+        snapshot, shown, zones = self.session.snapshot(), self.shown(), self._zones()
+        kept = {theirs: snapshot["options"][ours] for theirs, ours in NAMES.items() if theirs in self._given}
+        options = {
+            "token_budget": self.session.budget_tokens,
+            **{name: value for name, value in kept.items() if name != "summarizer"},
+        }
+        return {
+            "options": {_camel(name): value for name, value in options.items()},
+            "messages": zones["recent"],
+            "summary": self.session.summary,
+            "anchor": self.session.anchors,
+            "pendingBuffer": zones["pending"],
+            "summaryRounds": zones["rounds"],
+            "tokenCounts": shown["zones"]["token_counts"],
+            "version": snapshot["version"],
+        }
+
+
+HOOKS = {
+    "on_evict": ("messages", "reason"),
+    "on_summarize": ("input", "existing", "summary"),
+    "on_budget_exceeded": ("total", "budget"),
+    "on_summary_compressed": ("old", "new"),
+}
+"""What a vector calls the arguments of each hook."""
+
+
+def number(value: Any) -> Any:
+    """Read a number that JSON cannot hold."""
+    return float(value) if value in ("Infinity", "-Infinity", "NaN") else value
+
+
+def shape(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a message as vectors show it: of calls their ids."""
+    shown = dict(message)
+    if "tool_calls" in shown:
+        shown["tool_calls"] = [call["id"] for call in shown["tool_calls"]]
+    return shown
+
+
+def _contents(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [message["content"] for message in messages]
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def run_session(data: Mapping[str, Any]) -> Answer:
+    """Run a whole case."""
+    sitting = Sitting(data["options"])
+    steps = [sitting.run(step, shows=data.get("snapshot_each", False)) for step in data["steps"]]
+    return {"steps": steps, "final": sitting.shown()}
+
+
+def expected_of(expected: Mapping[str, Any]) -> Answer:
+    """Write what a vector expects in our words: a RangeError is a ConfigurationError."""
+    if "error" in expected:
+        return {"error": _word(expected["error"])}
+    steps = [
+        {**step, "error": _word(step["error"])} if "error" in step else dict(step)
+        for step in expected["steps"]
+    ]
+    return {**expected, "steps": steps}
+
+
+def _word(error: Mapping[str, Any]) -> str:
+    return {"RangeError": "ConfigurationError"}.get(error["type"], error["type"])

@@ -1,0 +1,604 @@
+"""SPEC E as a referee: it walks what a session did, step by step, and says which rule is broken first.
+
+It sees one answer and what was asked, and shares no code with trimtab. Up to its first breach an answer is
+as the rules want it, so two answers are equal as long as both keep them: the first breach of the one is
+where they part. What a session shows depends on all that was before, so nothing is judged after it.
+
+A breach has a rule only where the answer's own values show that it is broken; else it is `UNEXPLAINED`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from tests.conformance.adapters._sitting import NAMES, number, shape, summary_of
+from tests.conformance.blocks import MARKED
+from tests.conformance.compositions import CUT
+from tests.conformance.counters import text_function
+from tests.conformance.judging import Answer, Rule
+
+Message = Mapping[str, Any]
+
+UNEXPLAINED = "no rule"
+
+RULES = ("A1", "A4", "C8", "D1", "E1", "E2", "E3", "E4", "E5", "E6", "E8", "E10")
+"""Rules a breach can be of."""
+
+
+class Breach(Exception):
+    """The answer is not what the rules want."""
+
+    def __init__(self, rule: str, why: str) -> None:
+        super().__init__(f"{rule}: {why}")
+        self.rule = rule
+
+
+def session_rules(data: Mapping[str, Any]) -> dict[str, Rule]:
+    """Give the rules of a session; an answer breaks the one that it breaks first."""
+
+    def keeps(rule: str) -> Rule:
+        def told(answer: Answer) -> bool:
+            breach = first_breach(data, answer)
+            return breach is None or breach.rule != rule
+
+        return told
+
+    return {rule: keeps(rule) for rule in RULES}
+
+
+def session_guards(data: Mapping[str, Any]) -> dict[str, Rule]:
+    """Hold ours to all of SPEC E: no breach, not even one without a rule."""
+    return {"E": lambda answer: first_breach(data, answer) is None}
+
+
+def first_breach(data: Mapping[str, Any], answer: Answer) -> Breach | None:
+    """Walk an answer; None if it is all as it has to be."""
+    try:
+        _Walk(data).through(answer)
+    except Breach as breach:
+        return breach
+    return None
+
+
+@dataclass(slots=True)
+class _Unit:
+    """Messages that stay or leave together: `(place, as added, as shown)`."""
+
+    members: list[tuple[int, Message, Message]]
+    unanswered: set[str]
+    in_view: bool = True
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Where a session stands, and what the answer still has to tell of the step it is at."""
+
+    data: Mapping[str, Any]
+    size: Callable[[Message], int] = field(init=False)
+    budget: int = 0
+    system: list[Message] = field(default_factory=list)
+    anchors: list[Message] = field(default_factory=list)
+    summary: str | None = None
+    stands_for: int = 0
+    recent: list[_Unit] = field(default_factory=list)
+    pending: list[_Unit] = field(default_factory=list)
+    rounds: int = 0
+    failures: int = 0
+    retry_tokens: int = 0
+    places: int = 0
+    asked: int = 0
+    turn: int = -1
+    user: int = -1
+    summarized: set[str] = field(default_factory=set)
+    hooks: list[Any] = field(default_factory=list)
+    calls: list[Any] = field(default_factory=list)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    functions: Mapping[str, Any] = field(default_factory=dict)
+    over: bool = False
+    restored: bool = False
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.options = self.functions = self.data["options"]
+        self.size = s2_size(self.options)
+
+    # -- the whole
+
+    def through(self, answer: Answer) -> None:
+        wrong, rule = self._begin()
+        if answer.get("error") != wrong:
+            raise Breach(rule, f"expected error {wrong}, found {answer.get('error')}")
+        if wrong:
+            return
+        _same(UNEXPLAINED, len(answer["steps"]), len(self.data["steps"]))
+        for step, told in zip(self.data["steps"], answer["steps"], strict=True):
+            self._step(step, told, final=answer["final"])
+            if self.data.get("snapshot_each") or step.get("snapshot"):
+                self._shown(told["after"])
+        self._shown(answer["final"])
+
+    def _begin(self) -> tuple[str | None, str]:
+        """E2: options are checked when the session is made; a budget has whole tokens (D1)."""
+        options = self.options
+        wrong, rule = _budget_fault(options["token_budget"])
+        for name in NAMES:
+            value = options.get(name)
+            if isinstance(value, (int, float)) and value < _LEAST.get(name, 1):
+                return "ConfigurationError", "E2"
+        if wrong:
+            return wrong, rule
+        self.budget = options["token_budget"]
+        if options.get("system_prompt"):
+            self.system = [{"role": "system", "content": options["system_prompt"]}]
+        return self._anchored(options.get("anchor", [])), "E2"
+
+    def _anchored(self, anchors: list[Message]) -> str | None:
+        """E2: anchors have a cap; E3: what is permanent leaves room, or nothing is changed."""
+        before, self.anchors = self.anchors, anchors
+        if self._tokens(anchors) <= self._limit("max_anchor_tokens") and self._permanent() <= self.budget:
+            return None
+        self.anchors = before
+        return "BudgetExceededError"
+
+    def _step(self, step: Mapping[str, Any], told: Mapping[str, Any], *, final: Answer) -> None:
+        self.over = False
+        self.told = {"final": final, **told}
+        self.hooks, self.calls = list(told.get("hooks", ())), list(told.get("summarizer_calls", ()))
+        wrong, rule = self._carry_out(step)
+        if told.get("error") != wrong:
+            throws = self._hears and str(told.get("error")) == "Error" and self.functions["hooks"]
+            raise Breach("E8" if throws else rule, f"expected error {wrong}, found {told.get('error')}")
+        if self.hooks:
+            self._wrong_hook(self.hooks[0], None)
+        if self.calls:
+            self._wrong_call(self.calls[0], None)
+
+    def _carry_out(self, step: Mapping[str, Any]) -> tuple[str | None, str]:
+        do = step["do"]
+        if do.startswith("add"):
+            messages = step["messages"] if "messages" in step else [step["message"]]
+            for message in messages * 2 if do == "add_same_object_twice" else messages:
+                self._add(message)
+        elif do == "set_budget":
+            wrong, rule = _budget_fault(step["value"])
+            if wrong is None and self._permanent() > step["value"]:
+                wrong, rule = "BudgetExceededError", "E3"
+            if wrong:
+                return wrong, rule
+            self.budget = step["value"]
+            self._make_room()
+        elif do == "set_anchor":
+            wrong = self._anchored(step["messages"])
+            if wrong:
+                return wrong, "E2"
+            self._make_room()
+        elif do == "clear":
+            self.recent, self.pending, self.summary, self.stands_for, self.rounds = [], [], None, 0, 0
+            self.failures = self.retry_tokens = 0
+            self.turn = self.user = -1
+            self.summarized = set()
+            self.anchors = self.options.get("anchor", [])
+        elif do == "round_trip":
+            if self.functions.get("summarizer") and not step["options"].get("summarizer"):
+                return "ConfigurationError", "E10"
+            self.functions, self.restored = step["options"], True
+        return None, UNEXPLAINED
+
+    # -- sizes and limits
+
+    def _tokens(self, messages: Sequence[Message]) -> int:
+        return sum(map(self.size, messages))
+
+    def _weight(self, *units: _Unit) -> int:
+        return sum(self.size(shown) for unit in units for _, _, shown in unit.members)
+
+    def _permanent(self) -> int:
+        return self._tokens([*self.system, *self.anchors])
+
+    def _summary_message(self, text: str, messages: int) -> Message:
+        body = text.strip().replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        mark = MARKED.format(count=messages, s="" if messages == 1 else "s", text=body)
+        return {"role": self.options.get("summary_role", "system"), "content": mark}
+
+    def _summary_tokens(self) -> int:
+        return 0 if self.summary is None else self.size(self._summary_message(self.summary, self.stands_for))
+
+    def _limit(self, name: str) -> int:
+        """E2: what is not given is a part of the budget in force, rounded down."""
+        if name in self.options:
+            return int(self.options[name])
+        if name == "max_anchor_tokens":
+            return self._limit("max_summary_tokens") * 4 // 10
+        return self.budget * (1 if name == "summarize_threshold_tokens" else 3) // 10
+
+    def _total(self) -> int:
+        waiting = [unit for unit in self.pending if unit.in_view]
+        return self._permanent() + self._summary_tokens() + self._weight(*waiting, *self.recent)
+
+    def _target(self) -> int:
+        """E3: what recent messages come down to; S3 says what the summary's share is."""
+        after = max(0, self.budget - self._permanent())
+        least, summary, share = self._limit("min_recent_tokens"), self._summary_tokens(), 0
+        if self.functions.get("summarizer"):
+            share = min(self._limit("max_summary_tokens"), max(0, after - least))
+        return max(0, after - max(summary, share), min(least, after - summary))
+
+    def _stays(self, unit: _Unit) -> bool:
+        """A4: the newest unit, that of the latest user message, and open calls."""
+        at = {place for place, _, _ in unit.members}
+        is_open = bool(unit.unanswered) and self.turn in at
+        return is_open or self.user in at or self.places - 1 in at
+
+    # -- what is added, and what leaves
+
+    def _add(self, message: Message) -> None:
+        place, self.places = self.places, self.places + 1
+        call_id = message.get("tool_call_id") if message["role"] == "tool" else None
+        owner = next((u for u in reversed(self._live()) if call_id and call_id in u.unanswered), None)
+        if owner is not None:
+            owner.members.append((place, message, message))
+            owner.unanswered.discard(str(call_id))
+            if owner in self.pending:  # E4: a unit is in one place
+                self.pending.remove(owner)
+                self.recent = sorted([*self.recent, owner], key=_place)
+        else:
+            shown = _as_text(message) if message["role"] == "tool" else message
+            calls = {call["id"] for call in message.get("tool_calls") or ()}
+            self.recent.append(_Unit([(place, message, shown)], calls))
+        if message["role"] in ("user", "assistant"):
+            self.turn = place
+        if message["role"] == "user":
+            self.user = place
+        self._make_room()
+
+    def _live(self) -> list[_Unit]:
+        return sorted([*self.pending, *self.recent], key=_place)
+
+    def _make_room(self) -> None:
+        """E3, E6, E8: what passing the budget brings about, in order."""
+        total = self._total()
+        if total > self.budget:
+            self.over = True
+            self._say({"hook": "on_budget_exceeded", "total": total, "budget": self.budget})
+            target, leaving = self._target(), list[_Unit]()
+            for unit in self.recent:
+                if self._weight(*self.recent) - self._weight(*leaving) > target and not self._stays(unit):
+                    leaving.append(unit)
+            if leaving:
+                self.recent = [unit for unit in self.recent if unit not in leaving]
+                self.pending = sorted([*self.pending, *leaving], key=_place)
+                self._say({"hook": "on_evict", "messages": _contents(leaving), "reason": "budget"})
+            if self._is_due():
+                self._summarize()
+        gone = self._look()
+        if gone:
+            self._say({"hook": "on_evict", "messages": _contents(gone), "reason": "truncation"})
+
+    def _look(self) -> list[_Unit]:
+        """E3: show what stays and the newest of the rest that fit; list what left the view."""
+        room = self.budget - self._permanent() - self._summary_tokens()
+        live = self._live()
+        stay = [unit for unit in self.recent if self._stays(unit)]
+        room -= self._weight(*stay)
+        seen, full = list(stay), False
+        for unit in reversed([unit for unit in live if unit not in stay]):
+            full = full or self._weight(unit) > room
+            if not full:
+                seen.append(unit)
+                room -= self._weight(unit)
+        gone = [unit for unit in live if unit.in_view and unit not in seen]
+        for unit in live:
+            unit.in_view = unit in seen
+        return gone
+
+    # -- summaries
+
+    def _is_due(self) -> bool:
+        """E6: enough waits; E7: after a failure, more than waited then."""
+        waiting = self._weight(*self.pending)
+        if not self.functions.get("summarizer") or waiting < max(1, self.retry_tokens):
+            return False
+        threshold = max(1, self._limit("summarize_threshold_tokens"))
+        messages = sum(len(unit.members) for unit in self.pending)
+        enough = messages >= self.options.get("summarize_threshold_messages", 6)
+        return waiting >= threshold or (enough and 2 * waiting >= threshold)
+
+    def _summarize(self) -> None:
+        units = self.pending[:1]
+        while len(units) < len(self.pending):
+            if self._weight(*self.pending[: len(units) + 1]) > self.budget:
+                break
+            units = self.pending[: len(units) + 1]
+        messages = sorted((one for unit in units for one in unit.members), key=lambda one: one[0])
+        limit = min(
+            self._limit("max_summary_tokens"), self._summary_tokens() + self._weight(*units) - 1
+        )  # E6: within its cap, and smaller than what it replaces
+        stands_for = self.stands_for + len(messages)
+        first, existing = [shown for _, _, shown in messages], self.summary
+        if self.options.get("strategy") in ("rolling", "anchored") and self.summary is not None:  # E5
+            first = [{**self._summary_message(self.summary, self.stands_for), "role": "user"}, *first]
+            existing = None
+
+        def fits(text: str) -> bool:
+            return self.size(self._summary_message(text, stands_for)) <= limit
+
+        waiting = self._weight(*self.pending)
+        text = None
+        if self.size(self._summary_message("", stands_for)) < limit:
+            text = self._ask(first, existing)
+        compressed: list[tuple[str, str]] = []
+        while text and not fits(text) and len(compressed) < self.options.get("max_summary_rounds", 5):
+            shorter = self._ask([{"role": "user", "content": text}], None)
+            if not shorter:
+                break
+            compressed.append((text, shorter))
+            text = shorter
+        if text and not fits(text):
+            text = self._cut_of(text, fits)
+        if not text:
+            threshold = max(1, self._limit("summarize_threshold_tokens"))
+            self.failures += 1
+            self.retry_tokens = waiting + threshold * 2 ** (self.failures - 1)
+            return
+        for old, new in compressed:
+            self._say({"hook": "on_summary_compressed", "old": old, "new": new})
+        said = {"input": [shown["content"] for _, _, shown in messages], "existing": self.summary}
+        self._say({"hook": "on_summarize", **said, "summary": text})
+        self.pending = self.pending[len(units) :]
+        self.summary, self.stands_for, self.rounds = text, stands_for, self.rounds + 1
+        self.failures = self.retry_tokens = 0
+
+    def _ask(self, messages: Sequence[Message], existing: str | None) -> str | None:
+        self.asked += 1
+        wanted = {
+            "call": self.asked,
+            "messages": [message["content"] for message in messages],
+            "roles": [message["role"] for message in messages],
+            "existing": existing,
+        }
+        told = self.calls.pop(0) if self.calls else None
+        if told != wanted:
+            self._wrong_call(told, wanted)
+        try:
+            answer = summary_of(self.functions["summarizer"], wanted)
+        except RuntimeError:
+            return None
+        return answer.strip() if isinstance(answer, str) and answer.strip() else None
+
+    def _cut_of(self, text: str, fits: Callable[[str], bool]) -> str | None:
+        """E6: what is still too long is cut; take the cut the answer tells, if it is one."""
+        if not fits(CUT[:1]):
+            return None
+        shown = self.told.get("after", self.told["final"])["summary"]
+        cut = next((hook["summary"] for hook in self.hooks if hook["hook"] == "on_summarize"), None)
+        cut = shown if cut is None and not self._hears else cut
+        if cut is None and not fits(f"{text[:1]}{CUT}"):
+            return None  # no part of it fits beside the marker
+        head = str(cut).removesuffix(CUT)
+        if not head or head == text or not text.startswith(head) or not fits(str(cut)):
+            raise Breach("E6", "a summary that is too long is not cut to its cap")
+        return str(cut)
+
+    # -- what is told
+
+    @property
+    def _hears(self) -> bool:
+        return "hooks" in self.functions
+
+    def _say(self, wanted: Mapping[str, Any]) -> None:
+        if not self._hears:
+            return
+        told = self.hooks.pop(0) if self.hooks else None
+        if told != wanted:
+            self._wrong_hook(told, wanted)
+
+    def _wrong_hook(self, told: Mapping[str, Any] | None, wanted: Mapping[str, Any] | None) -> NoReturn:
+        """Say which rule a hook breaks that is told and should not be, or the other way about."""
+        why = f"told {told}, not {wanted}"
+        name = None if told is None else told["hook"]
+        expected = None if wanted is None else wanted["hook"]
+        if told is not None and name == "on_budget_exceeded":
+            if told["total"] <= told["budget"]:
+                raise Breach("E3", f"acts although everything fits: {why}")
+            raise Breach("E8" if expected != name else UNEXPLAINED, why)
+        if told is not None and name == "on_evict" and expected == "on_evict" and told != wanted:
+            self._wrong_eviction(told["messages"], why)
+        if told is not None and name == "on_summarize":
+            empty = not (told["summary"] or "").strip()
+            raise Breach("E6" if empty or not self._usable(told["summary"], told["input"]) else UNEXPLAINED, why)
+        if wanted is not None and expected == "on_evict" and wanted["reason"] == "truncation":
+            raise Breach("E3" if self._all_tokens() > self.budget else UNEXPLAINED, why)
+        if self.told.get("error") == "Error":
+            raise Breach("E8", f"a hook that raises stops the call: {why}")
+        raise Breach(UNEXPLAINED, why)
+
+    def _all_tokens(self) -> int:
+        return self._permanent() + self._summary_tokens() + self._weight(*self._live())
+
+    def _usable(self, text: str, inputs: Sequence[Any]) -> bool:
+        return self.size(self._summary_message(text, len(inputs))) <= self._limit("max_summary_tokens")
+
+    def _wrong_eviction(self, contents: Sequence[Any], why: str) -> NoReturn:
+        """Say why these are not the messages that leave: they were put aside by the walk a moment ago."""
+        live, said = self._live(), list(contents)
+        gone: list[_Unit] = []
+        for unit in live:
+            own = _contents([unit])
+            if own and said[: len(own)] == own:
+                gone.append(unit)
+                said = said[len(own) :]
+            elif said and said[0] in own:
+                raise Breach("E4", f"a unit is split: {why}")
+        if said:
+            raise Breach("E4" if len(live) > len(gone) else UNEXPLAINED, why)
+        if any(map(self._stays, gone)):
+            raise Breach("A4", f"takes what must stay: {why}")
+        left = self._weight(*live) - self._weight(*gone)
+        needless = gone and left + self._weight(gone[-1]) <= self._target()
+        raise Breach("E3" if needless or left > self._target() else UNEXPLAINED, why)
+
+    def _wrong_call(self, told: Mapping[str, Any] | None, wanted: Mapping[str, Any] | None) -> NoReturn:
+        """Say which rule a question to the summarizer breaks."""
+        why = f"asked {told}, not {wanted}"
+        if told is not None and not self.over:
+            raise Breach("E3", f"acts although everything fits: {why}")
+        if told is None:
+            stopped = self.rounds >= self.options.get("max_summary_rounds", 5)
+            raise Breach("E6" if stopped else UNEXPLAINED, f"summaries are not recompressions: {why}")
+        if wanted is None:
+            raise Breach("E6" if self._hears else UNEXPLAINED, why)
+        if wanted["existing"] is None and told["existing"] is not None and self.summary is not None:
+            raise Breach("E5", f"the summary so far goes in as a message: {why}")
+        if not self._hears and told["existing"] == wanted["existing"]:
+            self._wrong_eviction(told["messages"], why)
+        raise Breach(UNEXPLAINED, why)
+
+    # -- what is shown
+
+    def _shown(self, told: Mapping[str, Any]) -> None:
+        wanted = self._state()
+        if told == wanted or self._is_shortened(told, wanted):
+            return
+        why = f"shows {told}, not {wanted}"
+        if told["token_count"] > self.budget:
+            raise Breach("A1", f"over budget by {told['token_count'] - self.budget}: {why}")
+        if self.restored and told["breakdown"]["system"] != wanted["breakdown"]["system"]:
+            raise Breach("E10", f"restoring loses what is permanent: {why}")
+        zones, right = told["zones"], wanted["zones"]
+        if not self._hears and zones["pending"] and not self._ever_over:
+            raise Breach("E3", f"acts although everything fits: {why}")
+        bare = self._bare(wanted)
+        if self.summary is not None and _without_sizes(told) == _without_sizes(bare) and told != bare:
+            raise Breach("C8", f"the summary is not marked: {why}")
+        if sorted(map(str, zones["recent"])) != sorted(map(str, right["recent"])):
+            raise Breach(UNEXPLAINED, why)
+        raise Breach(UNEXPLAINED, why)
+
+    @property
+    def _ever_over(self) -> bool:
+        return bool(self.pending) or self.rounds > 0
+
+    def _state(self) -> dict[str, Any]:
+        """E1, E9: the order with `pending_first`; pending counts as recent, what is out of view is not sent."""
+        summary = self._summary_message(self.summary or "", self.stands_for)
+        waiting = [unit for unit in self.pending if unit.in_view]
+        recent = [unit for unit in self.recent if unit.in_view]
+        marked = [] if self.summary is None else [summary]
+        messages = [*self.system, *self.anchors, *_messages(waiting), *marked, *_messages(recent)]
+        sizes = {"system": self._tokens(self.system), "anchor": self._tokens(self.anchors)}
+        sizes["summary"] = self._summary_tokens()
+        in_view = {"recent": self._weight(*waiting, *recent)}
+        total = sum(sizes.values()) + in_view["recent"]
+        return {
+            "messages": [shape(message) for message in messages],
+            "summary": self.summary,
+            "token_count": total,
+            "breakdown": {**sizes, **in_view, "total": total},
+            "recent_count": sum(len(unit.members) for unit in self._live()),
+            "total_count": len(messages),
+            "zones": {
+                "recent": _said(self.recent),
+                "pending": _said(self.pending),
+                "summary_rounds": self.rounds,
+                "token_counts": {
+                    **sizes,
+                    "recent": self._weight(*self.recent),
+                    "pending": self._weight(*self.pending),
+                },
+            },
+        }
+
+    def _bare(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Show a state with its summary as the summarizer wrote it."""
+        marked = self._summary_message(self.summary or "", self.stands_for)
+        messages = [
+            {**one, "content": self.summary} if one == marked else one for one in state["messages"]
+        ]
+        return {**state, "messages": messages}
+
+    def _is_shortened(self, told: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+        """A4: where what must stay is too large, the newest is shortened, or it is an error."""
+        if wanted["token_count"] <= self.budget:
+            return False
+        rest = {key: value for key, value in told.items() if key != "messages"}
+        if rest != {key: value for key, value in wanted.items() if key != "messages"}:
+            return False
+        if told["messages"] == "BudgetExceededError":
+            return True
+        return sum(1 for one in told["messages"] if CUT in str(one["content"])) > 0
+
+
+def _without_sizes(state: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: state[key] for key in ("messages", "summary", "recent_count", "total_count")}
+    return {**kept, **{key: state["zones"][key] for key in ("recent", "pending", "summary_rounds")}}
+
+
+_LEAST = {"min_recent_tokens": 0, "max_summary_rounds": 0}
+
+
+def _budget_fault(value: Any) -> tuple[str | None, str]:
+    """E2: finite and at least 100; D1: whole tokens."""
+    value = number(value)
+    if not math.isfinite(value) or value < 100:
+        return "ConfigurationError", "E2"
+    if value != int(value):
+        return "ConfigurationError", "D1"
+    return None, "E2"
+
+
+def s2_size(options: Mapping[str, Any]) -> Callable[[Message], int]:
+    """Count a message as S2: content, calls as compact JSON, the id of an answered call, overhead."""
+    count = text_function(options.get("counter") or {"kind": "approx"})
+    overhead = options.get("message_overhead", 4)
+
+    def size(message: Message) -> int:
+        content, calls = message.get("content"), message.get("tool_calls")
+        tokens = overhead
+        if isinstance(content, str):
+            tokens += count(content) if content else 0
+        else:
+            for part in content or ():
+                tokens += count(part["text"]) if part.get("type", "text") == "text" else 85
+        if calls:
+            tokens += count(json.dumps(calls, ensure_ascii=False, separators=(",", ":")))
+        if message.get("tool_call_id"):
+            tokens += count(message["tool_call_id"])
+        return int(tokens)
+
+    return size
+
+
+def _as_text(message: Message) -> Message:
+    """E4: a result whose call is gone is marked, escaped text."""
+    body = str(message["content"]).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    of = message.get("tool_call_id") or ""
+    return {"role": "user", "content": f'<tool_result of="{of}" by="trimtab">\n{body}\n</tool_result>'}
+
+
+def _place(unit: _Unit) -> int:
+    return unit.members[0][0]
+
+
+def _in_order(units: Sequence[_Unit]) -> list[tuple[int, Message, Message]]:
+    return sorted((one for unit in units for one in unit.members), key=lambda one: one[0])
+
+
+def _messages(units: Sequence[_Unit]) -> list[Message]:
+    return [shown for _, _, shown in _in_order(units)]
+
+
+def _contents(units: Sequence[_Unit]) -> list[Any]:
+    return [message["content"] for message in _messages(units)]
+
+
+def _said(units: Sequence[_Unit]) -> list[Any]:
+    return [message["content"] for _, message, _ in _in_order(units)]
+
+
+def _same(rule: str, told: Any, wanted: Any) -> None:
+    if told != wanted:
+        raise Breach(rule, f"{told}, not {wanted}")
