@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trimtab import Session, validate
+from trimtab import BudgetExceededError, Session, validate
 from trimtab.session import SessionHooks
 from trimtab.stores import SQLiteStore, Store
 
@@ -45,7 +45,10 @@ def main() -> None:
                 return
             if NAME in store.sessions():
                 parser.exit(1, f"{path} holds a session {NAME!r} already: take another file.\n")
-            play(store, arguments.budget)
+            try:
+                play(store, arguments.budget)
+            except BudgetExceededError as error:
+                parser.exit(1, f"The conversation does not fit: {error}\n")
         size = path.stat().st_size
         print(f"\nThe file has {size / 1024:,.0f} KiB. Another process opens it:\n", flush=True)
         subprocess.run([sys.executable, __file__, "--second", "--store", str(path)], check=True)
@@ -61,7 +64,9 @@ def summarize(messages: Sequence[dict[str, Any]], existing: str | None) -> str:
     tools = Counter({name: int(count) for name, count in re.findall(r"(\w+) \((\d+)\)", text)})
     for message in messages:
         if message["role"] == "user":
-            asked += [f"“{line[:90]}”" for line in message["content"].splitlines()[:1] if line[:1] not in "-T"]
+            asked += [
+                f"“{line[:90]}”" for line in message["content"].splitlines()[:1] if line[:1] not in "-T"
+            ]
         tools.update(call["function"]["name"] for call in message.get("tool_calls") or ())
     ran = ", ".join(f"{name} ({count})" for name, count in tools.most_common(MOST_TOOLS))
     return "\n".join(["The user asked:", *(f"- {one}" for one in asked), f"Tools that ran: {ran or 'none'}."])
@@ -71,12 +76,13 @@ def play(store: Store, budget_tokens: int) -> None:
     """Add the recorded messages one by one, and check every view."""
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     system, *messages = recorded["messages"]
-    print(f"{len(messages)} recorded messages; no model is asked. Each view has {budget_tokens:,} tokens at most.\n")
-    at = 0
+    print(
+        f"{len(messages)} recorded messages; no model is asked. A view has at most {budget_tokens:,} tokens.\n"
+    )
+    covered: list[int] = []
 
-    def told(covered: list[Any], existing: str | None, summary: str, seconds: float) -> None:
-        left, now = len(covered), session.token_count
-        print(f"  message {at:>3}: {left:>3} messages went into the summary; view {now:>6,} tokens")
+    def told(messages: list[Any], existing: str | None, summary: str, seconds: float) -> None:
+        covered.append(len(messages))
 
     session = Session(
         budget_tokens,
@@ -87,10 +93,15 @@ def play(store: Store, budget_tokens: int) -> None:
         store=store,
         id=NAME,
     )
+    sent_tokens = 0
     for at, message in enumerate(messages, 1):
+        known, before_tokens = len(covered), sent_tokens
         session.add(message)
-        check(session, budget_tokens)
-    print(f"\n{describe(session)}\n\n{session.summary}")
+        sent_tokens = check(session)
+        if len(covered) > known:
+            into = f"{covered[-1]:>3} messages went into the summary"
+            print(f"  message {at:>3}: {into}; view {before_tokens:>6,} -> {sent_tokens:>6,} tokens")
+    print(f"\n{describe(session)}\n\n{session.summary or 'Everything fits: there is no summary.'}")
 
 
 def go_on(store: Store) -> None:
@@ -98,19 +109,22 @@ def go_on(store: Store) -> None:
     session = Session.open(store, NAME, summarizer=summarize)
     print(describe(session))
 
-    print("\nWhat was said about emoji is out of view, and found:")
-    for event in session.recall("family emoji", 2):
+    print("\nWhat is out of view is found again, here by words about emoji:")
+    for event in session.recall("can it cut a family emoji in half", 2):
         print(f"  {event.version:>4}  {event.message['role']}: {shown(event.message)}")
 
-    undone = session.undo()
-    print(f"\nThe newest summary (version {undone.version}) is taken back: ", end="")
-    before, after = undone.data["messages"], session.status().summarized_messages
-    print(f"the one in force stands for {after} messages, not {before}.")
-    print(describe(session))
+    summaries = list(session.history(kinds=("summary",)))
+    if summaries:
+        before = session.status().summarized_messages
+        undone = session.undo(summaries[-1].id)
+        after = session.status().summarized_messages
+        print(
+            f"\nThe newest of {len(summaries)} summaries (version {undone.version}) is taken back:", end=" "
+        )
+        print(f"{after} messages are summarized, not {before}.\n{describe(session)}")
 
     session.add({"role": "assistant", "content": "You have to implement one method: evict(request)."})
     session.add({"role": "user", "content": "Thank you. What did I ask you first?"})
-    check(session, session.budget_tokens)
     print(f"\nThe talk goes on. {describe(session)}")
     roles = Counter(message["role"] for message in session.messages())
     print(f"The view: {', '.join(f'{count} {role}' for role, count in roles.items())}; it is valid and fits.")
@@ -120,7 +134,7 @@ def describe(session: Session) -> str:
     """Say where the session stands."""
     status = session.status()
     return (
-        f"Version {status.version}: {status.view_tokens:,} of {status.budget_tokens:,} tokens in view;"
+        f"Version {status.version}: {check(session):,} of {status.budget_tokens:,} tokens in view;"
         f" {status.summarized_messages} messages summarized, {status.pending_messages} waiting,"
         f" {status.recent_messages} recent."
     )
@@ -132,11 +146,12 @@ def shown(message: dict[str, Any]) -> str:
     return text if len(text) < 80 else f"{text[:79]}…"
 
 
-def check(session: Session, budget_tokens: int) -> None:
-    """Trust nothing: the view is within the budget, and a provider would take it."""
+def check(session: Session) -> int:
+    """Trust nothing: the view is within the budget, and a provider would take it; give its tokens."""
     fitted = session.fit()
-    assert fitted.report.tokens_after <= budget_tokens
+    assert fitted.report.tokens_after <= session.budget_tokens
     assert not [one for one in validate(fitted.messages) if one.fault]
+    return fitted.report.tokens_after
 
 
 if __name__ == "__main__":

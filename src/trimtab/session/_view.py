@@ -125,9 +125,7 @@ def _notes(scene: Scene) -> tuple[str, ...]:
     if as_text:
         notes.append(f"Shown as text, since its call is no longer there: {counted(as_text, 'result')}.")
     if escaped:
-        notes.append(
-            f"Escaped, since it looks like trimtab's mark: text in {counted(escaped, 'message')}."
-        )
+        notes.append(f"Escaped, since it looks like trimtab's mark: text in {counted(escaped, 'message')}.")
     if state.failures:
         notes.append(
             f"Summaries that failed one after the other: {state.failures:,}. The next is asked for when"
