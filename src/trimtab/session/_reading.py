@@ -269,7 +269,7 @@ def _late_results(
     pages = Pages(session, after=after, before=before, newest_first=False)
     while unanswered and (events := (yield from pages.next())):
         for event in events:
-            first = event.data.get("joins") if event.kind == "message" else None
+            first = event.data.get("joins", 0) if event.kind == "message" else 0
             if first in unanswered:
                 heads[first].append(new.get(event.version, event))
                 unanswered[first].difference_update(sizer.read(event.data["message"]).answers)
