@@ -228,7 +228,6 @@ STORES = (
         " stores/test_copy.py::test_other_events_in_the_target_are_refused"
         " stores/test_copy.py::test_a_copy_can_end_early"
         " stores/test_copy.py::test_an_interrupted_copy_can_be_repeated",
-        ("if not at and not page:", "if not page:"),
         ("if not at and not page:", "if False:"),
         ("copy, at, before=None))", "copy, at))"),
         ("        _check_prefix(page, there, copy)\n", ""),

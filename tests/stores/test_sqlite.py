@@ -457,6 +457,31 @@ def test_a_rewrite_behind_the_index_leaves_it(tmp_path: Path) -> None:
         assert _indexed(path) == []
 
 
+def test_sessions_do_not_meet_in_the_index(tmp_path: Path) -> None:
+    """The best of one session is found whatever the one before and the one behind it hold."""
+    batch = search_index.BATCH_EVENTS
+    texts = {"first": "heron otter", "middle": "heron", "last": "heron otter"}
+    with SQLiteStore(tmp_path / "a.db") as store:
+        for session, text in texts.items():
+            _append(store, session, *(_message(at, text if at == 7 else "x") for at in range(batch)))
+            _search(store, session, "heron")
+        assert [session for session, _ in _indexed(tmp_path / "a.db")] == ["first", "last", "middle"]
+        for session in texts:
+            request = SearchRequest(session=session, terms=("heron", "otter"), limit=1)
+            assert [event.version for event in store.search(request)] == [8]
+
+
+def test_rewrites_in_and_behind_the_index_empty_it(tmp_path: Path) -> None:
+    """One event that is in it is enough."""
+    path, batch = tmp_path / "a.db", search_index.BATCH_EVENTS
+    with SQLiteStore(path) as store:
+        _fill(store, "s", batch + 2)
+        _search(store, "s", "filler")
+        inside, behind = (_withdrawn(store, "s", version) for version in (batch, batch + 1))
+        store.append(replace(inside, rewrites=[*behind.rewrites, *inside.rewrites]))
+        assert _indexed(path) == []
+
+
 # -- threads, processes, forks
 
 
