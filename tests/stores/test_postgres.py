@@ -228,6 +228,17 @@ def test_a_role_without_the_tables_can_use_them_but_not_scrub_them(on_postgres: 
         assert _ask(on_postgres, "SELECT wanted FROM trimtab_scrubbing") == [(0,)]
 
 
+def test_the_server_keeps_no_samples_of_texts(on_postgres: Served) -> None:
+    """Statistics of a column hold values of it, and outlive the rows."""
+    with on_postgres.make() as store:
+        add(store, 0, 200)
+        store.search(SearchRequest(session="s", terms=("number",), limit=1))
+        _ask(on_postgres, "ANALYZE")
+        columns = _ask(on_postgres, "SELECT DISTINCT attname FROM pg_stats WHERE tablename LIKE 'trimtab%'")
+        assert {name for (name,) in columns} & {"version", "time"}
+        assert {name for (name,) in columns} & {"id", "kind", "body", "seal", "terms"} == set()
+
+
 # -- what the server refuses for a while
 
 

@@ -231,7 +231,7 @@ def test_the_newest_event_can_be_redacted(served: Served) -> None:
 
 
 def test_a_stale_append_is_a_conflict_whatever_its_ids(served: Served) -> None:
-    """Neither an id that another session has, nor a later id that this session has, makes it anything else."""
+    """Neither an id of another session nor a later id of this one makes it anything else."""
     with served.make() as store:
         add(store, 0, [event("mine", id="a"), event(id="b")])
         add(store, 0, [event("theirs", id="c")], session="other")
