@@ -289,11 +289,13 @@ def test_a_call_waits_for_a_connection_so_long_and_no_longer(on_postgres: Served
             holder.execute("SELECT 1 FROM trimtab_sessions FOR UPDATE")
             waiting = pool.submit(add, store, 1)
             until(lambda: _waiting(on_postgres), "the append")
+            opened = store._pools._pool.pool
             with pytest.raises(StoreUnavailableError, match=r"couldn't get a connection after 0\.30 sec"):
                 store.sessions()
             holder.rollback()
             assert waiting.result().version == 2
         assert store.sessions() == ["s"]
+        assert store._pools._pool.pool is opened, "a pool that was merely busy is not closed"
 
 
 def _waiting(served: Served) -> bool:
