@@ -30,7 +30,8 @@ def made(**options: Any) -> Session:
 def test_a_function_of_messages_alone_forgets_nothing(mode: Any) -> None:
     """It is given the summary so far as the first of the messages, since it takes it no other way."""
     session = made(summary_mode=mode)
-    session.extend(talk(0, 30))
+    for message in talk(0, 30):
+        session.add(message)
     assert session.summary is not None
     covered = session.status().summarized_messages
     assert covered > 10
@@ -46,7 +47,8 @@ def test_a_function_of_two_is_given_the_summary_so_far_beside_the_messages() -> 
         return f"part {len(given)}"
 
     session = Session(100, counter=FixedCounter(per_message=20), summarizer=summarize)
-    session.extend(talk(0, 30))
+    for message in talk(0, 30):
+        session.add(message)
     assert [existing for _, existing in given[:3]] == [None, "part 1", "part 2"]
     assert {inside for inside, _ in given} == {0}
 
