@@ -279,13 +279,14 @@ class _Walk:
             self._say({"hook": "on_evict", "messages": _contents(gone), "reason": "truncation"})
 
     def _look(self) -> list[_Unit]:
-        """E3: show what stays and the newest of the rest that fit; list what left the view."""
+        """E3: show what stays, then the newest recent units that fit, then those that wait; list what left."""
         room = self.budget - self._permanent() - self._summary_tokens()
         live = self._live()
         stay = [unit for unit in self.recent if self._stays(unit)]
+        rest = [unit for unit in self.recent if unit not in stay]
         room -= self._weight(*stay)
         seen, full = list(stay), False
-        for unit in reversed([unit for unit in live if unit not in stay]):
+        for unit in (*reversed(rest), *reversed(self.pending)):
             full = full or self._weight(unit) > room
             if not full:
                 seen.append(unit)
@@ -373,9 +374,10 @@ class _Walk:
         """E6: what is still too long is cut; take the cut the answer tells, if it is one."""
         if not fits(CUT[:1]):
             return None
-        shown = self.told.get("after", self.told["final"])["summary"]
         cut = next((hook["summary"] for hook in self.hooks if hook["hook"] == "on_summarize"), None)
-        cut = shown if cut is None and not self._hears else cut
+        shown = self.told.get("after", self.told["final"])
+        if not self._hears and shown["zones"]["summary_rounds"] > self.rounds:
+            cut = shown["summary"]
         if cut is None and not fits(f"{text[:1]}{CUT}"):
             return None  # no part of it fits beside the marker
         head = str(cut).removesuffix(CUT)
@@ -484,14 +486,16 @@ class _Walk:
 
     def _state(self) -> dict[str, Any]:
         """E1, E9: the order with `pending_first`; pending counts as recent, what is out of view is not sent."""
-        summary = self._summary_message(self.summary or "", self.stands_for)
         waiting = [unit for unit in self.pending if unit.in_view]
         recent = [unit for unit in self.recent if unit.in_view]
-        marked = [] if self.summary is None else [summary]
+        in_view = {"recent": self._weight(*waiting, *recent)}
+        room = self.budget - self._permanent() - in_view["recent"]
+        marked = [self._summary_message(self.summary or "", self.stands_for)]
+        if self.summary is None or self._summary_tokens() > room:  # what must stay goes before it
+            marked = []
         messages = [*self.system, *self.anchors, *_messages(waiting), *marked, *_messages(recent)]
         sizes = {"system": self._tokens(self.system), "anchor": self._tokens(self.anchors)}
-        sizes["summary"] = self._summary_tokens()
-        in_view = {"recent": self._weight(*waiting, *recent)}
+        sizes["summary"] = self._tokens(marked)
         total = sum(sizes.values()) + in_view["recent"]
         return {
             "messages": [shape(message) for message in messages],
@@ -529,7 +533,10 @@ class _Walk:
             return False
         if told["messages"] == "BudgetExceededError":
             return True
-        return sum(1 for one in told["messages"] if CUT in str(one["content"])) > 0
+        pairs = list(zip(told["messages"], wanted["messages"], strict=False))
+        changed = [one for one, whole in pairs if one != whole]
+        whole = len(told["messages"]) == len(wanted["messages"])
+        return whole and all(CUT in str(one["content"]) for one in changed)
 
 
 def _without_sizes(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -233,7 +233,7 @@ def test_a_role_without_the_tables_can_use_them_but_not_scrub_them(on_postgres: 
 
 def test_an_older_transaction_holds_bytes_and_the_store_says_so(on_postgres: Served) -> None:
     """The rows are gone at once; once the transaction has ended, `scrub` finishes."""
-    secret = "kraken5e6f"
+    secret = "krakynquoll"
     with on_postgres.make() as store:
         add(store, 0, [event(secret)])
         add(store, 0, session="other")

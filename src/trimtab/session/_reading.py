@@ -240,8 +240,36 @@ def live_units(
                 heads[first] = [new.get(first, event)]
             elif first in heads:
                 heads[first].append(new.get(event.version, event))
+    yield from _late_results(session, heads, sizer, after=stop - 1, before=state.cut, new=new)
     units.extend(_unit(events, sizer) for events in heads.values())
     return sorted(units, key=lambda unit: unit.first)
+
+
+def _late_results(
+    session: str,
+    heads: dict[int, list[Event]],
+    sizer: Sizer,
+    *,
+    after: int,
+    before: int,
+    new: Mapping[int, Event],
+) -> Steps[None]:
+    """Read on until the units have all their results: those that wait have them before the cut."""
+    unanswered: dict[int, set[str]] = {}
+    for first, events in heads.items():
+        read = [sizer.read(event.data["message"]) for event in events]
+        calls = {call for one in read for call in one.calls} - {call for one in read for call in one.answers}
+        if calls:
+            unanswered[first] = calls
+    pages = Pages(session, after=after, before=before, newest_first=False)
+    while unanswered and (events := (yield from pages.next())):
+        for event in events:
+            first = event.data.get("joins") if event.kind == "message" else None
+            if first in unanswered:
+                heads[first].append(new.get(event.version, event))
+                unanswered[first].difference_update(sizer.read(event.data["message"]).answers)
+                if not unanswered[first]:
+                    del unanswered[first]
 
 
 def oldest_waiting(session: str, state: State, *, sizer: Sizer, limit_tokens: int) -> Steps[list[LiveUnit]]:
@@ -292,6 +320,8 @@ class _Oldest:
             waiting.difference_update(read.answers)
             if not waiting:
                 self._unanswered.pop(first, None)
+        else:
+            return  # a result of a unit that is covered
         self._left_tokens -= self._sizer.tokens(self._sizer.shown(event.data))
 
 

@@ -38,7 +38,7 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
     """
     options, state = scene.sizer.options, scene.state
     listed = listed_view(scene)
-    if scene.summary is not None and not _has_room_for_summary(scene):
+    if scene.summary is not None and not scene.shows_summary:
         notes = (*notes, "The summary is left out: what must stay takes its room.")
     work = prepare(
         Ask(
@@ -66,7 +66,7 @@ def listed_view(scene: Scene) -> Listed:
     """List the messages of a view, in order."""
     state = scene.state
     front = permanent_messages(scene)
-    summary = [copied(scene.summary.message)] if scene.summary and _has_room_for_summary(scene) else []
+    summary = [copied(scene.summary.message)] if scene.summary and scene.shows_summary else []
     units = scene.in_view()
     waiting = [unit for unit in units if unit.first in scene.shown]
     recent = [unit for unit in units if unit.first not in scene.shown]
@@ -96,11 +96,6 @@ def permanent_messages(scene: Scene) -> list[dict[str, Any]]:
     if scene.anchor_summary is not None:
         messages.append(copied(scene.anchor_summary.message))
     return messages
-
-
-def _has_room_for_summary(scene: Scene) -> bool:
-    """Tell whether the summary fits beside what must stay; it is no permanent part."""
-    return scene.breakdown.total <= scene.state.budget_tokens
 
 
 def _members(units: list[LiveUnit]) -> list[tuple[int, dict[str, Any]]]:
