@@ -254,9 +254,7 @@ class Scene:
         tokens, count = sum(unit.tokens for unit in leaving), sum(len(unit.members) for unit in leaving)
         self.state = replace(state, cut=cut, beside=beside, left=tuple(sorted(left)))
         self.slipped.update(
-            (unit.first, unit)
-            for unit in leaving
-            if unit.first <= self.hidden and unit.first not in self.out
+            (unit.first, unit) for unit in leaving if unit.first <= self.hidden and unit.first not in self.out
         )
         self.out -= firsts
         self.change(
