@@ -1,8 +1,9 @@
 """Real PostgreSQL and Redis for the tests: installed where the system allows, started once, stopped after.
 
-Each runs in a folder of its own on a free port of the loopback, and is stopped by its process id.
-TRIMTAB_TEST_POSTGRES and TRIMTAB_TEST_REDIS name servers that run already; tests that kill a server or
-read its files then skip. Where there is no server and none can be installed, tests say so and skip.
+Each runs in a folder of its own on a free port of the loopback, and is stopped by its process id, also
+when the run is killed. TRIMTAB_TEST_POSTGRES and TRIMTAB_TEST_REDIS name servers that run already; tests
+that kill a server or read its files then skip. Where there is no server and none can be installed, tests
+say so and skip.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -181,10 +183,6 @@ class PostgresServer:
         """Ask it to end now; connections are cut."""
         _end(self.pid, signal.SIGINT)
 
-    def abandon(self) -> None:
-        """End it without writing anything more: nobody will start it again."""
-        _end(self.pid, signal.SIGQUIT)
-
 
 class RedisServer:
     """A Redis; without a folder one that somebody else started."""
@@ -220,7 +218,7 @@ class RedisServer:
         self._options = options or self._options
         port = str(urlsplit(self.url).port)
         command = [str(self._program), "--bind", "127.0.0.1", "--port", port, "--dir", str(self.data)]
-        command += ["--requirepass", "trimtab"]
+        command += ["--requirepass", "trimtab", "--pidfile", str(self.data / "redis.pid")]
         with (self.data / "log").open("ab") as out:
             self._process = subprocess.Popen([*command, *self._options], stdout=out, stderr=out)
         until(self._answers, "redis-server")
@@ -259,17 +257,46 @@ def _runs(pid: int) -> bool:
     return True
 
 
-def _at_end(stop: Callable[[], None], folder: Path) -> None:
-    """Stop a server when this process ends, not when one forked from it does."""
-    mine = os.getpid()
+_KEEPER = """
+import os, shutil, signal, sys
+from pathlib import Path
 
-    def end() -> None:
-        if os.getpid() == mine:
-            with suppress(OSError, AssertionError):
-                stop()
-            shutil.rmtree(folder, ignore_errors=True)
+folder = Path(sys.argv[1])
+sys.stdin.read()
+for file in (folder / "data" / "postmaster.pid", folder / "redis.pid"):
+    try:
+        pid = int(file.read_text().split()[0])
+        there = Path(f"/proc/{pid}/cwd")
+        if not there.exists() or there.resolve().is_relative_to(folder.resolve()):
+            os.kill(pid, signal.SIGQUIT if file.name == "postmaster.pid" else signal.SIGKILL)
+    except (OSError, ValueError, IndexError):
+        pass
+shutil.rmtree(folder, ignore_errors=True)
+"""
 
-    atexit.register(end)
+
+def _kept(prefix: str) -> Path:
+    """Make a folder for a server, which is ended and removed when this process ends, however it ends.
+
+    A process of its own waits for that: one that is killed does nothing more.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    command = [sys.executable, "-I", "-S", "-c", _KEEPER, str(folder)]
+    keeper = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    _keepers.append(keeper)
+    return folder
+
+
+def _release() -> None:
+    for keeper in _keepers:
+        assert keeper.stdin is not None
+        keeper.stdin.close()
+    for keeper in _keepers:
+        keeper.wait()
+
+
+_keepers: list[subprocess.Popen[bytes]] = []
+atexit.register(_release)
 
 
 @functools.cache
@@ -281,24 +308,22 @@ def _postgres() -> PostgresServer | NoServer:
         programs = (
             _program("postgres", package="postgresql", folders="usr/lib/postgresql/*/bin").resolve().parent
         )
-        folder = Path(tempfile.mkdtemp(prefix="trimtab-postgres-"))
+        folder = _kept("trimtab-postgres-")
         dsn = f"postgresql://postgres:trimtab@127.0.0.1:{free_port()}/postgres"
         server = PostgresServer(dsn, folder, programs)
         server.make()
         server.start()
     except NoServer as reason:
         return reason
-    _at_end(server.abandon, folder)
     return server
 
 
 def make_redis(*options: str) -> RedisServer:
     """Start a Redis of one's own; it ends with this process at the latest."""
     program = _program("redis-server", package="redis-server", folders="usr/bin")
-    folder = Path(tempfile.mkdtemp(prefix="trimtab-redis-"))
+    folder = _kept("trimtab-redis-")
     server = RedisServer(f"redis://:trimtab@127.0.0.1:{free_port()}/0", folder, program)
     server.start(*options)
-    _at_end(server.stop, folder)
     return server
 
 

@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -574,12 +575,16 @@ def test_the_width_of_the_terminal_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_every_option_has_help() -> None:
     """Nobody has to guess; and the help of every command is in docs/cli.md."""
-    documented = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert set(trimtab.commands) == {*COMMANDS, "policy"}
-    for name, command in trimtab.commands.items():
+    docs = Path(__file__).parents[1] / "docs"
+    documented = "".join((docs / name).read_text(encoding="utf-8") for name in ("cli.md", "cli-session.md"))
+    assert set(trimtab.commands) == {*COMMANDS, "policy", "session"}
+    group = trimtab.commands["session"]
+    assert isinstance(group, click.Group)
+    inner = {f"session {name}": command for name, command in group.commands.items()}
+    for name, command in {**trimtab.commands, **inner}.items():
         assert f"$ trimtab {name} --help\nUsage: trimtab {name}" in documented
         for option in command.params:
-            assert option.name == "file" or getattr(option, "help", None), f"{name} {option.name}"
+            assert option.name in ("file", "query", "event_id", "event_ids") or getattr(option, "help", None), f"{name} {option.name}"
             shown = [one for one in option.opts if one.startswith("--")]
             assert all(one in documented for one in shown)
 

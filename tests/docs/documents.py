@@ -15,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,21 +114,25 @@ def _printed(block: Block, path: Path, namespace: dict[str, Any]) -> str:
 def run_console(path: Path) -> list[Stale]:
     """Run the commands of a document's console blocks from the project's folder.
 
+    They share a home directory, empty at first, so that one can work on the files of another.
+
     Returns:
         The blocks that differ from the commands and what they print, on either stream.
     """
     stale: list[Stale] = []
-    for block in blocks(path.read_text(encoding="utf-8")):
-        if block.kind == "console":
-            commands = [line[2:] for line in block.text.splitlines() if line.startswith("$ ")]
-            stale += _compare(block, "".join(f"$ {command}\n{shell(command)}" for command in commands))
+    with tempfile.TemporaryDirectory(prefix="trimtab-docs-") as home:
+        for block in blocks(path.read_text(encoding="utf-8")):
+            if block.kind == "console":
+                commands = [line[2:] for line in block.text.splitlines() if line.startswith("$ ")]
+                printed = "".join(f"$ {command}\n{shell(command, HOME=home)}" for command in commands)
+                stale += _compare(block, printed)
     return stale
 
 
-def shell(command: str) -> str:
+def shell(command: str, **settings: str) -> str:
     """Run a command as a reader would who has activated the environment, 80 columns wide."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    environment = {**os.environ, "PATH": path, "COLUMNS": "80", "NO_COLOR": "1"}
+    environment = {**os.environ, "PATH": path, "COLUMNS": "80", "NO_COLOR": "1", **settings}
     run = subprocess.run(
         ["bash", "-c", command],
         cwd=ROOT,

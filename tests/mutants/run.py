@@ -29,10 +29,12 @@ from tests.mutants.front import FRONT
 from tests.mutants.kernel import KERNEL
 from tests.mutants.mutants import Module, Mutant
 from tests.mutants.reading import READING
+from tests.mutants.servers import SERVERS
+from tests.mutants.stores import STORES
 from tests.mutants.strategies import STRATEGIES
 from tests.mutants.summaries import SUMMARIES
 
-MODULES = (*KERNEL, *READING, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES)
+MODULES = (*KERNEL, *READING, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *STORES, *SERVERS)
 
 SECONDS = 120
 """A mutant that makes the tests run so long is as good as dead: it loops."""

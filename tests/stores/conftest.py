@@ -49,3 +49,14 @@ def on_redis() -> Iterator[Served]:
     """Give an empty Redis; a test that takes it is marked `server`."""
     with served_redis() as made:
         yield made
+
+
+_NEED_A_SERVER = {"on_postgres", "on_redis", "own_redis", "cluster"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that takes a server; of those that take all stores in turn, the parameter is marked."""
+    for item in items:
+        if _NEED_A_SERVER & set(getattr(item, "fixturenames", ())):
+            item.add_marker("server")

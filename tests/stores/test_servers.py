@@ -171,7 +171,7 @@ def test_what_is_wrong_in_the_url_is_said(served: Served, what: str) -> None:
     if what not in WRONG[served.name]:
         return
     old, new, said = WRONG[served.name][what]
-    with open_store(served.url(None).replace(old, new, 1)) as store:  # type: ignore[attr-defined]
+    with open_store(served.url(None).replace(old, new, 1)) as store:
         for call in (store.sessions, lambda: asyncio.run(store.asessions())):
             with pytest.raises(ConfigurationError, match=said) as raised:
                 call()
@@ -180,7 +180,7 @@ def test_what_is_wrong_in_the_url_is_said(served: Served, what: str) -> None:
 
 def test_a_deleted_session_leaves_no_byte_in_the_servers_files(served: Served) -> None:
     """Neither of its name, its text, nor of the words it was found by; not in statistics either."""
-    secret, kept, large = "kraken7f3a", "keepme51c9", "leviathan9d2e"
+    secret, kept, large = "krakynquoll", "keepmyjumps", "wyvernzimt"
     with served.make() as store:
         name = f"named-{secret}"
         add(store, 0, [event(f"{secret} {at}", id=f"{secret}-{at}") for at in range(200)], session=name)
@@ -189,7 +189,7 @@ def test_a_deleted_session_leaves_no_byte_in_the_servers_files(served: Served) -
         assert store.search(SearchRequest(session=name, terms=(secret,), limit=1))
         if served.name == "postgres":
             analyzed = served.url(None).rpartition("/")[2]
-            served.server.ask("ANALYZE", database=analyzed)  # type: ignore[union-attr]
+            served.server.ask("ANALYZE", database=analyzed)
         assert served.files_with(kept)
         assert served.files_with(secret)
         store.delete(name)
@@ -200,7 +200,7 @@ def test_a_deleted_session_leaves_no_byte_in_the_servers_files(served: Served) -
 
 def test_redacted_text_leaves_no_byte_in_the_servers_files(served: Served) -> None:
     """What is rewritten is gone from the tables, from the index and from the files."""
-    secret = "kraken8b1d"
+    secret = "krakynquoll"
     with served.make() as store:
         add(store, 0, [event("before"), event(secret), event("after")])
         assert store.search(SearchRequest(session="s", terms=(secret,), limit=1))
@@ -216,7 +216,10 @@ def test_redacted_text_leaves_no_byte_in_the_servers_files(served: Served) -> No
 def test_scrubbing_can_be_left_for_the_night(served: Served) -> None:
     """With `scrub_on_delete=False` a deletion costs nothing more; `scrub` does the rest, sync or async."""
     with served.make(scrub_on_delete=False) as store:
-        for secret, night in (("kraken1a", store.scrub), ("kraken2b", lambda: asyncio.run(_scrub(store)))):
+        for secret, night in (
+            ("krakynquoll", store.scrub),
+            ("wyvernzimt", lambda: asyncio.run(_scrub(store))),
+        ):
             add(store, 0, [event(secret)])
             store.delete("s")
             assert load(store) == []
@@ -236,16 +239,18 @@ def test_the_async_forms_scrub_too(served: Served) -> None:
     async def gone() -> None:
         async with served.make() as store:
             await store.aappend(
-                AppendRequest(session="s", expected_version=0, events=[event("kraken3c"), event("kraken4d")])
+                AppendRequest(
+                    session="s", expected_version=0, events=[event("krakynquoll"), event("wyvernzimt")]
+                )
             )
-            (old,) = await store.asearch(SearchRequest(session="s", terms=("kraken3c",), limit=1))
+            (old,) = await store.asearch(SearchRequest(session="s", terms=("krakynquoll",), limit=1))
             new = replace(old, data={"message": {"content": "redacted"}})
             await store.aappend(
                 AppendRequest(session="s", expected_version=2, events=[event()], rewrites=[new])
             )
-            assert served.files_with("kraken3c") == []
+            assert served.files_with("krakynquoll") == []
             await store.adelete("s")
-            assert served.files_with("kraken4d") == []
+            assert served.files_with("wyvernzimt") == []
 
     asyncio.run(gone())
 
@@ -266,7 +271,7 @@ def test_a_missing_row_is_noticed_wherever_it_stood(served: Served) -> None:
 
 def _remove_row(served: Served, version: int) -> None:
     if served.name == "redis":
-        with served.server.client() as client:  # type: ignore[union-attr]
+        with served.server.client() as client:
             assert client.hdel("trimtab:session:s", f"e{version}")
     else:
         _ask(served, "DELETE FROM trimtab_events WHERE version = %s", version)
@@ -274,7 +279,7 @@ def _remove_row(served: Served, version: int) -> None:
 
 def _ask(served: Served, sql: str, *params: object) -> list[tuple[Any, ...]]:
     database = served.url(None).rpartition("/")[2]
-    return served.server.ask(sql, *params, database=database)  # type: ignore[union-attr, no-any-return]
+    return served.server.ask(sql, *params, database=database)
 
 
 def test_an_event_beyond_the_version_is_never_written_over(served: Served) -> None:
@@ -282,7 +287,7 @@ def test_an_event_beyond_the_version_is_never_written_over(served: Served) -> No
     with served.make() as store:
         add(store, 0, 3)
         if served.name == "redis":
-            with served.server.client() as client:  # type: ignore[union-attr]
+            with served.server.client() as client:
                 client.hset("trimtab:session:s", "v", 2)
         else:
             _ask(served, "UPDATE trimtab_sessions SET version = 2")
@@ -296,7 +301,7 @@ def test_a_row_moved_to_another_place_is_noticed(served: Served) -> None:
     with served.make() as store:
         add(store, 0, 3)
         if served.name == "redis":
-            with served.server.client() as client:  # type: ignore[union-attr]
+            with served.server.client() as client:
                 client.hset("trimtab:session:s", "e2", client.hget("trimtab:session:s", "e1"))
         else:
             sql = """

@@ -7,6 +7,7 @@ import click
 from trimtab.cli.count import count
 from trimtab.cli.fit import fit
 from trimtab.cli.policy import policy
+from trimtab.cli.session import session
 from trimtab.cli.validate import validate
 
 HELP = """Fit conversations with language models into token budgets.
@@ -27,5 +28,5 @@ def trimtab() -> None:
     """Take the options that stand before a command; there are none yet."""
 
 
-for command in (fit, count, validate, policy):
+for command in (fit, count, validate, policy, session):
     trimtab.add_command(command)

@@ -17,7 +17,16 @@ from trimtab.cli._progress import Progress
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
 from trimtab.report._lines import plain
 
-__all__ = ["Answer", "Refused", "answer_all", "usage"]
+__all__ = [
+    "Answer",
+    "Refused",
+    "answer_all",
+    "encoded",
+    "leave_pipe",
+    "standard_input",
+    "usage",
+    "wants_colour",
+]
 
 P = ParamSpec("P")
 
@@ -123,7 +132,7 @@ def answer_all(
     Raises:
         Refused: The only conversation was refused for how trimtab was called.
     """
-    source = _standard_input() if file is None else file
+    source = standard_input() if file is None else file
     name = source.name if isinstance(getattr(source, "name", None), str) else ""
     label = "standard input" if name in ("", "-", "<stdin>") else name
     progress = Progress(source, errors=sys.stderr, results=sys.stdout)
@@ -140,7 +149,7 @@ def answer_all(
         try:
             click.echo(written, nl=False)
         except BrokenPipeError:
-            _leave_pipe()
+            leave_pipe()
             break
         progress.step(done)
     progress.clear()
@@ -149,12 +158,12 @@ def answer_all(
     sys.exit(1 if failed else 0)
 
 
-def _leave_pipe() -> None:
+def leave_pipe() -> None:
     """Write into nothing from now on: who read our output has enough (`| head`), and that is no fault."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _standard_input() -> BinaryIO:
+def standard_input() -> BinaryIO:
     if sys.stdin.isatty():
         raise click.UsageError("give a FILE, or pipe one into standard input ('-' reads what you type)")
     return sys.stdin.buffer
@@ -190,20 +199,20 @@ def _as_text(found: Answer, line: int | None) -> bytes:
     if line is None:
         return _as_report(found, line)
     row = found.row()
-    return _encoded(f"line {line}: {row}\n" if row else "")
+    return encoded(f"line {line}: {row}\n" if row else "")
 
 
 def _as_report(found: Answer, line: int | None) -> bytes:
-    text = found.text(width=shutil.get_terminal_size().columns, colour=_wants_colour())
+    text = found.text(width=shutil.get_terminal_size().columns, colour=wants_colour())
     shown = f"{text}\n" if line is None else f"line {line}\n{text}\n\n"
-    return _encoded(shown if text else "")
+    return encoded(shown if text else "")
 
 
-def _wants_colour() -> bool:
+def wants_colour() -> bool:
     """Colour for a terminal that can show it, unless NO_COLOR is set (no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _encoded(text: str) -> bytes:
+def encoded(text: str) -> bytes:
     """Encode text, escaping what the encoding of the terminal does not have."""
     return text.encode(sys.stdout.encoding or "utf-8", "backslashreplace")

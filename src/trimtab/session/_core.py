@@ -15,7 +15,7 @@ from trimtab.errors import (
     UnknownNameError,
 )
 from trimtab.session._effects import Steps
-from trimtab.session._options import Options, missing_functions, options_from
+from trimtab.session._options import Options, lacking, missing_functions, options_from
 from trimtab.session._reading import (
     counted_again,
     event_at,
@@ -56,6 +56,8 @@ class Core:
         """Options that the log does not know yet; they are written with the next event."""
         self.job: Job | None = None
         """The summary that is being written in the background."""
+        self.missing: dict[str, Any] = {}
+        """Functions the session was made with and goes on without, as the log remembers them."""
         self.hook_errors = 0
         self.stale_summaries = 0
         self.last_failure: str | None = None
@@ -129,6 +131,8 @@ class Core:
                 " again, or allow_missing=True to go on without"
             )
         self.options, data = options, options.to_data()
+        self.missing = lacking(known, options)
+        data["given"].update(self.missing)  # who has them opens the session after us
         if options.context is None and not options.budget_tokens:
             data["budget_tokens"] = options.budget_tokens = known["budget_tokens"]
         changed = {name for name in data if name != "given" and data[name] != known.get(name)}
@@ -138,7 +142,9 @@ class Core:
         if "counted_by" in changed:
             state = yield from counted_again(self.session, state, version=head.version, sizer=Sizer(options))
         scene = yield from read_scene(self.session, head.version, state, options)
-        scene.require_room()
+        if self.given is not None:
+            # Without, the options held once: what counts higher now must not keep the log from being read.
+            scene.require_room()
         return scene
 
     def known_options(self, version: int) -> Steps[dict[str, Any]]:

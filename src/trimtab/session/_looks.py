@@ -46,6 +46,12 @@ class Looks(Driven):
         return self._core.hook_errors
 
     @property
+    def missing(self) -> dict[str, str]:
+        """Functions it was made with and is opened without, by kind; see `allow_missing`."""
+        self._run(self._core.ready)
+        return {kind: name if isinstance(name, str) else "" for kind, name in self._core.missing.items()}
+
+    @property
     def _scene(self) -> Scene:
         return self._core.scene or self._run(self._core.ready)
 
@@ -118,13 +124,17 @@ class Looks(Driven):
         """Return the view; see `messages`."""
         return (await self.afit()).messages
 
-    def fit(self) -> Fitted[dict[str, Any]]:
-        """Return the view with its report."""
-        return self._run(lambda: viewing(self._core))
+    def fit(self, *, at: int | None = None) -> Fitted[dict[str, Any]]:
+        """Return the view with its report.
 
-    async def afit(self) -> Fitted[dict[str, Any]]:
-        """Return the view with its report."""
-        return await self._arun(lambda: viewing(self._core))
+        Args:
+            at: A version of the log: the view as it was then. None: the view now.
+        """
+        return self._run(lambda: viewing(self._core) if at is None else viewing_at(self._core, at))
+
+    async def afit(self, *, at: int | None = None) -> Fitted[dict[str, Any]]:
+        """Return the view with its report; see `fit`."""
+        return await self._arun(lambda: viewing(self._core) if at is None else viewing_at(self._core, at))
 
     def view_at(self, version: int, /) -> list[dict[str, Any]]:
         """Return the view as it was at a version of the log.
@@ -134,11 +144,11 @@ class Looks(Driven):
         Raises:
             ConfigurationError: There is no such version.
         """
-        return self._run(lambda: viewing_at(self._core, version)).messages
+        return self.fit(at=version).messages
 
     async def aview_at(self, version: int, /) -> list[dict[str, Any]]:
         """Return the view as it was at a version; see `view_at`."""
-        return (await self._arun(lambda: viewing_at(self._core, version))).messages
+        return (await self.afit(at=version)).messages
 
     def diff(self, a: int, b: int, /) -> ViewDiff:
         """Say what two views differ in: messages that came, that left, summaries."""

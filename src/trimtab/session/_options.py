@@ -269,13 +269,17 @@ def functions_of(options: Options, /) -> dict[str, Any]:
     return {name: getattr(options, name) for name in ("summarizer", "counter", "hooks", "context")}
 
 
+def lacking(data: Mapping[str, Any], options: Options, /) -> dict[str, Any]:
+    """Return what the session was made with and is not given now, as the log remembers it."""
+    given = data.get("given", {})
+    names = ("summarizer", "counter", "context")
+    return {name: given[name] for name in names if given.get(name) and getattr(options, name) is None}
+
+
 def missing_functions(data: Mapping[str, Any], options: Options, /) -> str | None:
     """Name a function the session was made with and is not given now; None if there is none."""
-    given = data.get("given", {})
-    for name in ("summarizer", "counter", "context"):
-        if given.get(name) and getattr(options, name) is None:
-            what = f" ({given[name]})" if isinstance(given[name], str) else ""
-            return f"{name}{what}"
+    for name, what in lacking(data, options).items():
+        return f"{name} ({what})" if isinstance(what, str) else name
     return None
 
 

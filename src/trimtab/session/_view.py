@@ -8,6 +8,7 @@ from trimtab._asking import Ask
 from trimtab._fit_plan import deciding
 from trimtab._fitted import Fitted, fitted_for
 from trimtab._fitting import prepare
+from trimtab.report._lines import counted
 from trimtab.session._plain import copied
 from trimtab.session._scene import Scene
 from trimtab.session._sizer import LiveUnit
@@ -109,20 +110,20 @@ def _notes(scene: Scene) -> tuple[str, ...]:
     """Say what of the conversation is not in view, and why."""
     state, notes = scene.state, []
     if scene.summary is not None:
-        notes.append(f"A summary stands for {scene.summary.messages:,} messages.")
+        notes.append(f"A summary stands for {counted(scene.summary.messages, 'message')}.")
     shown = sum(len(unit.members) for unit in scene.shown.values())
     hidden = state.pending_messages - shown + sum(len(scene.recent[first].members) for first in scene.out)
     if hidden:
-        notes.append(f"{hidden:,} messages find no room in view; they are in the log.")
+        notes.append(f"Without room in view, but in the log: {counted(hidden, 'message')}.")
     units = scene.in_view()
     as_text, escaped = sum(unit.as_text for unit in units), sum(unit.escaped for unit in units)
     if as_text:
-        notes.append(f"{as_text:,} results of calls that are no longer there are shown as text.")
+        notes.append(f"Shown as text, since its call is no longer there: {counted(as_text, 'result')}.")
     if escaped:
-        notes.append(f"{escaped:,} messages hold what looks like a mark of trimtab's; it is escaped.")
+        notes.append(f"Escaped, since it looks like trimtab's mark: text in {counted(escaped, 'message')}.")
     if state.failures:
         notes.append(
-            f"The last {state.failures:,} summaries failed; the next is asked for when {state.retry_tokens:,}"
-            f" tokens wait ({state.pending_tokens:,} do)."
+            f"Summaries that failed one after the other: {state.failures:,}. The next is asked for when"
+            f" {state.retry_tokens:,} tokens wait ({state.pending_tokens:,} do)."
         )
     return tuple(notes)

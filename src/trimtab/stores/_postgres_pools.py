@@ -19,6 +19,7 @@ from trimtab.errors import (
     ConfigurationError,
     ContextError,
     CorruptSessionError,
+    MissingExtraError,
     StoreError,
     StoreUnavailableError,
 )
@@ -28,7 +29,6 @@ from trimtab.stores._steps import Steps, arun, run
 if TYPE_CHECKING:
     import asyncio
 
-    from psycopg import AsyncConnection, Connection
     from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 __all__ = ["PoolOptions", "Pools"]
@@ -62,12 +62,25 @@ class PoolOptions(NamedTuple):
     statement_timeout_seconds: float | None
 
 
+def _package(name: str) -> ModuleType:
+    try:
+        return package_of("postgres", package=name, needed_by="PostgresStore")
+    except MissingExtraError:
+        raise
+    except ImportError as error:
+        raise MissingExtraError(
+            f"PostgresStore needs {name} with its libpq ({error}): pip install 'trimtab[postgres]'",
+            extra="postgres",
+            package=name,
+        ) from error
+
+
 class Pools:
     """Runs operations on connections to one database."""
 
     def __init__(self, dsn: str, *, tables: Tables, options: PoolOptions) -> None:
-        self._psycopg = package_of("postgres", package="psycopg", needed_by="PostgresStore")
-        self._pool_package = package_of("postgres", package="psycopg_pool", needed_by="PostgresStore")
+        self._psycopg = _package("psycopg")
+        self._pool_package = _package("psycopg_pool")
         self._tables = tables
         self._options = options
         self._parameters = self._parsed(dsn)
@@ -75,7 +88,7 @@ class Pools:
         self._name = "PostgreSQL at {}:{}/{}".format(*place)
         self._pid = os.getpid()
         self._lock = Lock()
-        self._pool: ConnectionPool[Any] | None = None
+        self._pool = _Pool()
         self._pools_of_loops: dict[int, _LoopPool] = {}
 
     @property
@@ -86,11 +99,12 @@ class Pools:
     def _parsed(self, dsn: str) -> dict[str, Any]:
         try:
             given: dict[str, Any] = self._psycopg.conninfo.conninfo_to_dict(dsn)
-        except self._psycopg.ProgrammingError as error:
+        except self._psycopg.ProgrammingError:
+            # its words quote the DSN, and so perhaps a password
             raise ConfigurationError(
-                f"not a DSN of PostgreSQL ({str(error).strip()}). It looks like"
-                " postgresql://user:password@host:5432/database"
-            ) from error
+                "this is not a DSN of PostgreSQL: it looks like"
+                " postgresql://user:password@host:5432/database, what is no letter or digit written as %20"
+            ) from None
         parameters = {
             "application_name": "trimtab",
             "connect_timeout": max(1, round(self._options.connect_timeout_seconds)),
@@ -109,14 +123,15 @@ class Pools:
     def run(self, steps: Steps[T]) -> T:
         """Run an operation on a pooled connection."""
         with self._translated():
-            pool = self._opened()
-            connection: Connection[Any] | None = None
+            mine = self._of_process()
+            pool = self._opened(mine)
+            connection: Any = None
             try:
-                with pool.connection() as connection:
+                with pool.connection() as connection, mine.using():
                     return self._run_on(connection, steps)
             except self._psycopg.Error:
-                if connection is None or connection.broken:
-                    self._forget(pool)
+                if mine.is_useless(connection):
+                    self._forget(mine, pool)
                 raise
 
     def run_alone(self, steps: Steps[T]) -> T:
@@ -124,7 +139,7 @@ class Pools:
         with self._translated(), self._psycopg.connect(**self._for_scrubbing()) as connection:
             return self._run_on(connection, steps)
 
-    def _run_on(self, connection: Connection[Any], steps: Steps[T]) -> T:
+    def _run_on(self, connection: Any, steps: Steps[T]) -> T:
         def answer(step: Execute) -> list[Any]:
             with _noticed(connection, step.details) as details:
                 cursor = connection.execute(step.sql, step.params)
@@ -133,28 +148,30 @@ class Pools:
 
         return run(steps, answer, errors=self._psycopg.Error)
 
-    def _opened(self) -> ConnectionPool[Any]:
-        self._leave_parent()
+    def _opened(self, mine: _Pool) -> ConnectionPool[Any]:
         with self._lock:
-            if self._pool is None:
+            if mine.pool is None:
                 with self._psycopg.connect(**self._parameters, autocommit=True) as connection:
                     self._run_on(connection, prepare(self._tables))
-                pool = self._pool_package.ConnectionPool(**self._for_pool())
-                pool.open()
-                self._pool = pool
-            return self._pool
+                mine.pool = self._pool_package.ConnectionPool(**self._for_pool())
+                mine.pool.open()
+            opened: ConnectionPool[Any] = mine.pool
+            return opened
 
-    def _forget(self, pool: ConnectionPool[Any]) -> None:
+    def _of_process(self) -> _Pool:
+        self._leave_parent()
+        return self._pool
+
+    def _forget(self, mine: _Pool, pool: ConnectionPool[Any]) -> None:
         with self._lock:
-            if self._pool is pool:
-                self._pool = None
+            mine.forget(pool)
         pool.close(timeout=0)
 
     def close(self) -> None:
         """Close the pool of this process."""
-        self._leave_parent()
+        mine = self._of_process()
         with self._lock:
-            pool, self._pool = self._pool, None
+            pool, mine.pool = mine.pool, None
         if pool is not None:
             pool.close()
 
@@ -163,7 +180,7 @@ class Pools:
         if self._pid != os.getpid():
             _abandoned.extend((self._pool, self._pools_of_loops))
             self._pid, self._lock = os.getpid(), Lock()
-            self._pool, self._pools_of_loops = None, {}
+            self._pool, self._pools_of_loops = _Pool(), {}
 
     # -- tasks
 
@@ -172,13 +189,15 @@ class Pools:
         with self._translated():
             mine = self._of_loop()
             pool = await self._aopened(mine)
-            connection: AsyncConnection[Any] | None = None
+            connection: Any = None
             try:
                 async with pool.connection() as connection:
-                    return await self._arun_on(connection, steps)
+                    with mine.using():
+                        return await self._arun_on(connection, steps)
             except self._psycopg.Error:
-                if connection is None or connection.broken:
-                    await mine.forget(pool)
+                if mine.is_useless(connection):
+                    mine.forget(pool)
+                    await pool.close()
                 raise
 
     async def arun_alone(self, steps: Steps[T]) -> T:
@@ -187,7 +206,7 @@ class Pools:
             async with await self._psycopg.AsyncConnection.connect(**self._for_scrubbing()) as connection:
                 return await self._arun_on(connection, steps)
 
-    async def _arun_on(self, connection: AsyncConnection[Any], steps: Steps[T]) -> T:
+    async def _arun_on(self, connection: Any, steps: Steps[T]) -> T:
         async def answer(step: Execute) -> list[Any]:
             with _noticed(connection, step.details) as details:
                 cursor = await connection.execute(step.sql, step.params)
@@ -197,15 +216,16 @@ class Pools:
         return await arun(steps, answer, errors=self._psycopg.Error)
 
     async def _aopened(self, mine: _LoopPool) -> AsyncConnectionPool[Any]:
-        async with mine.lock:
+        async with mine.opening:
             if mine.pool is None:
                 connect = self._psycopg.AsyncConnection.connect
                 async with await connect(**self._parameters, autocommit=True) as connection:
                     await self._arun_on(connection, prepare(self._tables))
-                pool = self._pool_package.AsyncConnectionPool(**self._for_pool())
+                pool: AsyncConnectionPool[Any] = self._pool_package.AsyncConnectionPool(**self._for_pool())
                 await pool.open()
                 mine.pool = pool
-            return mine.pool
+            opened: AsyncConnectionPool[Any] = mine.pool
+            return opened
 
     def _of_loop(self) -> _LoopPool:
         import asyncio  # takes longer to import than the rest of trimtab.stores
@@ -223,8 +243,9 @@ class Pools:
     async def aclose(self) -> None:
         """Close the pool of the running event loop, and that of this process."""
         mine = self._of_loop()
-        if mine.pool is not None:
-            await mine.forget(mine.pool)
+        pool, mine.pool = mine.pool, None
+        if pool is not None:
+            await pool.close()
         self.close()
 
     # -- both
@@ -256,18 +277,45 @@ class Pools:
             raise translated(self._psycopg, error, name=self._name) from error
 
 
-class _LoopPool:
-    """The pool of one event loop."""
+class _Pool:
+    """A pool, once it is open, and how many of its connections are in use."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, lock: asyncio.Lock) -> None:
-        self.loop = loop
-        self.lock = lock
-        self.pool: AsyncConnectionPool[Any] | None = None
+    def __init__(self) -> None:
+        self.pool: Any = None
+        self._lock = Lock()
+        self._used = 0
 
-    async def forget(self, pool: AsyncConnectionPool[Any]) -> None:
+    @contextmanager
+    def using(self) -> Generator[None]:
+        """Count a connection while it is in use."""
+        with self._lock:
+            self._used += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._used -= 1
+
+    def is_useless(self, connection: Any) -> bool:
+        """Tell whether a call failed because the server is gone.
+
+        Its connection broke; or it was given none, although no other call has one.
+        """
+        return self._used == 0 if connection is None else bool(connection.broken)
+
+    def forget(self, pool: Any) -> None:
+        """Let the next call open another one."""
         if self.pool is pool:
             self.pool = None
-        await pool.close()
+
+
+class _LoopPool(_Pool):
+    """The pool of one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, opening: asyncio.Lock) -> None:
+        super().__init__()
+        self.loop = loop
+        self.opening = opening
 
 
 @contextmanager
@@ -288,7 +336,7 @@ def _noticed(connection: Any, wanted: bool) -> Generator[list[str]]:
             connection.remove_notice_handler(note)
 
 
-def translated(psycopg: Any, error: Exception, *, name: str) -> ContextError:
+def translated(psycopg: Any, error: Any, *, name: str) -> ContextError:
     """Make the error of ours for one of psycopg's."""
     errors = psycopg.errors
     said = str(error).strip().partition("\n")[0]
@@ -302,7 +350,6 @@ def translated(psycopg: Any, error: Exception, *, name: str) -> ContextError:
         psycopg.OperationalError,
         psycopg.InterfaceError,
         errors.ReadOnlySqlTransaction,
-        errors.InvalidCachedStatementPlan if hasattr(errors, "InvalidCachedStatementPlan") else (),
     )
     if isinstance(error, passing):
         advice = next((advice for words, advice in _REFUSED if words in str(error)), None)

@@ -59,10 +59,12 @@ class Clients:
         self._url = url
         try:
             place = self._redis.connection.parse_url(url)
-        except ValueError as error:
+        except ValueError:
+            # its words quote the URL, and so perhaps a password
             raise ConfigurationError(
-                f"not a URL of Redis ({error}). It looks like redis://:password@host:6379/0"
-            ) from error
+                "this is not a URL of Redis: it looks like redis://user:password@host:6379/0, what is no"
+                " letter or digit written as %20"
+            ) from None
         at = place.get("path") or f"{place.get('host', 'localhost')}:{place.get('port', 6379)}"
         self._name = f"Redis at {at}/{place.get('db', 0)}"
         self._client: Any = None

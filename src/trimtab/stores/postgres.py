@@ -166,7 +166,7 @@ class PostgresStore:
             await self._pools.arun_alone(self._operations.scrub())
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop and of this process; see `close`."""
+        """Close the connections of the running event loop and those of `close`."""
         await self._pools.aclose()
 
     def __enter__(self) -> Self:

@@ -136,7 +136,10 @@ class RedisStore:
         return names
 
     def scrub(self) -> None:
-        """Have the server write its files anew, and wait until it has; nothing if it keeps none."""
+        """Have the server write its files anew, and wait until it has.
+
+        A server that keeps no files is left as it is.
+        """
         self._run(self._operations.scrub())
 
     def close(self) -> None:
@@ -176,7 +179,7 @@ class RedisStore:
         await self._arun(self._operations.scrub())
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop and of this process; see `close`."""
+        """Close the connections of the running event loop and those of `close`."""
         await self._clients.aclose()
 
     def __enter__(self) -> Self:

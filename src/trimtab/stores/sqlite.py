@@ -13,21 +13,17 @@ from collections.abc import Callable, Generator
 from threading import RLock
 from typing import Any, Literal, TypeVar, get_args
 
-from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
+from trimtab.errors import ConfigurationError, StoreError, StoreUnavailableError
 from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
 from trimtab.stores._rows import (
     Row,
     check_session_name,
-    conflict,
     from_row,
-    id_taken,
-    not_stored,
-    same_event,
-    storable_ids,
     to_rows,
     without_gaps,
 )
 from trimtab.stores._sqlite_errors import is_busy, store_error
+from trimtab.stores._sqlite_rows import append_rows, load_rows, rewrite_rows, version_of
 from trimtab.stores._sqlite_schema import MIGRATIONS, migrate, schema_version
 from trimtab.stores._sqlite_search import (
     BATCH_EVENTS,
@@ -45,10 +41,6 @@ __all__ = ["SQLiteStore"]
 T = TypeVar("T")
 
 Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
-_COLUMNS = "version, id, kind, time, body, seal"
-_MOST = 2**62
-_IDS_AT_ONCE = 500
-"""Builds of SQLite differ in how many parameters a statement may have; all take 999."""
 
 
 class SQLiteStore(ThreadedStore):
@@ -101,10 +93,10 @@ class SQLiteStore(ThreadedStore):
         rows, rewrites = to_rows(request)
 
         def work(connection: sqlite3.Connection) -> Appended:
-            answer = _append(connection, request, rows)
+            answer = append_rows(connection, request, rows)
             if rewrites and not answer.duplicate:
                 self._wipe(connection, request.session, versions=[row.version for row in rewrites])
-                _rewrite(connection, request, rewrites)
+                rewrite_rows(connection, request, rewrites)
             return answer
 
         answer = self._run(work, writes=True)
@@ -117,7 +109,7 @@ class SQLiteStore(ThreadedStore):
         session = check_session_name(request.session)
 
         def work(connection: sqlite3.Connection) -> tuple[int, list[Row]]:
-            return _version(connection, session), _load(connection, request)
+            return version_of(connection, session), load_rows(connection, request)
 
         version, rows = self._run(work)
         events = [from_row(row, session=session) for row in rows]
@@ -342,75 +334,3 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _version(connection: sqlite3.Connection, session: str) -> int:
-    found = connection.execute(
-        "SELECT version FROM trimtab_sessions WHERE session = ?", (session,)
-    ).fetchone()
-    return 0 if found is None else int(found[0])
-
-
-def _append(connection: sqlite3.Connection, request: AppendRequest, rows: list[Row]) -> Appended:
-    session, version = request.session, _version(connection, request.session)
-    query = f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND id = ?"
-    stored = connection.execute(query, (session, rows[0].id)).fetchone()
-    if stored is not None:
-        return same_event(request, from_row(stored, session=session), version=version)
-    if request.expected_version != version:
-        raise conflict(request, version)
-    for row in rows:
-        try:
-            connection.execute("INSERT INTO trimtab_events VALUES (?, ?, ?, ?, ?, ?, ?)", (session, *row))
-        except sqlite3.IntegrityError as error:
-            if connection.execute(query, (session, row.id)).fetchone() is not None:
-                raise id_taken(request, row.id) from error
-            raise CorruptSessionError(
-                f"session {session!r}: it should end at version {version}, and holds version {row.version}."
-                " Restore the store from a backup",
-                session=session,
-                version=row.version,
-            ) from error
-    connection.execute("INSERT OR REPLACE INTO trimtab_sessions VALUES (?, ?)", (session, rows[-1].version))
-    return Appended(rows[-1].version)
-
-
-def _rewrite(connection: sqlite3.Connection, request: AppendRequest, rewrites: list[Row]) -> None:
-    for row in rewrites:
-        changed = connection.execute(
-            "UPDATE trimtab_events SET body = ?, seal = ?"
-            " WHERE session = ? AND version = ? AND id = ? AND kind = ? AND time = ?",
-            (row.body, row.seal, request.session, *row[:4]),
-        )
-        if not changed.rowcount:
-            raise not_stored(request, row.version)
-    connection.execute("UPDATE trimtab_erasure SET asked = asked + 1")
-
-
-def _load(connection: sqlite3.Connection, request: LoadRequest) -> list[Row]:
-    if request.ids is not None:
-        return _load_ids(connection, request, storable_ids(request.ids))
-    order = "DESC" if request.newest_first else "ASC"
-    return connection.execute(
-        f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND version > ? AND version < ?"
-        f" ORDER BY version {order} LIMIT ?",
-        (request.session, *_between(request), -1 if request.limit is None else request.limit),
-    ).fetchall()
-
-
-def _load_ids(connection: sqlite3.Connection, request: LoadRequest, ids: list[str]) -> list[Row]:
-    rows: list[Row] = []
-    for start in range(0, len(ids), _IDS_AT_ONCE):
-        some = ids[start : start + _IDS_AT_ONCE]
-        rows += connection.execute(
-            f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND id IN ({','.join('?' * len(some))})"
-            " AND version > ? AND version < ?",
-            (request.session, *some, *_between(request)),
-        ).fetchall()
-    return sorted(rows, reverse=request.newest_first)[: request.limit]
-
-
-def _between(request: LoadRequest) -> tuple[int, int]:
-    """Return the bounds of the versions asked for, as numbers that SQLite can hold."""
-    before = _MOST if request.before is None else request.before
-    return max(0, min(request.after, _MOST)), max(0, min(before, _MOST))

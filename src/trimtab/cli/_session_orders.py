@@ -1,0 +1,90 @@
+"""What changes a session that is there: `undo`, `redact`, `delete`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from trimtab.cli._output import Refused, usage
+from trimtab.cli._session_output import event_data, event_line, output_option, say_missing, write
+from trimtab.cli._session_store import existing, id_option, store_option, stored
+from trimtab.report._lines import counted, plain
+
+__all__ = ["delete", "redact", "undo"]
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@click.command()
+@output_option
+@id_option
+@store_option
+@click.argument("event_id", required=False)
+@usage
+def undo(url: str, name: str, output: str, event_id: str | None) -> None:
+    """Take back a summary or an eviction, and every one after it.
+
+    Without EVENT_ID the newest in force. Messages stay. Writes the event that was taken back.
+    """
+    with stored(url) as store:
+        one = existing(store, name)
+        event = one.undo(event_id)
+        say_missing(one)
+        write(event_data(event), lambda: f"taken back:\n{event_line(event, ids=True)}", output=output)
+
+
+def _confirm(question: str, *, yes: bool) -> None:
+    """Ask on a terminal; elsewhere only `--yes` will do."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Refused(f"{question} This cannot be undone: give --yes to do it without being asked")
+    click.confirm(f"{question} This cannot be undone.", abort=True, err=True)
+
+
+@click.command()
+@yes_option
+@output_option
+@id_option
+@store_option
+@click.argument("event_ids", metavar="EVENT_ID...", nargs=-1, required=True)
+@usage
+def redact(url: str, name: str, output: str, yes: bool, event_ids: tuple[str, ...]) -> None:
+    """Overwrite what messages say, in the log too.
+
+    Summaries that may repeat them lose their text, and are written anew when it is time.
+    """
+    with stored(url) as store:
+        one = existing(store, name)
+        _confirm(f"Overwrite {counted(len(set(event_ids)), 'message')} of {name!r}?", yes=yes)
+        before = one.version
+        one.redact(event_ids)
+        say_missing(one)
+        orders = one.history(after=before, kinds=("redacted",))
+        done = next(order for order in orders if set(order.data["events"]) == set(event_ids))
+        found = {"redacted": done.data["events"], "stale_summaries": done.data["stale"]}
+        write(found, lambda: _redacted(found), output=output)
+
+
+def _redacted(found: dict[str, list[str]]) -> str:
+    stale = len(found["stale_summaries"])
+    summaries = f", and {stale:,} {'summary' if stale == 1 else 'summaries'} lost the text" if stale else ""
+    return f"{counted(len(found['redacted']), 'message')} overwritten{summaries}"
+
+
+@click.command()
+@yes_option
+@output_option
+@id_option
+@store_option
+@usage
+def delete(url: str, name: str, output: str, yes: bool) -> None:
+    """Remove a session and every byte of its text from the store."""
+    with stored(url) as store:
+        one = existing(store, name)
+        events = one.version
+        _confirm(f"Delete {name!r} with {counted(events, 'event')}?", yes=yes)
+        one.delete()
+        found = {"deleted": name, "events": events}
+        write(found, lambda: f"{plain(name)}: {counted(events, 'event')} deleted", output=output)

@@ -1,0 +1,205 @@
+"""The store that `--store` names, and the sessions in it; a password in its URL is never shown."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+from urllib.parse import parse_qsl, unquote
+
+import click
+
+from trimtab.cli._output import Refused
+from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter
+from trimtab.errors import ConfigurationError, ContextError, MissingExtraError, UnknownNameError
+from trimtab.report._lines import plain
+from trimtab.session import Session
+from trimtab.session._options import Options
+from trimtab.stores import LoadRequest, Retry, Store, open_store
+
+__all__ = ["Masking", "begun", "existing", "fail", "id_option", "masked", "name_of", "store_option", "stored"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MASK = "***"
+_SECRET_KEYS = ("password", "sslpassword", "passwd", "pwd", "token", "secret")
+_IN_URLS = re.compile(
+    rf"""(:/+|\b(?:{"|".join(_SECRET_KEYS)})=)(?:(?<=/)[^\s'"]*(?=@)|(?<==)[^&\s'"]+)""", re.IGNORECASE
+)
+"""What stands before the `@` of a URL, and values of its query that are secret."""
+_KINDS = "sqlite:///FILE, postgresql://… or redis://…"
+
+
+def store_option(command: F) -> F:
+    """Add the store."""
+    option = click.option(
+        "--store",
+        "url",
+        metavar="URL",
+        envvar="TRIMTAB_STORE",
+        show_envvar=True,
+        required=True,
+        help=f"Where sessions are kept: {_KINDS}",
+    )
+    return option(command)
+
+
+def id_option(command: F) -> F:
+    """Add the name of the session."""
+    return click.option("--id", "name", metavar="ID", required=True, help="Name of the session.")(command)
+
+
+def masked(text: str, *urls: str) -> str:
+    """Return the text without what is secret in these URLs, or in any URL that stands in it."""
+    text = _IN_URLS.sub(rf"\1{MASK}", text)
+    for secret in sorted({one for url in urls for one in _secrets(url)}, key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", MASK, text)
+    return text
+
+
+def _secrets(url: str) -> Generator[str]:
+    """List what may be a password in a URL: whole, decoded, and the pieces a client may take it for."""
+    rest = url.partition("://")[2]
+    user, _, _ = rest.rpartition("@")
+    name, colon, password = user.partition(":")
+    given = [password if colon else name]
+    given += [value for key, value in parse_qsl(rest.partition("?")[2]) if key.lower() in _SECRET_KEYS]
+    for one in given:
+        yield from filter(None, (one, unquote(one), *re.split(r"[:/?#@&=%\[\]]", one)))
+
+
+class Masking(click.Group):
+    """A group whose complaints about arguments do not repeat the password in a URL."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except Refused as error:
+            raise Refused(masked(error.message)) from None
+        except click.UsageError as error:
+            raise click.UsageError(masked(error.format_message()), error.ctx) from None
+
+
+def fail(message: str) -> NoReturn:
+    """Say what went wrong on standard error, and exit 1."""
+    click.echo(f"trimtab: {plain(message)}", err=True)
+    sys.exit(1)
+
+
+@contextmanager
+def stored(url: str, *, create: bool = False) -> Generator[Store]:
+    """Open the store of a URL, and close it in the end; what fails on the way is a message and exit 1.
+
+    Args:
+        url: As `--store` has it.
+        create: A file that is not there yet is made.
+
+    Raises:
+        Refused: There is no such kind of store, or its client is not installed.
+    """
+    store = _store_of(url, create=create)
+    try:
+        yield store
+    except MissingExtraError as error:
+        raise Refused(masked(str(error), url)) from None
+    except ContextError as error:
+        fail(masked(str(error), url))
+    finally:
+        store.close()
+
+
+def _store_of(url: str, *, create: bool) -> Store:
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        raise Refused(f"--store is a URL: {_KINDS}")
+    if scheme.lower() == "memory" or rest == "/:memory:":
+        raise Refused(f"--store: a store in memory ends with the command, and its sessions too. Use {_KINDS}")
+    try:
+        store = open_store(url)
+    except ContextError as error:
+        raise Refused(masked(f"--store: {error}", url)) from None
+    path = getattr(store, "path", None)
+    if path is not None and not create and not Path(path).exists():
+        fail(f"there is no file {path} yet: `trimtab session add --budget N` begins a session in it")
+    return store
+
+
+def existing(store: Store, name: str) -> Session:
+    """Open a session that is in the store; functions it was made with and no log can keep may be missing.
+
+    Raises:
+        UnknownNameError: There is none of that name; says those spelled like it.
+    """
+    session = Session.open(store, name, retry=Retry(), allow_missing=True)
+    try:
+        session.refresh()
+    except UnknownNameError:
+        raise _unknown(store, name) from None
+    counter = _counter_called(session.missing.get("counter", ""))
+    if counter is None:
+        return session
+    session = Session.open(store, name, counter=counter, retry=Retry(), allow_missing=True)
+    session.refresh()
+    return session
+
+
+def _unknown(store: Store, name: str) -> UnknownNameError:
+    names = store.sessions()
+    near = tuple(get_close_matches(name, names, n=3, cutoff=0.6))
+    meant = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
+    others = f"{meant}; `trimtab session stats` lists those there are" if names else ", and no other"
+    return UnknownNameError(f"there is no session {name!r}{others}", name=name, near=near)
+
+
+def _counter_called(name: str) -> AdditiveCounter | None:
+    """Make a counter that its name says all about."""
+    if name == "estimate":
+        return EstimateCounter()
+    kind, _, number = name.partition("/")
+    try:
+        return CharCounter(float(number)) if kind == "chars" else None
+    except ValueError:
+        return None
+
+
+def begun(store: Store, name: str, options: Mapping[str, Any]) -> Session:
+    """Open a session, or begin it with these options; options of one that is there are changed.
+
+    Raises:
+        UnknownNameError: There is none of that name, and no options to begin it with.
+        Refused: An option is out of range.
+    """
+    known: dict[str, Any] = {}
+    try:
+        session = existing(store, name)
+    except UnknownNameError as error:
+        if not options:
+            needs = f"{error}. A new one needs --budget N, or --model NAME"
+            raise UnknownNameError(needs, name=name, near=error.near) from None
+    else:
+        if not options:
+            return session
+        in_force = session._core.in_force
+        known = {field.name: getattr(in_force, field.name) for field in fields(Options) if field.init}
+    try:
+        session = Session(
+            **{**known, **options}, store=store, id=name, retry=Retry(), allow_missing=bool(known)
+        )
+    except ConfigurationError as error:
+        raise Refused(str(error)) from None
+    return session
+
+
+def name_of(store: Store, name: str) -> dict[str, Any]:
+    """Say of a session how many events it has, and when the newest was made."""
+    try:
+        newest = store.load(LoadRequest(session=name, limit=1, newest_first=True))
+    except ContextError as error:
+        return {"id": name, "error": str(error)}
+    return {"id": name, "version": newest[0].version, "time": newest[0].time} if newest else {}

@@ -1,0 +1,635 @@
+"""The command `trimtab session`: a conversation in a store, from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.chat_shapes import calling, function_call, result
+from tests.stores.stores import Place, params, placed
+from trimtab import CharCounter, FixedCounter, Session
+from trimtab.cli._commands import trimtab
+from trimtab.cli._session_store import masked
+from trimtab.stores import Retry, SQLiteStore
+
+SCRIPT = Path(sys.executable).with_name("trimtab")
+CREATED = "Created"
+HELLO = {"role": "user", "content": "Hello, I am Ada. My order is 7741."}
+TALK = [
+    {"role": role, "content": f"{role} says some words about the belt, number {turn}"}
+    for turn in range(6)
+    for role in ("assistant", "user")
+]
+BUDGET = ("--budget", "120", "--counter", "chars:4", "--system", "Be brief.")
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """Give the URL of a file that is not there yet."""
+    return f"sqlite:///{tmp_path / 'chats.db'}"
+
+
+@pytest.fixture(params=params("sqlite", "postgres", "redis"))
+def any_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Give the URL of each store other processes can open."""
+    with placed(request.param, tmp_path) as made:
+        place: Place = made
+        assert place.url is not None
+        yield place.url
+
+
+def run(*arguments: str, data: bytes | str | object = b"", code: int = 0) -> Result:
+    """Run a session command; what is no text goes in as JSON."""
+    given = data if isinstance(data, bytes | str) else json.dumps(data)
+    found = CliRunner().invoke(trimtab, ["session", *arguments], input=given)
+    assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
+    assert found.exit_code == code, (found.stdout, found.stderr)
+    return found
+
+
+def at(url: str, name: str = "ada") -> tuple[str, ...]:
+    """Name a session in a store."""
+    return ("--store", url, "--id", name)
+
+
+def said(found: Result) -> Any:
+    """Read what was written on standard output."""
+    return json.loads(found.stdout)
+
+
+def lines(found: Result) -> list[Any]:
+    """Read JSON, a line each."""
+    return [json.loads(line) for line in found.stdout.splitlines()]
+
+
+def begin(url: str, messages: Any = None) -> list[Any]:
+    """Begin a session of many messages, most of them out of view."""
+    run("add", *at(url), *BUDGET, "--event-id", "hello", data=HELLO)
+    added: list[Any] = said(run("add", *at(url), data=TALK if messages is None else messages))
+    return added
+
+
+# --- the life of a session, on each store
+
+
+def test_everything_said_is_kept_and_the_view_fits(any_url: str) -> None:
+    """What is added comes out of the history; what does not fit is found by its words."""
+    added = begin(any_url)
+    assert [event["data"]["message"] for event in added] == TALK
+    history = lines(run("history", *at(any_url)))
+    assert [event["data"]["message"] for event in history] == [HELLO, *TALK]
+    view = said(run("show", *at(any_url)))
+    assert view[0] == {"role": "system", "content": "Be brief."}
+    assert view[-1] == TALK[-1]
+    assert sum(len(one["content"]) for one in view) <= 120 * 4
+    (found,) = said(run("recall", *at(any_url), "order 7741"))
+    assert (found["id"], found["data"]["message"]) == ("hello", HELLO)
+    status = said(run("stats", *at(any_url)))
+    assert status["id"] == "ada"
+    assert status["version"] == lines(run("history", *at(any_url), "--kinds", "all"))[-1]["version"]
+
+
+def test_the_same_event_id_is_stored_once(any_url: str) -> None:
+    """A script that is not sure asks again, and is given what is stored."""
+    begin(any_url)
+    again = said(run("add", *at(any_url), "--event-id", "hello", data=HELLO))
+    assert [(event["id"], event["version"]) for event in again] == [("hello", 2)]
+    assert len(lines(run("history", *at(any_url)))) == 13
+    run("add", *at(any_url), "--event-id", "hello", data=TALK[0], code=1)
+
+
+def test_an_eviction_is_taken_back(any_url: str) -> None:
+    """The newest first, or the one that is named; then there is none."""
+    begin(any_url)
+    evicted = lines(run("history", *at(any_url), "--kinds", "evicted"))
+    assert said(run("undo", *at(any_url)))["id"] == evicted[-1]["id"]
+    assert said(run("undo", *at(any_url), evicted[0]["id"]))["id"] == evicted[0]["id"]
+    assert "no eviction in force" in run("undo", *at(any_url), code=1).stderr
+    assert said(run("stats", *at(any_url)))["pending_messages"] == 0
+
+
+def test_a_session_goes_through_a_file_and_to_another_name(any_url: str, tmp_path: Path) -> None:
+    """Exported, imported, copied: the same history and the same view."""
+    begin(any_url)
+    file = tmp_path / "ada.json"
+    run("export", *at(any_url), str(file))
+    assert file.read_bytes() == run("export", *at(any_url)).stdout_bytes
+    said(run("import", *at(any_url, "eve"), str(file)))
+    run("copy", *at(any_url), "--to", any_url, "--as", "bob")
+    views = [run("show", *at(any_url, name)).stdout for name in ("ada", "eve", "bob")]
+    assert len(set(views)) == 1
+    assert [row["id"] for row in said(run("stats", "--store", any_url))] == ["ada", "bob", "eve"]
+    assert said(run("copy", *at(any_url), "--to", any_url, "--as", "bob"))["events"] == 0
+
+
+def test_words_are_overwritten_and_sessions_deleted(any_url: str) -> None:
+    """Neither is found again."""
+    begin(any_url)
+    done = said(run("redact", *at(any_url), "hello", "--yes"))
+    assert done == {"redacted": ["hello"], "stale_summaries": []}
+    assert "7741" not in run("history", *at(any_url)).stdout
+    assert "7741" not in run("export", *at(any_url)).stdout
+    assert said(run("recall", *at(any_url), "7741")) == []
+    assert said(run("delete", *at(any_url), "--yes"))["deleted"] == "ada"
+    run("show", *at(any_url), code=1)
+    assert said(run("stats", "--store", any_url)) == []
+
+
+# --- what comes in
+
+
+@pytest.mark.parametrize(
+    ("data", "extra", "count"),
+    [
+        pytest.param(json.dumps(HELLO), (), 1, id="a message"),
+        pytest.param(json.dumps(HELLO, indent=2), (), 1, id="a message over lines"),
+        pytest.param(b"\xef\xbb\xbf" + json.dumps([HELLO]).encode(), (), 1, id="a list, with a mark"),
+        pytest.param(json.dumps(TALK, indent=1), (), 12, id="a list over lines"),
+        pytest.param("\n".join(map(json.dumps, TALK)), (), 12, id="a message a line"),
+        pytest.param(json.dumps(HELLO) + "\n", ("--input", "messages-jsonl"), 1, id="one line"),
+        pytest.param("[\n" + json.dumps(HELLO) + "\n]", ("--input", "json"), 1, id="said to be JSON"),
+    ],
+)
+def test_messages_are_read_however_they_are_written(
+    url: str, data: bytes | str, extra: tuple[str, ...], count: int
+) -> None:
+    """A message, a list of them, or one a line."""
+    assert len(said(run("add", *at(url), "--budget", "500", *extra, data=data))) == count
+
+
+def test_a_file_in_jsonl_may_hold_one_line(url: str, tmp_path: Path) -> None:
+    """Its name says so."""
+    file = tmp_path / "one.jsonl"
+    file.write_text(json.dumps(HELLO) + "\n\n", encoding="utf-8")
+    assert len(said(run("add", *at(url), "--budget", "500", str(file)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "nothing in it"),
+        (b"[]", "no messages"),
+        (b"5", "no message"),
+        (b'["x"]', "[0] is no message"),
+        (json.dumps({"messages": TALK}), "'messages' is no message"),
+        (json.dumps({"choices": []}), "'choices' is no message"),
+        (json.dumps(HELLO) + "\n{oops}", "line 2"),
+        (json.dumps(HELLO) + "\n[]", "line 2"),
+        (b'{"role": "us', "line 1, column 10"),
+    ],
+)
+def test_what_is_no_message_is_refused_and_nothing_is_stored(url: str, data: bytes | str, why: str) -> None:
+    """Exit 1 and a line that says why; what came before it in the same input is not stored either."""
+    begin(url)
+    found = run("add", *at(url), data=data, code=1)
+    assert why in found.stderr
+    assert found.stdout == ""
+    assert len(lines(run("history", *at(url)))) == 13
+
+
+def test_there_are_as_many_ids_as_messages(url: str) -> None:
+    """Half of a list with ids would be stored twice by a script that asks again."""
+    assert "12 messages and 1" in run("add", *at(url), *BUDGET, "--event-id", "a", data=TALK, code=2).stderr
+
+
+# --- options
+
+
+def test_a_new_session_needs_a_budget(url: str, tmp_path: Path) -> None:
+    """A name that is mistyped begins nothing; without a file none is made."""
+    assert "--budget N" in run("add", *at(url), data=HELLO, code=1).stderr
+    assert not (tmp_path / "chats.db").exists()
+    begin(url)
+    found = run("add", *at(url, "adda"), data=HELLO, code=1).stderr
+    assert "did you mean 'ada'" in found
+    assert "--budget N" in found
+    assert [row["id"] for row in said(run("stats", "--store", url))] == ["ada"]
+
+
+def test_a_model_brings_its_window(url: str) -> None:
+    """Less what is kept for the answer."""
+    run("add", *at(url), "--model", "gpt-4o", "--output-reserve", "28000", data=HELLO)
+    assert said(run("stats", *at(url)))["budget_tokens"] == 100_000
+
+
+def test_options_of_a_session_that_is_there_change_it(url: str) -> None:
+    """Those that are not given stay as they are."""
+    begin(url)
+    run("add", *at(url), "--budget", "300", data=HELLO)
+    assert said(run("stats", *at(url)))["budget_tokens"] == 300
+    run("add", *at(url), "--system", "Be kind.", data=HELLO)
+    view = said(run("show", *at(url)))
+    assert view[0]["content"] == "Be kind."
+    options = [event["data"]["options"] for event in lines(run("history", *at(url), "--kinds", "options"))]
+    assert [(one["budget_tokens"], one["system"], one["counted_by"]) for one in options] == [
+        (120, "Be brief.", "chars/4"),
+        (300, "Be brief.", "chars/4"),
+        (300, "Be kind.", "chars/4"),
+    ]
+
+
+def test_the_same_options_again_change_nothing(url: str) -> None:
+    """A script gives them every time."""
+    for _ in range(3):
+        run("add", *at(url), *BUDGET, "--anchor", "Ada rides a belt drive.", data=HELLO)
+    assert len(lines(run("history", *at(url), "--kinds", "options"))) == 1
+
+
+def test_anchors_are_texts_messages_or_files(url: str, tmp_path: Path) -> None:
+    """They stand after the system text."""
+    (tmp_path / "one.json").write_text(json.dumps([HELLO]), encoding="utf-8")
+    (tmp_path / "one.txt").write_text("From a file.\n", encoding="utf-8")
+    anchors = ("Ada.", json.dumps(TALK[0]), f"@{tmp_path / 'one.json'}", f"@{tmp_path / 'one.txt'}")
+    given = [part for one in anchors for part in ("--anchor", one)]
+    run("add", *at(url), "--budget", "2000", *given, data=TALK[1])
+    assert said(run("show", *at(url))) == [
+        {"role": "system", "content": "Ada."},
+        TALK[0],
+        HELLO,
+        {"role": "system", "content": "From a file."},
+        TALK[1],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("extra", "why"),
+    [
+        (("--budget", "50"), "at least 100"),
+        (("--budget", "x"), "not a valid integer"),
+        (("--output-reserve", "5"), "goes with"),
+        (("--budget", "500", "--model", "gpt-99"), "unknown model"),
+        (("--budget", "500", "--counter", "words"), "--counter"),
+        (("--budget", "500", "--anchor", "@missing.json"), "No such file"),
+        (("--budget", "500", "--anchor", "{oops"), "--anchor {oops"),
+        (("--budget", "500", "--anchor", "[5]"), "message"),
+    ],
+)
+def test_wrong_options_are_refused(url: str, extra: tuple[str, ...], why: str) -> None:
+    """Exit 2, and no session was begun."""
+    assert why in run("add", *at(url), *extra, data=HELLO, code=2).stderr
+    assert not Path(url.removeprefix("sqlite:///")).exists()
+
+
+def test_a_system_text_that_passes_the_budget_begins_nothing(url: str) -> None:
+    """It does not fit, which is exit 1 everywhere."""
+    long = "word " * 500
+    assert "too many" in run("add", *at(url), "--budget", "100", "--system", long, data=HELLO, code=1).stderr
+
+
+# --- what comes out
+
+
+def test_a_past_view_is_shown_again(url: str) -> None:
+    """At a version, with its report."""
+    begin(url)
+    assert said(run("show", *at(url), "--at", "2"))[1:] == [HELLO]
+    assert said(run("show", *at(url), "--at", "0")) == [{"role": "system", "content": "Be brief."}]
+    report = said(run("show", *at(url), "--at", "2", "--report"))
+    assert report["kept_messages"] == 2
+    assert "versions 0 to" in run("show", *at(url), "--at", "999", code=1).stderr
+
+
+def test_text_is_for_people(url: str) -> None:
+    """Messages in full, then the report; nothing of them steers the terminal."""
+    begin(url, [{"role": "user", "content": "two\nlines \x1b[31m"}])
+    text = run("show", *at(url), "--output", "text").stdout
+    assert "USER: two\nlines \\u001b[31m" in text
+    assert "fits, by estimate" in text
+    assert "USER: two" not in run("show", *at(url), "--output", "text", "--report").stdout
+    assert "\x1b" not in run("history", *at(url), "--output", "text", "--kinds", "all").stdout
+
+
+def test_a_text_line_of_the_history_says_when_or_which(url: str) -> None:
+    """With `--ids` the id takes the place of the time."""
+    begin(url)
+    first = run("history", *at(url), "--output", "text").stdout.splitlines()[0].split()
+    assert [first[0], *first[3:5]] == ["2", "USER:", "Hello,"]
+    assert first[1].startswith("20")
+    with_id = run("history", *at(url), "--output", "text", "--ids").stdout.splitlines()[0].split()
+    assert with_id[:3] == ["2", "hello", "USER:"]
+
+
+def test_every_kind_of_event_has_a_line(url: str, tmp_path: Path) -> None:
+    """Whatever a program did with the session, the history in text says it in words."""
+    with SQLiteStore(tmp_path / "chats.db") as store:
+        session = Session(100, counter=CharCounter(), store=store, id="ada", summarizer=lambda _: "Ada rode.")
+        for one in [HELLO, *TALK]:
+            event = session.add(one)
+        session.pin(event.id)
+        session.unpin(event.id)
+        session.set_anchors([{"role": "system", "content": "A"}])
+        session.set_budget(500)
+        session.undo()
+        session.redact([event.id])
+        session.clear()
+        failing = Session.open(store, "ada", summarizer=_fails, counter=CharCounter())
+        failing.set_budget(100)
+        failing.extend([HELLO, *TALK])
+        Session.open(store, "ada", summarizer=lambda _: "More.", counter=CharCounter()).extend(TALK)
+    shown = run("history", *at(url), "--kinds", "all", "--output", "text").stdout
+    kinds = {event["kind"] for event in lines(run("history", *at(url), "--kinds", "all"))}
+    assert kinds >= {"summary", "evicted", "failed", "options", "budget", "anchors", "cleared", "pinned"}
+    assert kinds >= {"unpinned", "undone", "redacted", "message"}
+    assert {line.split()[3].strip("()") for line in shown.splitlines() if "  (" in line} == kinds - {
+        "message"
+    }
+
+
+def _fails(_: object) -> str:
+    raise OSError("no model")
+
+
+def test_the_history_is_limited_by_kind_version_and_number(url: str) -> None:
+    """Bounds are left out themselves."""
+    begin(url)
+    versions = [event["version"] for event in lines(run("history", *at(url), "--kinds", "all"))]
+    assert versions == list(range(1, len(versions) + 1))
+    some = lines(run("history", *at(url), "--kinds", "all", "--after", "3", "--before", "9", "--limit", "4"))
+    assert [event["version"] for event in some] == [4, 5, 6, 7]
+    kinds = {event["kind"] for event in lines(run("history", *at(url), "--kinds", "evicted, options"))}
+    assert kinds == {"evicted", "options"}
+    assert "'oops' is none of message" in run("history", *at(url), "--kinds", "oops", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (("stats", "--id", "ada"), "120  budget tokens"),
+        (("stats",), "  ada"),
+        (("recall", "--id", "ada", "7741"), "USER: Hello, I am Ada."),
+        (("recall", "--id", "ada", "zebra"), "nothing found"),
+        (("undo", "--id", "ada"), "left the recent messages"),
+        (("redact", "--id", "ada", "hello", "--yes"), "1 message overwritten"),
+        (("delete", "--id", "ada", "--yes"), "events deleted"),
+    ],
+)
+def test_every_answer_has_a_form_for_people(url: str, arguments: tuple[str, ...], shown: str) -> None:
+    """No JSON in it."""
+    begin(url)
+    text = run(*arguments, "--store", url, "--output", "text").stdout
+    assert shown in text
+    assert "{" not in text
+
+
+def test_what_is_added_is_told_to_people_with_the_room_it_takes(url: str) -> None:
+    """The last line is the view's."""
+    begin(url)
+    text = run("add", *at(url), "--event-id", "e9", "--output", "text", data=HELLO).stdout
+    assert "  e9  USER: Hello" in text
+    assert " of 120 tokens, " in text.splitlines()[-1]
+
+
+def test_who_reads_no_further_is_no_fault(url: str) -> None:
+    """`| head` ends the command without a word."""
+    begin(url, [{"role": "user", "content": f"word {n} " * 200} for n in range(400)])
+    command = f"'{SCRIPT}' session history --store '{url}' --id ada | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.stderr, len(done.stdout.splitlines())) == ("", 1)
+
+
+# --- orders that cannot be taken back
+
+
+@pytest.mark.parametrize("order", [("delete",), ("redact", "hello")])
+def test_without_a_terminal_nothing_is_lost_unless_it_is_said(url: str, order: tuple[str, ...]) -> None:
+    """A script says --yes."""
+    begin(url)
+    before = run("export", *at(url)).stdout
+    assert "give --yes" in run(*order, *at(url), data="y\n", code=2).stderr
+    assert run("export", *at(url)).stdout == before
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
+def test_on_a_terminal_it_is_asked(url: str, answer: str, code: int) -> None:
+    """The answer is no, unless it is yes."""
+    begin(url)
+    ours, theirs = pty.openpty()
+    command = [str(SCRIPT), "session", "delete", *at(url)]
+    process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.write(ours, answer.encode())
+    out, errors = process.communicate(timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    assert process.returncode == code
+    assert b"Delete 'ada' with" in errors
+    assert bool(out) == (code == 0)
+    assert bool(said(run("stats", "--store", url))) == (code == 1)
+
+
+def test_a_message_nobody_knows_is_not_redacted(url: str) -> None:
+    """Nor are the others that were named with it."""
+    begin(url)
+    run("redact", *at(url), "hello", "nobody", "--yes", code=1)
+    assert "7741" in run("history", *at(url)).stdout
+
+
+# --- files
+
+
+def test_looking_makes_no_file(tmp_path: Path) -> None:
+    """A mistyped name is said."""
+    for command in (("show",), ("history",), ("recall", "x"), ("export",), ("delete", "--yes")):
+        found = run(*command, *at(f"sqlite:///{tmp_path / 'typo.db'}"), code=1)
+        assert "no file" in found.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
+    """Exit 1, and the file is as it was."""
+    file = tmp_path / "chats.db"
+    file.write_bytes(b"no database at all, but long enough to be one" * 100)
+    before = file.read_bytes()
+    assert str(file) in run("show", *at(f"sqlite:///{file}"), code=1).stderr
+    assert file.read_bytes() == before
+
+
+def test_an_export_is_written_whole_and_for_its_owner(url: str, tmp_path: Path) -> None:
+    """It replaces the file; a folder that is not there is wrong usage."""
+    begin(url)
+    file = tmp_path / "ada.json"
+    file.write_text("old", encoding="utf-8")
+    run("export", *at(url), str(file))
+    assert json.loads(file.read_bytes())["id"] == "ada"
+    assert file.stat().st_mode & 0o077 == 0
+    assert "missing" in run("export", *at(url), str(tmp_path / "missing" / "x.json"), code=2).stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ada.json", "chats.db"]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"oops", "not JSON"),
+        (b"[]", "a snapshot is a mapping"),
+        (b'{"version": 99}', "version 99"),
+        (b'{"version": 1, "id": "a", "events": [5]}', "event 1"),
+        (b'{"version": 1, "id": "a", "events": []}', "no options"),
+    ],
+)
+def test_what_was_not_exported_is_not_imported(url: str, data: bytes, why: str) -> None:
+    """Exit 1 and nothing stored."""
+    assert why in run("import", "--store", url, data=data, code=1).stderr
+
+
+def test_an_import_does_not_mix_two_sessions(url: str) -> None:
+    """One of the same name is only added to if it is the beginning."""
+    begin(url)
+    data = run("export", *at(url)).stdout
+    run("add", *at(url, "bob"), *BUDGET, data=TALK)
+    assert "other" in run("import", *at(url, "bob"), data=data, code=1).stderr
+    assert said(run("import", *at(url), data=data))["version"] == json.loads(data)["events"][-1]["version"]
+
+
+# --- sessions a program made
+
+
+def _words(messages: Any) -> int:
+    return sum(len(str(one.get("content")).split()) for one in messages)
+
+
+def test_a_session_is_read_without_the_functions_it_was_made_with(url: str, tmp_path: Path) -> None:
+    """History and summary are as they were; what that means is said on standard error."""
+    with SQLiteStore(tmp_path / "chats.db") as store:
+        counter = FixedCounter(per_message=20)
+        session = Session(
+            100, counter=counter, store=store, id="ada", summarizer=lambda _: "Ada rode a bike."
+        )
+        session.extend([HELLO, *TALK])
+        assert session.summary == "Ada rode a bike."
+    found = run("show", *at(url))
+    assert "Ada rode a bike." in found.stdout
+    assert "tokens are estimated" in found.stderr
+    assert "no summary is written" in found.stderr
+    assert len(lines(run("history", *at(url)))) == 13
+    assert run("history", *at(url)).stderr == ""
+
+
+def test_adding_says_that_tokens_are_estimated_and_forgets_no_function(url: str, tmp_path: Path) -> None:
+    """Who opens the session after that without them is still told what is missing."""
+    with SQLiteStore(tmp_path / "chats.db") as store:
+        session = Session(100, counter=FixedCounter(per_message=20), store=store, id="ada", summarizer=_fails)
+        session.extend(TALK)
+    errors = run("add", *at(url), data=HELLO).stderr
+    assert "messages may leave earlier or later" in errors
+    assert "waits for who opens it with one" in errors
+    assert "tokens are estimated" in run("add", *at(url), data=HELLO).stderr
+    with SQLiteStore(tmp_path / "chats.db") as store:
+        again = Session.open(store, "ada", allow_missing=True)
+        assert set(again.missing) == {"summarizer", "counter"}
+        assert len(list(again.history())) == 14
+
+
+def test_a_counter_that_is_named_by_its_rule_is_made_again(url: str) -> None:
+    """`chars:4` needs no notice, and counts as it did."""
+    begin(url)
+    found = run("stats", *at(url))
+    assert found.stderr == ""
+    with SQLiteStore(url.removeprefix("sqlite:///")) as store:
+        there = Session.open(store, "ada", counter=CharCounter(4)).status().view_tokens
+    assert said(found)["view_tokens"] == there
+
+
+def test_what_an_estimate_says_does_not_fit_can_still_be_read(url: str, tmp_path: Path) -> None:
+    """The log is there whatever is counted; the view alone says that it does not fit."""
+    with SQLiteStore(tmp_path / "chats.db") as store:
+        Session(100, counter=FixedCounter(per_message=5), system="word " * 200, store=store, id="ada").add(
+            HELLO
+        )
+    assert lines(run("history", *at(url)))[0]["data"]["message"] == HELLO
+    assert "7741" in run("export", *at(url)).stdout
+    assert "100" in run("show", *at(url), code=1).stderr
+
+
+def test_calls_are_shown_to_people(url: str) -> None:
+    """A call and its result each have a line."""
+    begin(url, [calling(function_call("a")), result("a")])
+    text = run("history", *at(url), "--output", "text").stdout
+    assert "[tool_calls]" in text
+    assert "TOOL(a)" in text
+
+
+# --- stores
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("memory://", "ends with the command"),
+        ("sqlite:///:memory:", "ends with the command"),
+        ("mysql://ada:geheim@db/x", "no store has URLs mysql://"),
+        ("postgresql:/ada:geheim@db/x", "--store is a URL"),
+        ("geheim", "--store is a URL"),
+        ("sqlite://ada:geheim@db", "write sqlite:///relative.db"),
+        ("redis://ada:geheim@db:port/x", "--store"),
+        ("postgresql://ada:geh/eim@db/x", ""),
+        ("postgresql://ada:ge%zzheim@db/x", ""),
+        ("postgresql://ada@db/x?password=geheim&oops", ""),
+    ],
+)
+def test_no_url_shows_its_password(url: str, why: str) -> None:
+    """Neither where it is wrong nor where it stands in the wrong place."""
+    found = CliRunner().invoke(trimtab, ["session", "show", *at(url)])
+    assert found.exit_code in (1, 2)
+    assert isinstance(found.exception, SystemExit)
+    misplaced = run("show", *at("sqlite:///x.db"), url, code=2)
+    for text in (found.output, misplaced.output if "@" in url else ""):
+        assert "geh" not in text
+        assert "heim" not in text
+    assert why in found.stderr
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "redis"])
+def test_a_server_that_is_away_is_said_without_the_password(kind: str) -> None:
+    """Exit 1; it may be back later."""
+    found = run("show", *at(f"{kind}://ada:geheim@127.0.0.1:1/0"), code=1)
+    assert "127.0.0.1" in found.stderr
+    assert "geheim" not in found.output
+
+
+def test_short_passwords_do_not_spoil_other_words() -> None:
+    """Only whole words are hidden."""
+    url = "redis://:a@localhost/0"
+    assert (
+        masked("a bad password: a (redis://:a@localhost/0)", url)
+        == "*** bad password: *** (redis://***@localhost/0)"
+    )
+
+
+def test_the_store_may_stand_in_the_environment(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that it is in no list of processes."""
+    monkeypatch.setenv("TRIMTAB_STORE", url)
+    run("add", "--id", "ada", *BUDGET, data=HELLO)
+    assert said(run("show", "--id", "ada"))[1:] == [HELLO]
+
+
+@pytest.mark.parametrize(("kind", "package"), [("postgresql", "psycopg"), ("redis", "redis")])
+def test_a_client_that_is_missing_is_named_with_its_line(kind: str, package: str) -> None:
+    """Wrong usage: exit 2 and what to install."""
+    code = (
+        f"import sys; sys.modules[{package!r}] = None; from trimtab.cli import main;"
+        f" sys.argv = ['trimtab', 'session', 'stats', '--store', '{kind}://ada:geheim@127.0.0.1:1/0']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    extra = "postgres" if kind == "postgresql" else "redis"
+    assert f"pip install 'trimtab[{extra}]'" in done.stderr
+    assert "geheim" not in done.stderr
+
+
+def test_two_writers_of_one_session_both_get_through(url: str, tmp_path: Path) -> None:
+    """The command reads again and repeats, where another was faster."""
+    begin(url)
+    (tmp_path / "one.json").write_text(json.dumps(HELLO), encoding="utf-8")
+    command = [str(SCRIPT), "session", "add", *at(url), str(tmp_path / "one.json")]
+    writers = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(4)]
+    assert [writer.wait(timeout=60) for writer in writers] == [0] * 4
+    assert len(lines(run("history", *at(url)))) == 17
+    assert Retry().attempts > 4
