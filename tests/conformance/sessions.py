@@ -324,7 +324,7 @@ class _Walk:
     # -- summaries
 
     def _is_due(self) -> bool:
-        """E6: enough waits; E7: after a failure, more than waited then."""
+        """E6: enough waits; E7: after a failure, more than waited then, and (our own rule) twice as much."""
         waiting = self._weight(*self.pending)
         if not self.functions.get("summarizer") or waiting < max(1, self.retry_tokens):
             return False
@@ -362,7 +362,8 @@ class _Walk:
         if not text:
             threshold = max(1, self._limit("summarize_threshold_tokens"))
             self.failures += 1
-            self.retry_tokens = self._weight(*self.pending) + threshold * 2 ** (self.failures - 1)
+            waiting = self._weight(*self.pending)
+            self.retry_tokens = max(waiting + threshold * 2 ** (self.failures - 1), 2 * waiting)
             return
         for old, new in compressed:
             self._say({"hook": "on_summary_compressed", "old": old, "new": new})

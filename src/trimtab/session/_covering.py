@@ -71,7 +71,8 @@ def fail(core: Core, job: Job, why: str) -> Steps[bool]:
             return False
         failures = state.failures + 1
         threshold = limits_of(core.in_force, state.budget_tokens).threshold_tokens
-        grown = state.pending_tokens + threshold * 2 ** min(failures - 1, 40)
+        waiting = state.pending_tokens
+        grown = max(waiting + threshold * 2 ** min(failures - 1, 40), 2 * waiting)
         scene.state = replace(state, failures=failures, retry_tokens=grown)
         try:
             yield from core.write(scene, "failed", {"why": why, "messages": len(job.messages)})
