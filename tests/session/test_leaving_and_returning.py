@@ -11,7 +11,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.session import allocate_zones
 
 TWENTIES = FixedCounter(per_message=20)
-LETTERS = counter_from_text(len, message_overhead=0)
+LETTERS = counter_from_text(lambda text: len(text), message_overhead=0)
 
 
 def user(text: str) -> dict[str, Any]:

@@ -60,8 +60,9 @@ class Copies(Looks):
         at = self._run(lambda: self._core.known_version(at))
         target = self._store if store is None else store
         name = secrets.token_hex(16) if id is None else check_session_name(id)
-        copy_session(self._store, target, self._id, to=name, before=at + 1)
-        return self._twin(target, name)
+        if at:
+            copy_session(self._store, target, self._id, to=name, before=at + 1)
+        return self._twin(target, name, at=at)
 
     async def afork(
         self, at: int | None = None, *, id: str | None = None, store: Store | None = None
@@ -70,14 +71,15 @@ class Copies(Looks):
         at = await self._arun(lambda: self._core.known_version(at))
         target = self._store if store is None else store
         name = secrets.token_hex(16) if id is None else check_session_name(id)
-        await acopy_session(self._store, target, self._id, to=name, before=at + 1)
-        return self._twin(target, name)
+        if at:
+            await acopy_session(self._store, target, self._id, to=name, before=at + 1)
+        return self._twin(target, name, at=at)
 
-    def _twin(self, store: Store, name: str) -> Self:
+    def _twin(self, store: Store, name: str, *, at: int) -> Self:
         twin = type(self).__new__(type(self))
         core = self._core
         twin._set_up(
-            None,
+            None if at else core.options,  # nothing was copied that knows them
             core.functions or functions_of(cast("Options", core.options)),
             store=store,
             id=name,

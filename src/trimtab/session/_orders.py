@@ -39,14 +39,14 @@ def setting_budget(core: Core, budget: Any) -> Steps[None]:
     scene.require_room()
     events = core.first_events(scene)
     events.append(core.event(scene, "budget", {"budget_tokens": tokens}))
-    total, exceeded = scene.total_tokens, scene.over
+    total, exceeded, seen = scene.total_tokens, scene.over, scene.seen()
     evicted = scene.cut() if exceeded else []
     if evicted:
         events.append(eviction(core, scene, evicted))
     yield from core.append(scene, events)
     if exceeded:
         core.tell("on_budget_exceeded", total, tokens)
-    yield from make_room(core, scene, evicted, exceeded=exceeded)
+    yield from make_room(core, evicted, exceeded=exceeded, seen=seen)
 
 
 def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
@@ -65,7 +65,7 @@ def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
     scene.require_anchor_room()
     scene.require_room()
     events = core.first_events(scene)
-    total, exceeded = scene.total_tokens, scene.over
+    total, exceeded, seen = scene.total_tokens, scene.over, scene.seen()
     events.append(core.event(scene, "anchors", {"anchors": plain}))
     evicted = scene.cut() if exceeded else []
     if evicted:
@@ -73,7 +73,7 @@ def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
     yield from core.append(scene, events)
     if exceeded:
         core.tell("on_budget_exceeded", total, scene.state.budget_tokens)
-    yield from make_room(core, scene, evicted, exceeded=exceeded)
+    yield from make_room(core, evicted, exceeded=exceeded, seen=seen)
 
 
 def clearing(core: Core) -> Steps[None]:
@@ -96,12 +96,13 @@ def pinning(core: Core, event_id: str, *, pinned: bool) -> Steps[None]:
     """Keep a message in every view, or no longer."""
     scene = yield from core.ready()
     event = yield from core.message_event(event_id)
-    state, version = scene.state, event.version
+    state, version, seen = scene.state, event.version, scene.seen()
     if not pinned:
         if version not in state.pins:
             return
         scene.state = replace(state, pins=tuple(one for one in state.pins if one != version))
         yield from core.write(scene, "unpinned", {"event": event_id})
+        yield from make_room(core, (), exceeded=False, seen=seen)
         return
     if version in state.pins:
         return
@@ -116,7 +117,7 @@ def pinning(core: Core, event_id: str, *, pinned: bool) -> Steps[None]:
         scene.bring_back(unit)
     scene.state = replace(scene.state, pins=tuple(sorted((*state.pins, version))))
     yield from core.write(scene, "pinned", {"event": event_id})
-    yield from make_room(core, scene, (), exceeded=False)
+    yield from make_room(core, (), exceeded=False, seen=seen)
 
 
 def waiting_unit(core: Core, scene: Scene, first: int) -> Steps[LiveUnit | None]:

@@ -216,7 +216,12 @@ def read_unit(
 
 
 def live_units(
-    session: str, state: State, *, stop: int, sizer: Sizer, instead: Mapping[int, Event] | None = None
+    session: str,
+    state: State,
+    *,
+    stop: int,
+    sizer: Sizer,
+    instead: Mapping[int, Event] | None = None,
 ) -> Steps[list[LiveUnit]]:
     """Read every unit that is not summarized and begins before `stop`, oldest first.
 
@@ -264,7 +269,7 @@ def _late_results(
     pages = Pages(session, after=after, before=before, newest_first=False)
     while unanswered and (events := (yield from pages.next())):
         for event in events:
-            first = event.data.get("joins") if event.kind == "message" else None
+            first = event.data.get("joins", 0) if event.kind == "message" else 0
             if first in unanswered:
                 heads[first].append(new.get(event.version, event))
                 unanswered[first].difference_update(sizer.read(event.data["message"]).answers)
@@ -314,14 +319,14 @@ class _Oldest:
             self.units[first] = [event]
             if read.calls:
                 self._unanswered[first] = set(read.calls)
-        elif first in self.units:
+        elif first not in self.units:
+            return  # its call is summarized already
+        else:
             self.units[first].append(event)
             waiting = self._unanswered.get(first, set())
             waiting.difference_update(read.answers)
             if not waiting:
                 self._unanswered.pop(first, None)
-        else:
-            return  # a result of a unit that is covered
         self._left_tokens -= self._sizer.tokens(self._sizer.shown(event.data))
 
 

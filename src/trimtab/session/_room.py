@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trimtab.errors import StoreUnavailableError, VersionConflictError
 from trimtab.session._core import Core
@@ -28,20 +28,29 @@ def eviction(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Event:
     return core.event(scene, "evicted", data)
 
 
-def make_room(core: Core, scene: Scene, evicted: Sequence[LiveUnit], *, exceeded: bool) -> Steps[None]:
+def make_room(
+    core: Core, evicted: Sequence[LiveUnit], *, exceeded: bool, seen: Mapping[int, LiveUnit]
+) -> Steps[None]:
     """Tell what was evicted, summarize if it is time, and take out of view what has no room.
 
     What was decided before is stored by now: a store that goes away here costs a summary, and nothing else.
+
+    Args:
+        core: The session.
+        evicted: What was put aside; some of it may be back.
+        exceeded: Whether the budget was passed.
+        seen: What was in view before, by first message.
     """
-    if evicted:
-        core.tell("on_evict", messages_of(evicted), "budget")
-    seen = scene.seen() if exceeded or scene.over else {}
+    scene = core.scene
+    waiting = [unit for unit in evicted if scene is None or unit.first not in scene.recent]
+    if waiting:
+        core.tell("on_evict", messages_of(waiting), "budget")
     try:
         if exceeded and not core.in_force.background:
             yield from summarize_if_due(core)
         if core.scene is not None:
             core.scene.truncate()
-            yield from _reread_if_room(core)
+        yield from _reread_if_room(core)
     except (StoreUnavailableError, VersionConflictError) as error:
         core.scene = None
         _log.warning("session %r: a summary was put off: %s", core.session, error)

@@ -39,8 +39,6 @@ class Scene:
     hidden_tokens: int = 0
     out: set[int] = field(default_factory=set)
     """Recent units that find no room in the view."""
-    slipped: dict[int, LiveUnit] = field(default_factory=dict)
-    """Units that began to wait behind others that are out of view, and so left it at once."""
     system_tokens: int = 0
     anchor_tokens: int = 0
 
@@ -242,6 +240,13 @@ class Scene:
             self.put_aside(leaving)
         return leaving
 
+    def is_live(self, first: int, /) -> bool:
+        """Tell whether a unit is recent or waits: no summary stands for it, and it was not cleared."""
+        state = self.state
+        if first in self.recent or any(members[0] == first for members in state.left):
+            return True
+        return state.live <= first < state.cut
+
     def put_aside(self, leaving: list[LiveUnit], /) -> None:
         """Make recent units wait."""
         state, firsts = self.state, {unit.first for unit in leaving}
@@ -253,9 +258,6 @@ class Scene:
         left |= {unit.versions for unit in leaving if not _inside(unit.versions, state.live, cut)}
         tokens, count = sum(unit.tokens for unit in leaving), sum(len(unit.members) for unit in leaving)
         self.state = replace(state, cut=cut, beside=beside, left=tuple(sorted(left)))
-        self.slipped.update(
-            (unit.first, unit) for unit in leaving if unit.first <= self.hidden and unit.first not in self.out
-        )
         self.out -= firsts
         self.change(
             recent_tokens=-tokens, recent_messages=-count, pending_tokens=tokens, pending_messages=count
@@ -296,19 +298,13 @@ class Scene:
     # -- the view
 
     def seen(self) -> dict[int, LiveUnit]:
-        """List what is in view, by first message; what slipped out of it since it was listed last, too."""
-        slipped, self.slipped = self.slipped, {}
-        return {**slipped, **{unit.first: unit for unit in self.in_view()}}
+        """List what is in view, by first message."""
+        return {unit.first: unit for unit in self.in_view()}
 
     def gone(self, seen: Mapping[int, LiveUnit], /) -> list[LiveUnit]:
         """List the units seen before that are out of view now, oldest first; no summary stands for them."""
-        state, here = self.state, {unit.first for unit in self.in_view()}
-        older = {members[0] for members in (*state.beside, *state.left)}
-        return [
-            unit
-            for first, unit in sorted(seen.items())
-            if first not in here and (first >= state.live or first in older)
-        ]
+        here = {unit.first for unit in self.in_view()}
+        return [unit for first, unit in sorted(seen.items()) if first not in here and self.is_live(first)]
 
     def in_view(self) -> list[LiveUnit]:
         """List the units in view, in order."""

@@ -72,7 +72,7 @@ class Summarizer(Protocol):
 class FunctionSummarizer:
     """A function as a summarizer; made by `summarizer_from`."""
 
-    __slots__ = ("_function", "takes_existing", "name")
+    __slots__ = ("_function", "name", "takes_existing")
 
     def __init__(self, function: Callable[..., Any], *, takes_existing: bool) -> None:
         self._function = function
