@@ -584,7 +584,9 @@ def test_every_option_has_help() -> None:
     for name, command in {**trimtab.commands, **inner}.items():
         assert f"$ trimtab {name} --help\nUsage: trimtab {name}" in documented
         for option in command.params:
-            assert option.name in ("file", "query", "event_id", "event_ids") or getattr(option, "help", None), f"{name} {option.name}"
+            assert option.name in ("file", "query", "event_id", "event_ids") or getattr(
+                option, "help", None
+            ), f"{name} {option.name}"
             shown = [one for one in option.opts if one.startswith("--")]
             assert all(one in documented for one in shown)
 

@@ -452,7 +452,7 @@ class _Walk:
             if told["total"] <= told["budget"]:
                 raise Breach("E3", f"acts although everything fits: {why}")
             raise Breach("E8" if expected != name else UNEXPLAINED, why)
-        if told is not None and name == "on_evict" and expected == "on_evict" and told != wanted:
+        if told is not None and name == "on_evict" and told["reason"] == "budget" and self.over:
             self._wrong_eviction(told["messages"], self.were_recent, why)
         if told is not None and name == "on_summarize":
             empty = not (told["summary"] or "").strip()

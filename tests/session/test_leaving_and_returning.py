@@ -92,7 +92,7 @@ def test_the_result_of_a_summarized_call_is_no_limit_for_the_next_summary() -> N
     """However large it was: the next summary is of what waits now."""
     asked: list[list[str]] = []
 
-    def summarize(messages: list[Any]) -> str:
+    def summarize(messages: list[Any], existing: str | None) -> str:
         asked.append([message["content"][:2] for message in messages])
         return "tea"
 
@@ -109,13 +109,12 @@ def test_the_result_of_a_summarized_call_is_no_limit_for_the_next_summary() -> N
 def test_a_result_that_brings_its_call_back_makes_room_for_another_that_waits() -> None:
     """The call was the newest out of view; then another is, and is shown where it fits."""
     session = Session(240, counter=LETTERS)
-    for message in (says("s" * 20), calls("x"), user("u" * 50), says("v" * 60), says("w" * 80)):
+    first, small = "u" * 60, "s" * 30
+    for message in (user(first), says(small), calls("x"), says("v" * 70), says("w" * 40), user("now")):
         session.add(message)
-    hidden = texts(session)
-    assert "x" not in hidden
-    session.set_budget(600)
-    session.set_budget(240)
+    assert texts(session) == [first, "v" * 70, "w" * 40, "now"]
     session.add(answers("x", "r"))
+    assert texts(session) == [small, "x", "v" * 70, "w" * 40, "now", "r"]
     again = Session.restore(session.snapshot(), counter=LETTERS)
     assert texts(session) == texts(again)
     assert session.token_breakdown == again.token_breakdown
