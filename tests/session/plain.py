@@ -21,9 +21,7 @@ Told = tuple[Any, ...]
 
 def marked(text: str, messages: int) -> str:
     """Write a summary as it stands in a view."""
-    return (
-        f'<summary of="{messages} message{"" if messages == 1 else "s"}" by="trimtab">\n{text}\n</summary>'
-    )
+    return f'<summary of="{messages} message{"" if messages == 1 else "s"}" by="trimtab">\n{text}\n</summary>'
 
 
 def as_text(message: Message) -> Message:
