@@ -116,12 +116,17 @@ class Plain:
         self.told: list[Told] = []
         self.log: list[Row] = []
         self.begun = False
+        self.sizes: dict[str, int] = {}
+        """What was counted already: the counters are slower than all the rest."""
 
     # -- sizes, each from nothing
 
     def size(self, message: Message) -> int:
         """Tokens of one message: what a request has more with it than without."""
-        return max(0, self.count([message]) - self.count([]))
+        key = repr(message)
+        if key not in self.sizes:
+            self.sizes[key] = max(0, self.count([message]) - self.count([]))
+        return self.sizes[key]
 
     def unit(self, first: int) -> list[int]:
         """Places of the messages of a unit."""
@@ -234,14 +239,26 @@ class Plain:
         return self.permanent_tokens + self.summary_tokens + self.tokens(self.in_view())
 
     def view(self) -> list[Message]:
-        """E1: system, anchors, summary, waiting and recent, in order of time."""
+        """The messages of the view."""
+        return [message for message, _ in self.view_and_pins()]
+
+    def view_and_pins(self) -> list[tuple[Message, bool]]:
+        """E1: system, anchors, summary, waiting and recent, in order of time; and which A4 pins."""
         summary = [] if self.summary is None else [self.summary_message(self.summary)]
         if self.view_tokens > self.budget:
             summary = []  # it is no permanent part
+        front, between = [(message, True) for message in self.front], [(message, True) for message in summary]
         if not self.settings.pending_first:
-            return [*self.front, *summary, *self.messages_in(self.in_view())]
+            return [*front, *between, *self.listed(self.in_view())]
         waiting, recent = self.waiting_in_view(), self.recent_in_view()
-        return [*self.front, *self.messages_in(waiting), *summary, *self.messages_in(recent)]
+        return [*front, *self.listed(waiting), *between, *self.listed(recent)]
+
+    def listed(self, units: Sequence[int]) -> list[tuple[Message, bool]]:
+        """Messages of units, and whether their unit is pinned."""
+        user = self.latest_user()
+        pinned = {one.unit for at, one in enumerate(self.said) if one.pinned or at == user}
+        places = sorted(at for first in units for at in self.unit(first))
+        return [(self.said[at].shown, self.said[at].unit in pinned) for at in places]
 
     # -- what stays
 

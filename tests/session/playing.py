@@ -134,6 +134,14 @@ class Play:
         self.model.extend(messages)
         assert [event.message for event in events] == messages
 
+    async def _do_late(self, at: int, text: str) -> None:
+        """Add the result of one of the calls nothing answered, wherever that call is by now."""
+        said = self.model.said
+        units = [first for first, one in enumerate(said) if one.unit == first and one.zone != "cleared"]
+        calls = [call_id for first in units for call_id in sorted(self.model.unanswered(first))]
+        if calls:
+            await self._do_add(result(calls[at % len(calls)], text))
+
     async def _do_budget(self, tokens: int) -> None:
         if self.model.set_budget(tokens):
             await self.do("set_budget", tokens)
@@ -279,7 +287,7 @@ class Play:
         except BudgetExceededError as error:
             refused = error
         if refused is not None:
-            assert self.least_tokens(expected) > self.model.budget
+            assert self.least_tokens() > self.model.budget
             assert refused.limit_tokens == self.model.budget
         if shown is not None:
             assert self.model.count(shown) <= self.model.budget
@@ -293,27 +301,16 @@ class Play:
     def is_shortened(self, shown: list[Message], expected: list[Message]) -> None:
         """A4: what must stay does; texts of what is held may be cut."""
         assert list(map(oracle.without_texts, shown)) == list(map(oracle.without_texts, expected))
-        assert self.least_tokens(expected) <= self.model.budget
+        assert self.least_tokens() <= self.model.budget
 
-    def least_tokens(self, view: list[Message]) -> int:
+    def least_tokens(self) -> int:
         """What is pinned, and what is held at its shortest."""
-        pinned = {id(message) for message in self.pinned_messages()}
         short = []
-        for message in view:
-            copied = copy.deepcopy(message)
-            if id(message) not in pinned and message not in self.model.front:
-                oracle.shorten(copied, self.model.count, CUT_MARKER)
-            short.append(copied)
+        for message, pinned in self.model.view_and_pins():
+            short.append(copy.deepcopy(message))
+            if not pinned:
+                oracle.shorten(short[-1], self.model.count, CUT_MARKER)
         return self.model.count(short)
-
-    def pinned_messages(self) -> list[Message]:
-        """Messages of units that are pinned, or that hold the latest user message."""
-        model = self.model
-        units = {one.unit for one in model.said if one.pinned}
-        user_at = model.latest_user()
-        if user_at is not None:
-            units.add(user_at)
-        return [one.message for one in model.said if one.unit in units]
 
     def is_valid(self, shown: list[Message]) -> None:
         """A2: no result without its call, none twice; what was never answered is all that may be missing."""
@@ -437,11 +434,19 @@ ADDS: st.SearchStrategy[Operation] = st.one_of(
     st.tuples(st.just("add"), MESSAGES),
     st.tuples(st.just("extend"), st.lists(MESSAGES, min_size=1, max_size=5)),
     st.tuples(st.just("extend"), exchanges()),
+    st.tuples(
+        st.just("add"),
+        st.lists(st.sampled_from("DEFGHIJK"), min_size=1, max_size=2, unique=True).map(
+            lambda ids: call(*ids)
+        ),
+    ),
+    st.tuples(st.just("late"), _PLACES, _TEXTS),
+    st.tuples(st.just("late"), _PLACES, _TEXTS),
 )
 ORDERS: st.SearchStrategy[Operation] = st.one_of(
     st.tuples(st.just("budget"), st.integers(100, 300)),
     st.tuples(st.just("anchors"), _ANCHORS),
-    st.just(("clear",)),
+    st.tuples(st.just("pin"), _PLACES),
     st.tuples(st.just("pin"), _PLACES),
     st.tuples(st.just("pin"), _PLACES),
     st.tuples(st.just("unpin"), _PLACES),
@@ -454,7 +459,8 @@ ORDERS: st.SearchStrategy[Operation] = st.one_of(
     st.just(("fork",)),
     st.tuples(st.just("fail"), st.booleans()),
 )
-OPERATIONS = st.lists(st.one_of(ADDS, ADDS, ADDS, ORDERS), min_size=1, max_size=25)
+CLEAR: st.SearchStrategy[Operation] = st.just(("clear",))
+OPERATIONS = st.lists(st.one_of(*[ADDS] * 9, *[ORDERS] * 4, CLEAR) | ADDS | ADDS, min_size=15, max_size=35)
 
 
 def _anchors_have_room(options: Settings) -> bool:

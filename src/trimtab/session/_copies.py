@@ -171,7 +171,12 @@ class Copies(Looks):
     ) -> tuple[Self, Store | None]:
         name, events = events_from(data)
         name = name if id is None else id
-        options = None if events else log_options(data, functions, allow_missing=allow_missing)
+        known = next(
+            (event.data.get("options") for event in reversed(events) if event.kind == "options"), None
+        )
+        options = None  # those of the log, unless the session was given others that are not written yet
+        if not events or data.get("options") not in (None, known):
+            options = log_options(data, functions, allow_missing=allow_missing)
         source = MemoryStore()
         if events:
             _fill(source, name, events)

@@ -164,11 +164,17 @@ class Core:
         return (yield from self.ready())
 
     def write(
-        self, scene: Scene, kind: str, data: Mapping[str, Any], *, rewrites: Sequence[Event] = ()
+        self,
+        scene: Scene,
+        kind: str,
+        data: Mapping[str, Any],
+        *,
+        rewrites: Sequence[Event] = (),
+        id: str | None = None,
     ) -> Steps[Event]:
         """Append one event, with the state the scene has by now."""
         made = self.first_events(scene)
-        made.append(self.event(scene, kind, data))
+        made.append(self.event(scene, kind, data, id=id))
         yield from self.append(scene, made, rewrites=rewrites)
         return replace(made[-1], version=scene.version)
 

@@ -79,7 +79,10 @@ class Driven:
             if options is None or not options.background or self._core.job is not None:
                 return
             scene = self._core.scene
-            job = None if scene is None else run_steps(early_job(self._core, scene), self._store)
+            try:
+                job = None if scene is None else run_steps(early_job(self._core, scene), self._store)
+            except StoreError:
+                self._core.scene = job = None  # what came before it is stored: it is tried again
             if job is None:
                 return
             self._core.job = job
@@ -113,7 +116,10 @@ class Driven:
             if options is None or not options.background or self._core.job is not None:
                 return
             scene = self._core.scene
-            job = None if scene is None else await arun_steps(early_job(self._core, scene), self._store)
+            try:
+                job = None if scene is None else await arun_steps(early_job(self._core, scene), self._store)
+            except StoreError:
+                self._core.scene = job = None
             if job is not None:
                 self._core.job = job
                 self._task = asyncio.create_task(self._awork(job))

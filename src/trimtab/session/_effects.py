@@ -12,7 +12,7 @@ from collections.abc import Generator
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
-from trimtab.errors import SummaryError
+from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
 from trimtab.summaries._base import Summarizer, SummaryRequest, aasked, asked, word_of
 
@@ -138,12 +138,12 @@ def ask(question: AskSummary, /) -> str:
     """
     seconds = question.timeout_seconds
     if seconds is None:
-        return asked(question.summarizer, question.request)
+        return _asked(question)
     future: Future[str] = Future()
 
     def work() -> None:
         try:
-            answer = asked(question.summarizer, question.request)
+            answer = _asked(question)
         except BaseException as error:
             future.set_exception(error)
         else:
@@ -155,6 +155,18 @@ def ask(question: AskSummary, /) -> str:
         return future.result(seconds)
     except TimeoutError:
         raise _too_slow(question) from None
+
+
+def _asked(question: AskSummary) -> str:
+    try:
+        return asked(question.summarizer, question.request)
+    except (
+        ConfigurationError
+    ) as error:  # only its answer tells that it is async: the message is stored by now
+        raise SummaryError(
+            f"{word_of(question.summarizer)} is async, and a session that is not awaited cannot wait for it:"
+            " await aadd(...) instead of calling add(...)"
+        ) from error
 
 
 async def aask(question: AskSummary, /) -> str:

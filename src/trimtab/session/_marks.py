@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trimtab.formats import Format, Path, mapping_of
@@ -18,15 +18,24 @@ RESULT_TAG = "tool_result"
 RECALL_TAG = "recalled"
 """The element a message stands in that was found again."""
 
-_IMITATION = re.compile(
-    rf"<(?=\s*/?\s*(?:{SUMMARY_TAG}|{RESULT_TAG}|{RECALL_TAG})\b[^<>]{{0,400}}trimtab)", re.IGNORECASE
-)
-"""The first sign of what looks like a mark of trimtab's; closing marks alone open nothing."""
+_IMITATION = re.compile(rf"<(?=\s*/?\s*(?:{SUMMARY_TAG}|{RESULT_TAG}|{RECALL_TAG})\b)", re.IGNORECASE)
+"""The first sign of what could be an element of trimtab's.
+
+What stands in it is not looked at: an attribute may hold `>`, go on for pages, or spell the name of trimtab
+in character references.
+"""
 
 
-def imitates(text: str, /) -> bool:
-    """Tell whether a text holds what looks like a mark of trimtab's."""
-    return "trimtab" in text.casefold() and _IMITATION.search(text) is not None
+def imitates(texts: Sequence[str], /) -> bool:
+    """Tell whether the texts of a message hold what looks like a mark of trimtab's.
+
+    An element of one of its names, and its own name anywhere: `<summary>` alone is common in web pages.
+    """
+    if not any(_IMITATION.search(text) for text in texts):
+        return False
+    from html import unescape  # not above: it brings every named entity of HTML
+
+    return "trimtab" in unescape("".join(texts)).casefold()
 
 
 def defused(format: Format, message: dict[str, Any], /) -> dict[str, Any]:
@@ -34,10 +43,13 @@ def defused(format: Format, message: dict[str, Any], /) -> dict[str, Any]:
 
     Only the sign that opens it changes, so that the text still reads as what it is: text.
     """
+    slots = list(format.texts(message))
+    if not imitates([slot.text for slot in slots]):
+        return message
     texts: Mapping[Path, str] = {
-        slot.path: _IMITATION.sub("&lt;", slot.text) for slot in format.texts(message) if imitates(slot.text)
+        slot.path: _IMITATION.sub("&lt;", slot.text) for slot in slots if _IMITATION.search(slot.text)
     }
-    return mapping_of(format.with_texts(message, texts)) if texts else message
+    return mapping_of(format.with_texts(message, texts))
 
 
 def result_as_text(format: Format, message: dict[str, Any], call_ids: tuple[str, ...], /) -> dict[str, Any]:

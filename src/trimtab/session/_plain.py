@@ -66,6 +66,9 @@ def copied(value: Any, /) -> Any:
 _KEPT = frozenset({"role", "type", "id", "tool_call_id", "call_id", "tool_use_id"})
 """Keys whose values say what a message is and what it answers, and nothing that was said."""
 
+_SAID = frozenset({"input", "args", "response", "metadata"})
+"""Keys of mappings in which everything was said, names included: arguments and answers of tools."""
+
 REDACTED = "[redacted]"
 
 
@@ -80,8 +83,10 @@ def redacted(message: dict[str, Any], /) -> dict[str, Any]:
 
 
 def _redacted(key: str, value: Any) -> Any:
-    if key in _KEPT or value is None:
+    if value is None or isinstance(value, bool) or (key in _KEPT and isinstance(value, str)):
         return value
+    if key in _SAID and isinstance(value, dict):
+        return {}
     if isinstance(value, dict):
         return {name: _redacted(name, one) for name, one in value.items()}
     if isinstance(value, list):
@@ -90,7 +95,7 @@ def _redacted(key: str, value: Any) -> Any:
         return "{}"
     if key == "name":  # has to stay a name
         return "redacted"
-    return REDACTED if isinstance(value, str) else value
+    return REDACTED if isinstance(value, str) else 0
 
 
 _MEDIA = frozenset({"image_url", "input_audio", "file", "image", "document"})

@@ -304,8 +304,13 @@ class Scene:
 
     def gone(self, seen: Mapping[int, LiveUnit], /) -> list[LiveUnit]:
         """List the units seen before that are out of view now, oldest first; no summary stands for them."""
-        here = {unit.first for unit in self.in_view()}
-        return [unit for first, unit in sorted(seen.items()) if first not in here and self.is_live(first)]
+        state, here = self.state, {unit.first for unit in self.in_view()}
+        older = {members[0] for members in (*state.beside, *state.left)}
+        return [
+            unit
+            for first, unit in sorted(seen.items())
+            if first not in here and (first >= state.live or first in older)
+        ]
 
     def in_view(self) -> list[LiveUnit]:
         """List the units in view, in order."""

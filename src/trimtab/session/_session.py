@@ -194,6 +194,8 @@ class Session(Copies):
         return lambda: adding(self._core, listed, named)
 
     def _check_summarizer(self) -> None:
+        if self._core.options is None:
+            self._run(self._core.ready)
         options = self._core.options
         if options is None or options.summarizer is None or options.background:
             return
@@ -273,11 +275,13 @@ class Session(Copies):
         Raises:
             UnknownNameError: There is none.
         """
-        return self._run(lambda: undoing(self._core, event_id))
+        made = new_event_id()
+        return self._run(lambda: undoing(self._core, event_id, made=made))
 
     async def aundo(self, event_id: str | None = None, /) -> Event:
         """Take back a summary or an eviction; see `undo`."""
-        return await self._arun(lambda: undoing(self._core, event_id))
+        made = new_event_id()
+        return await self._arun(lambda: undoing(self._core, event_id, made=made))
 
     def redact(self, ids: Sequence[str], /) -> list[Event]:
         """Overwrite what messages say, in the log too.

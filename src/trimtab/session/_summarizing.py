@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trimtab.counting._shorten import shorten
-from trimtab.errors import SummaryError
+from trimtab.errors import CountingError, SummaryError
 from trimtab.session._effects import AskSummary, Steps
 from trimtab.session._plain import copied
 from trimtab.session._sizer import Sizer
@@ -71,6 +71,13 @@ def write_summary(
     Raises:
         SummaryError: The summarizer failed, or nothing it wrote can be used.
     """
+    try:
+        return (yield from _written(job, sizer, clock))
+    except CountingError as error:
+        raise SummaryError(f"what the summarizer wrote cannot be counted: {error}") from error
+
+
+def _written(job: Job, sizer: Sizer, clock: Callable[[], float]) -> Steps[Written]:
     options = sizer.options
     start = clock()
     name = word_of(options.summarizer)

@@ -17,12 +17,13 @@ from trimtab.session._reading import (
     Pages,
     counted_again,
     event_at,
+    live_units,
     read_scene,
     state_of,
 )
 from trimtab.session._scene import Scene
-from trimtab.session._state import State
-from trimtab.stores import Event
+from trimtab.session._state import Members, State
+from trimtab.stores import Event, LoadRequest
 
 __all__ = ["redacting", "undoing"]
 
@@ -30,12 +31,18 @@ DECISIONS = frozenset({"summary", "evicted"})
 """Kinds of events that `undo` takes back."""
 
 
-def undoing(core: Core, event_id: str | None) -> Steps[Event]:
-    """Take back a summary or an eviction, and those after it."""
+def undoing(core: Core, event_id: str | None, *, made: str) -> Steps[Event]:
+    """Take back a summary or an eviction, and those after it.
+
+    `made` is the id of the event that says so: asked again after a lost answer, it takes back nothing more.
+    """
     scene = yield from core.ready()
+    done: list[Event] = yield LoadRequest(session=core.session, ids=(made,))
+    if done:
+        return (yield from event_at(core.session, done[0].data["version"]))
     target = yield from decision(core, scene, event_id)
     scene.state = yield from taken_back(core, scene, target.version)
-    yield from core.write(scene, "undone", {"event": target.id, "version": target.version})
+    yield from core.write(scene, "undone", {"event": target.id, "version": target.version}, id=made)
     core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
     return target
 
@@ -50,19 +57,17 @@ def taken_back(
         summary = yield from event_at(core.session, before.summary)
         if not instead.get(before.summary, summary).data.get("stale"):
             break
-        before = state_of((yield from event_at(core.session, before.summary - 1)), core.session)
+        version = before.summary
+        before = state_of((yield from event_at(core.session, version - 1)), core.session)
     state = scene.state
     beside = {members[0]: members for members in before.beside}
     left = {members[0]: members for members in before.left}
-    for members in state.beside:
-        first, late = members[0], members[-1] >= before.cut
-        if first < before.cut and (first in beside or late or not set(members).isdisjoint(state.pins)):
-            beside[first] = members
-            left.pop(first, None)
-    for members in state.left:
-        if members[0] < before.cut <= members[-1]:
-            left[members[0]] = members
-            beside.pop(members[0], None)
+    pinned = [members for members in state.beside if not set(members).isdisjoint(state.pins)]
+    came_back = yield from called_back(core, scene, before, after=version)
+    for members in (*pinned, *came_back):
+        if members[0] < before.cut:
+            beside[members[0]] = members
+            left.pop(members[0], None)
     waiting = {members[0]: (members, ids) for members, ids in before.waiting if members[0] < state.live}
     waiting.update((members[0], (members, ids)) for members, ids in state.waiting)
     made = replace(
@@ -83,6 +88,22 @@ def taken_back(
             core.session, made, version=scene.version, sizer=scene.sizer, instead=instead
         )
     )
+
+
+def called_back(core: Core, scene: Scene, before: State, *, after: int) -> Steps[list[Members]]:
+    """List the units that were older than the cut and got a result since: they are recent from then on."""
+    late: dict[int, list[int]] = {}
+    pages = Pages(core.session, after=after, before=scene.version + 1, newest_first=False)
+    while events := (yield from pages.next()):
+        for event in events:
+            first = event.data.get("joins", event.version)
+            if event.kind == "message" and first < before.cut:
+                late.setdefault(first, []).append(event.version)
+    if not late:
+        return []
+    units = yield from live_units(core.session, before, stop=max(late) + 1, sizer=scene.sizer)
+    whole = {unit.first: {*unit.versions, *late[unit.first]} for unit in units if unit.first in late}
+    return [tuple(sorted(members)) for members in whole.values()]
 
 
 def decision(core: Core, scene: Scene, event_id: str | None) -> Steps[Event]:
