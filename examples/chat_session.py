@@ -77,7 +77,7 @@ def play(store: Store, budget_tokens: int) -> None:
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     system, *messages = recorded["messages"]
     print(
-        f"{len(messages)} recorded messages; no model is asked. A view has at most {budget_tokens:,} tokens.\n"
+        f"{len(messages)} recorded messages; no model is asked. A view has {budget_tokens:,} tokens at most\n"
     )
     covered: list[int] = []
 

@@ -517,7 +517,7 @@ class Plain:
         return True
 
     def take_back(self, decision: Decision) -> None:
-        """Put everything where it was; what was said since, what is pinned, what a result came to is recent."""
+        """Put all where it was; what came since, is pinned or got a result since is recent."""
         del self.decisions[self.decisions.index(decision) :]
         old = len(decision.zones)
         for at, one in enumerate(self.said):

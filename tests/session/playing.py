@@ -21,7 +21,7 @@ from tests.session.plain import Message, Plain, Settings
 from trimtab import BudgetExceededError, ConfigurationError, Session
 from trimtab.counting._shorten import CUT_MARKER
 from trimtab.errors import UnknownNameError
-from trimtab.stores import MemoryStore, Store
+from trimtab.stores import LoadRequest, MemoryStore, Store
 from trimtab.summaries import SummaryRequest
 
 COUNTERS = {"words": WORDS, "black box": WORDS.count, "primed": primed, "rounded": rounded}
@@ -119,28 +119,28 @@ class Play:
     async def step(self, operation: Operation) -> None:
         """Do one operation to both, and compare."""
         name, *arguments = operation
-        done = getattr(self, f"do_{name}")(*arguments)
+        done = getattr(self, f"_do_{name}")(*arguments)
         if inspect.isawaitable(done):
             await done
         await self.compare()
 
-    async def do_add(self, message: Message) -> None:
+    async def _do_add(self, message: Message) -> None:
         event = await self.do("add", message)
         self.model.extend([message])
         assert event.message == message
 
-    async def do_extend(self, messages: list[Message]) -> None:
+    async def _do_extend(self, messages: list[Message]) -> None:
         events = await self.do("extend", messages)
         self.model.extend(messages)
         assert [event.message for event in events] == messages
 
-    async def do_budget(self, tokens: int) -> None:
+    async def _do_budget(self, tokens: int) -> None:
         if self.model.set_budget(tokens):
             await self.do("set_budget", tokens)
         else:
             await self.refused(BudgetExceededError, "set_budget", tokens)
 
-    async def do_anchors(self, messages: list[Message]) -> None:
+    async def _do_anchors(self, messages: list[Message]) -> None:
         if self.model.set_anchors(messages):
             await self.do("set_anchors", messages)
         else:
@@ -156,7 +156,7 @@ class Play:
         else:
             raise AssertionError(f"{name}{arguments} was not refused")
 
-    async def do_clear(self) -> None:
+    async def _do_clear(self) -> None:
         await self.do("clear")
         self.model.clear()
         self.decisions.clear()
@@ -165,7 +165,7 @@ class Play:
         """Draw one of the messages there are."""
         return at % len(self.model.said) if self.model.said else None
 
-    async def do_pin(self, at: int) -> None:
+    async def _do_pin(self, at: int) -> None:
         place = self.place(at)
         if place is None:
             return
@@ -174,13 +174,13 @@ class Play:
         else:
             await self.refused(ConfigurationError, "pin", self.event_ids()[place])
 
-    async def do_unpin(self, at: int) -> None:
+    async def _do_unpin(self, at: int) -> None:
         place = self.place(at)
         if place is not None:
             self.model.unpin(place)
             await self.do("unpin", self.event_ids()[place])
 
-    async def do_undo(self, back: int) -> None:
+    async def _do_undo(self, back: int) -> None:
         if not self.model.decisions:
             await self.refused(UnknownNameError, "undo")
             return
@@ -190,17 +190,17 @@ class Play:
         assert event.id == event_id
         self.model.undo(-1 - back)
 
-    async def do_redact(self, places: list[int]) -> None:
+    async def _do_redact(self, places: list[int]) -> None:
         found = sorted({place for at in places if (place := self.place(at)) is not None})
         if found:
             await self.do("redact", [self.event_ids()[place] for place in found])
             self.model.redact(found)
             self.redacted_at = len(self.log())
 
-    async def do_refresh(self) -> None:
+    async def _do_refresh(self) -> None:
         assert await self.do("refresh") == len(self.log())
 
-    async def do_restore(self) -> None:
+    async def _do_restore(self) -> None:
         data = await self.do("snapshot")
         if self.colour == "sync":
             self.session = Session.restore(data, **self.functions())
@@ -208,23 +208,21 @@ class Play:
             self.session = await Session.arestore(data, **self.functions())
         self.store = self.session.store
 
-    def do_reopen(self) -> None:
+    def _do_reopen(self) -> None:
         if self.model.begun:
             self.session = Session.open(self.store, self.session.id, **self.functions())
 
-    async def do_fork(self) -> None:
+    async def _do_fork(self) -> None:
         self.forks += 1
         self.session = await self.do("fork", id=f"fork {self.forks}")
 
-    def do_fail(self, failing: bool) -> None:
+    def _do_fail(self, failing: bool) -> None:
         self.writer.failing = failing
 
     # -- what is compared
 
     def log(self) -> list[Any]:
         """Every event there is."""
-        from trimtab.stores import LoadRequest
-
         return self.store.load(LoadRequest(session=self.session.id))
 
     def event_ids(self) -> list[str]:
@@ -275,11 +273,14 @@ class Play:
         """What is shown is what SPEC E says, or what A4 says of it."""
         expected = self.model.view()
         shown: list[Message] | None = None
+        refused: BudgetExceededError | None = None
         try:
             shown = await self.do("messages")
         except BudgetExceededError as error:
+            refused = error
+        if refused is not None:
             assert self.least_tokens(expected) > self.model.budget
-            assert error.limit_tokens == self.model.budget
+            assert refused.limit_tokens == self.model.budget
         if shown is not None:
             assert self.model.count(shown) <= self.model.budget
             if self.model.view_tokens <= self.model.budget:
@@ -455,6 +456,14 @@ ORDERS: st.SearchStrategy[Operation] = st.one_of(
 )
 OPERATIONS = st.lists(st.one_of(ADDS, ADDS, ADDS, ORDERS), min_size=1, max_size=25)
 
+
+def _anchors_have_room(options: Settings) -> bool:
+    """Draw no session that is refused from the first."""
+    most = options.budget * 3 // 10 if options.max_summary is None else options.max_summary
+    cap = most * 4 // 10 if options.max_anchor is None else options.max_anchor
+    return sum(len(str(anchor["content"]).split()) for anchor in options.anchors) <= cap
+
+
 SETTINGS = st.builds(
     Settings,
     budget=st.integers(100, 220),
@@ -469,4 +478,4 @@ SETTINGS = st.builds(
     anchors=st.lists(st.integers(0, 3).map(words).map(user), max_size=2),
     max_anchor=st.just(None) | st.integers(6, 40),
     pending_first=st.sampled_from((False, False, True)),
-)
+).filter(_anchors_have_room)

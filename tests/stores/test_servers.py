@@ -18,7 +18,12 @@ import pytest
 import trimtab
 from tests.servers import Relay, free_port, until
 from tests.stores.served import Served, add, contents, event, load
-from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
+from trimtab.errors import (
+    ConfigurationError,
+    CorruptSessionError,
+    StoreUnavailableError,
+    VersionConflictError,
+)
 from trimtab.stores import AppendRequest, Retry, SearchRequest, open_store
 from trimtab.stores._redis_steps import _packed
 from trimtab.stores._rows import to_row
@@ -211,6 +216,29 @@ def test_redacted_text_leaves_no_byte_in_the_servers_files(served: Served) -> No
         found = store.search(SearchRequest(session="s", terms=("redacted",), limit=9))
         assert [one.version for one in found] == [2]
         assert contents(load(store))[:3] == ["before", "redacted", "after"]
+
+
+def test_the_newest_event_can_be_redacted(served: Served) -> None:
+    """Also right after a search, when the index ends with it."""
+    with served.make(scrub_on_delete=False) as store:
+        add(store, 0, [event("heron"), event("otter")])
+        assert store.search(SearchRequest(session="s", terms=("otter",), limit=1))
+        old = load(store)[1]
+        add(store, 2, rewrites=[replace(old, data={"message": {"content": "redacted"}})])
+        for term, versions in (("otter", []), ("redacted", [2])):
+            found = store.search(SearchRequest(session="s", terms=(term,), limit=9))
+            assert [one.version for one in found] == versions
+
+
+def test_a_stale_append_is_a_conflict_whatever_its_ids(served: Served) -> None:
+    """Neither an id of another session nor a later id of this one makes it anything else."""
+    with served.make() as store:
+        add(store, 0, [event("mine", id="a"), event(id="b")])
+        add(store, 0, [event("theirs", id="c")], session="other")
+        for events in ([event("theirs", id="c")], [event(id="d"), event(id="b")]):
+            with pytest.raises(VersionConflictError) as raised:
+                add(store, 1, events)
+            assert (raised.value.expected_version, raised.value.actual_version) == (1, 2)
 
 
 def test_scrubbing_can_be_left_for_the_night(served: Served) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trimtab.errors import ConfigurationError
 from trimtab.session._core import Core
 from trimtab.session._effects import Steps
 from trimtab.session._plain import plain_message
@@ -21,77 +22,125 @@ from trimtab.stores import Event, LoadRequest
 __all__ = ["adding"]
 
 
-def adding(core: Core, messages: Sequence[Any], ids: Sequence[str | None]) -> Steps[list[Event]]:
+@dataclass(slots=True)
+class _Came:
+    """What came of the messages of one call, before it is written."""
+
+    events: list[Event]
+    added: list[int] = field(default_factory=list)
+    """Places of the events of the messages."""
+    exceeded: list[tuple[int, int]] = field(default_factory=list)
+    evicted: list[LiveUnit] = field(default_factory=list)
+    seen: dict[int, LiveUnit] = field(default_factory=dict)
+    """What was in view when the budget was passed, and what came since."""
+
+
+def adding(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Steps[list[Event]]:
     """Take messages: into the log first, then make room (SPEC E3)."""
     plain = [plain_message(message) for message in messages]
     scene = yield from core.ready()
+    if not plain:
+        return []
     for message in plain:
         scene.sizer.read(message)  # what cannot be read is refused before anything is written
-    events = core.first_events(scene)
-    exceeded: list[tuple[int, int]] = []
-    evicted: list[LiveUnit] = []
-    seen: dict[int, LiveUnit] = {}
-    added: list[int] = []
+    came = _Came(core.first_events(scene))
     core.scene = None  # until everything is written
     for message, event_id in zip(plain, ids, strict=True):
-        version = scene.version + len(events) + 1
-        data = yield from take(core, scene, message, version=version, seen=seen)
-        added.append(len(events))
-        events.append(core.event(scene, "message", data, id=event_id))
-        if scene.over:
-            exceeded.append((scene.total_tokens, scene.state.budget_tokens))
-            seen.update(scene.seen())
-            leaving = scene.cut()
-            if leaving:
-                evicted.extend(leaving)
-                events.append(eviction(core, scene, leaving))
-            scene.truncate()
-    done = yield from core.append(scene, events)
+        yield from come(core, scene, came, message, event_id)
+    try:
+        done = yield from core.append(scene, came.events)
+    except ConfigurationError:
+        events = yield from stored(core, plain, ids)
+        if events is None:
+            raise
+        return events
     if done.duplicate:
-        return (yield from stored(core, ids))
-    first = done.version - len(events) + 1
-    for total, limit in exceeded:
+        return (yield from all_stored(core, plain, ids))
+    first = done.version - len(came.events) + 1
+    for total, limit in came.exceeded:
         core.tell("on_budget_exceeded", total, limit)
-    yield from make_room(core, evicted, exceeded=bool(exceeded), seen=seen)
-    return [replace(events[at], version=first + at) for at in added]
+    yield from make_room(core, scene, came.evicted, exceeded=bool(came.exceeded), seen=came.seen)
+    return [replace(came.events[at], version=first + at) for at in came.added]
 
 
-def stored(core: Core, ids: Sequence[str | None]) -> Steps[list[Event]]:
-    wanted = tuple(one for one in ids if one is not None)
-    events: list[Event] = yield LoadRequest(session=core.session, ids=wanted)
-    return sorted(events, key=lambda event: event.version)
+def come(core: Core, scene: Scene, came: _Came, message: dict[str, Any], event_id: str) -> Steps[None]:
+    """Take one message, and let older ones wait if the budget is passed now."""
+    version = scene.version + len(came.events) + 1
+    data, unit = yield from take(core, scene, message, version=version, known=came.seen)
+    came.added.append(len(came.events))
+    came.events.append(core.event(scene, "message", data, id=event_id))
+    if came.exceeded:
+        came.seen[unit.first] = unit
+    if not scene.over:
+        return
+    if not came.exceeded:
+        came.seen = scene.seen()
+    came.exceeded.append((scene.total_tokens, scene.state.budget_tokens))
+    leaving = scene.cut()
+    if leaving:
+        came.evicted.extend(leaving)
+        came.events.append(eviction(core, scene, leaving))
+    scene.truncate()
+
+
+def all_stored(core: Core, messages: Sequence[dict[str, Any]], ids: Sequence[str]) -> Steps[list[Event]]:
+    """Read messages the store has already.
+
+    Raises:
+        ConfigurationError: It has the first and not all of them.
+    """
+    events = yield from stored(core, messages, ids)
+    if events is None:
+        raise ConfigurationError(
+            f"session {core.session!r} has a message of id {ids[0]!r} and not all that were given with it:"
+            " nothing was added. A retry repeats the very same messages; give new ones ids of their own"
+        )
+    return events
+
+
+def stored(core: Core, messages: Sequence[dict[str, Any]], ids: Sequence[str]) -> Steps[list[Event] | None]:
+    """Read these messages if the log has all of them under these ids; None if it has not.
+
+    What the log says beside them does not count: a result that came twice has no call to answer any more.
+    """
+    events: list[Event] = yield LoadRequest(session=core.session, ids=tuple(ids))
+    found = {event.id: event for event in events}
+    same = all(
+        one in found and found[one].message == message for one, message in zip(ids, messages, strict=True)
+    )
+    return [found[one] for one in ids] if same else None
 
 
 def take(
-    core: Core, scene: Scene, message: dict[str, Any], *, version: int, seen: dict[int, LiveUnit]
-) -> Steps[dict[str, Any]]:
-    """Put a message where it belongs, and say what the log has to know of it.
+    core: Core, scene: Scene, message: dict[str, Any], *, version: int, known: Mapping[int, LiveUnit]
+) -> Steps[tuple[dict[str, Any], LiveUnit]]:
+    """Put a message where it belongs; return what the log has to know of it, and its unit.
 
-    `seen` are the units that were in view on the way: some are not stored yet.
+    `known` are units that may be out of view and not stored yet.
     """
     read = scene.sizer.read(message)
     data: dict[str, Any] = {"message": message}
     kind = read.kind
     found = scene.unit_of(read.answers) if read.answers else None
     if found is not None:
-        unit = yield from recent_unit(core, scene, found[0], seen)
+        unit = yield from recent_unit(core, scene, found[0], known)
         data["joins"] = unit.first
         scene.join(unit, version, data, read.answers)
     else:
         if read.answers:
             data["alone"] = True
             kind = "tool"
-        scene.add_unit(version, data, read.calls)
+        unit = scene.add_unit(version, data, read.calls)
     scene.note(version, kind)
-    return data
+    return data, unit
 
 
-def recent_unit(core: Core, scene: Scene, members: Members, seen: dict[int, LiveUnit]) -> Steps[LiveUnit]:
+def recent_unit(core: Core, scene: Scene, members: Members, known: Mapping[int, LiveUnit]) -> Steps[LiveUnit]:
     """Find a unit that is not summarized, and make it recent if it was waiting."""
     first = members[0]
     if first in scene.recent:
         return scene.recent[first]
-    unit = scene.shown.get(first) or seen.get(first)
+    unit = scene.shown.get(first) or known.get(first)
     if unit is None:
         unit = yield from read_unit(core.session, members, scene.sizer)
     scene.bring_back(unit)

@@ -88,8 +88,6 @@ def job_of(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Job:
     becomes_anchor = anchored and scene.anchor_summary is None
     if becomes_anchor:
         cap = min(cap, limits.max_anchor_tokens)
-    elif scene.anchor_summary is not None:
-        cap -= scene.anchor_summary.tokens
     elif options.summary_mode == "anchored":
         cap -= scene.anchor_tokens
     summary = scene.summary

@@ -49,7 +49,10 @@ class Looks(Driven):
     def missing(self) -> dict[str, str]:
         """Functions it was made with and is opened without, by kind; see `allow_missing`."""
         self._run(self._core.ready)
-        return {kind: name if isinstance(name, str) else "" for kind, name in self._core.missing.items()}
+        missing = self._core.missing.items()
+        return {
+            kind: name.removeprefix(f"{kind} ") if isinstance(name, str) else "" for kind, name in missing
+        }
 
     @property
     def _scene(self) -> Scene:

@@ -35,18 +35,19 @@ def setting_budget(core: Core, budget: Any) -> Steps[None]:
             " the other blocks of session.context"
         )
     core.scene = None  # until everything is written
-    scene.state = replace(scene.state, budget_tokens=tokens)
+    seen = scene.seen()
+    scene.state = replace(scene.state, budget_tokens=tokens, epoch=scene.state.epoch + 1)
     scene.require_room()
     events = core.first_events(scene)
     events.append(core.event(scene, "budget", {"budget_tokens": tokens}))
-    total, exceeded, seen = scene.total_tokens, scene.over, scene.seen()
+    total, exceeded = scene.total_tokens, scene.over
     evicted = scene.cut() if exceeded else []
     if evicted:
         events.append(eviction(core, scene, evicted))
     yield from core.append(scene, events)
     if exceeded:
         core.tell("on_budget_exceeded", total, tokens)
-    yield from make_room(core, evicted, exceeded=exceeded, seen=seen)
+    yield from make_room(core, scene, evicted, exceeded=exceeded, seen=seen)
 
 
 def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
@@ -59,13 +60,14 @@ def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
         scene.sizer.read(message)
     version = scene.version + (1 if core.opened is None else 2)
     core.scene = None  # until everything is written
+    seen = scene.seen()
     scene.anchors = plain
     scene.state = replace(scene.state, anchors=version, epoch=scene.state.epoch + 1)
     scene.measure()
     scene.require_anchor_room()
     scene.require_room()
     events = core.first_events(scene)
-    total, exceeded, seen = scene.total_tokens, scene.over, scene.seen()
+    total, exceeded = scene.total_tokens, scene.over
     events.append(core.event(scene, "anchors", {"anchors": plain}))
     evicted = scene.cut() if exceeded else []
     if evicted:
@@ -73,7 +75,7 @@ def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
     yield from core.append(scene, events)
     if exceeded:
         core.tell("on_budget_exceeded", total, scene.state.budget_tokens)
-    yield from make_room(core, evicted, exceeded=exceeded, seen=seen)
+    yield from make_room(core, scene, evicted, exceeded=exceeded, seen=seen)
 
 
 def clearing(core: Core) -> Steps[None]:
@@ -102,7 +104,7 @@ def pinning(core: Core, event_id: str, *, pinned: bool) -> Steps[None]:
             return
         scene.state = replace(state, pins=tuple(one for one in state.pins if one != version))
         yield from core.write(scene, "unpinned", {"event": event_id})
-        yield from make_room(core, (), exceeded=False, seen=seen)
+        yield from make_room(core, scene, seen=seen)
         return
     if version in state.pins:
         return
@@ -117,7 +119,7 @@ def pinning(core: Core, event_id: str, *, pinned: bool) -> Steps[None]:
         scene.bring_back(unit)
     scene.state = replace(scene.state, pins=tuple(sorted((*state.pins, version))))
     yield from core.write(scene, "pinned", {"event": event_id})
-    yield from make_room(core, (), exceeded=False, seen=seen)
+    yield from make_room(core, scene, seen=seen)
 
 
 def waiting_unit(core: Core, scene: Scene, first: int) -> Steps[LiveUnit | None]:

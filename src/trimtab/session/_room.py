@@ -29,7 +29,12 @@ def eviction(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Event:
 
 
 def make_room(
-    core: Core, evicted: Sequence[LiveUnit], *, exceeded: bool, seen: Mapping[int, LiveUnit]
+    core: Core,
+    scene: Scene,
+    evicted: Sequence[LiveUnit] = (),
+    *,
+    exceeded: bool = False,
+    seen: Mapping[int, LiveUnit],
 ) -> Steps[None]:
     """Tell what was evicted, summarize if it is time, and take out of view what has no room.
 
@@ -37,20 +42,20 @@ def make_room(
 
     Args:
         core: The session.
-        evicted: What was put aside; some of it may be back.
+        scene: Where it stands.
+        evicted: Units put aside; some may have been called back since.
         exceeded: Whether the budget was passed.
-        seen: What was in view before, by first message.
+        seen: What was in view before, and what came.
     """
-    scene = core.scene
-    waiting = [unit for unit in evicted if scene is None or unit.first not in scene.recent]
+    waiting = {unit.first: unit for unit in evicted if unit.first not in scene.recent}
     if waiting:
-        core.tell("on_evict", messages_of(waiting), "budget")
+        core.tell("on_evict", messages_of(list(waiting.values())), "budget")
     try:
         if exceeded and not core.in_force.background:
             yield from summarize_if_due(core)
         if core.scene is not None:
             core.scene.truncate()
-        yield from _reread_if_room(core)
+            yield from _reread_if_room(core)
     except (StoreUnavailableError, VersionConflictError) as error:
         core.scene = None
         _log.warning("session %r: a summary was put off: %s", core.session, error)

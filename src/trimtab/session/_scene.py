@@ -157,15 +157,16 @@ class Scene:
                 return members, waiting
         return None
 
-    def add_unit(self, version: int, data: Mapping[str, Any], calls: tuple[str, ...]) -> None:
+    def add_unit(self, version: int, data: Mapping[str, Any], calls: tuple[str, ...]) -> LiveUnit:
         """Take a message that begins a unit."""
         message = self.sizer.shown(data)
         tokens = self.sizer.tokens(message)
-        self.recent[version] = self.sizer.noted(LiveUnit({version: message}, tokens), [data])
+        unit = self.recent[version] = self.sizer.noted(LiveUnit({version: message}, tokens), [data])
         self.change(recent_tokens=tokens, recent_messages=1)
         if calls:
             waiting = (*self.state.waiting, ((version,), calls))[-MAX_WAITING:]
             self.state = replace(self.state, waiting=waiting)
+        return unit
 
     def join(self, unit: LiveUnit, version: int, data: Mapping[str, Any], answers: tuple[str, ...]) -> None:
         """Take a result that belongs to a recent unit."""
@@ -239,13 +240,6 @@ class Scene:
         if leaving:
             self.put_aside(leaving)
         return leaving
-
-    def is_live(self, first: int, /) -> bool:
-        """Tell whether a unit is recent or waits: no summary stands for it, and it was not cleared."""
-        state = self.state
-        if first in self.recent or any(members[0] == first for members in state.left):
-            return True
-        return state.live <= first < state.cut
 
     def put_aside(self, leaving: list[LiveUnit], /) -> None:
         """Make recent units wait."""

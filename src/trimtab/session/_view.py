@@ -51,7 +51,7 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
             tools=options.tools,
             strategy=None,
             pin=listed.pins,
-            pending_calls=(),
+            pending_calls=_open_calls(scene),
             on_trim=None,
             repair=False,
             leading=listed.leading,
@@ -96,6 +96,14 @@ def permanent_messages(scene: Scene) -> list[dict[str, Any]]:
     if scene.anchor_summary is not None:
         messages.append(copied(scene.anchor_summary.message))
     return messages
+
+
+def _open_calls(scene: Scene) -> tuple[str, ...]:
+    """List the calls whose results can still come, where a view does not show it: text stands behind them."""
+    turn = scene.recent.get(scene.state.turn)
+    if turn is None or scene.state.last in turn.members:
+        return ()
+    return tuple(one for members, ids in scene.state.waiting if members[0] == turn.first for one in ids)
 
 
 def _members(units: list[LiveUnit]) -> list[tuple[int, dict[str, Any]]]:
