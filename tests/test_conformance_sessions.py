@@ -6,6 +6,7 @@ import copy
 import json
 import random
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -232,4 +233,4 @@ def test_random_sessions_keep_every_rule(seeds: range) -> None:
     """Summaries that fail, calls that are answered late, budgets that shrink, restored in between."""
     for seed in seeds:
         data = _random_case(seed)
-        assert first_breach(data, attempt(lambda data=data: run_session(data))) is None, json.dumps(data)
+        assert first_breach(data, attempt(partial(run_session, data))) is None, json.dumps(data)

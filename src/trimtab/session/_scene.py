@@ -241,6 +241,13 @@ class Scene:
             self.put_aside(leaving)
         return leaving
 
+    def is_live(self, first: int, /) -> bool:
+        """Tell whether a unit is recent or waits: no summary stands for it, and it was not cleared."""
+        state = self.state
+        if first in self.recent or any(members[0] == first for members in state.left):
+            return True
+        return state.live <= first < state.cut
+
     def put_aside(self, leaving: list[LiveUnit], /) -> None:
         """Make recent units wait."""
         state, firsts = self.state, {unit.first for unit in leaving}

@@ -237,4 +237,4 @@ def told(expected: Mapping[str, Any]) -> Answer:
 
 
 def _word(error: Mapping[str, Any]) -> str:
-    return {"RangeError": "ConfigurationError"}.get(error["type"], error["type"])
+    return "ConfigurationError" if error["type"] == "RangeError" else str(error["type"])

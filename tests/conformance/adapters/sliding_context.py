@@ -55,7 +55,7 @@ def _default_prompt(case: Case) -> Trial:
 
 
 def _run_summarizer(case: Case) -> Trial:
-    data, calls = case.input, []
+    data, calls = case.input, list[Any]()
     kind = data["summarizer"]["kind"]
 
     def summarize(messages: list[Any], existing: str | None) -> Any:
