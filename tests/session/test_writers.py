@@ -1,0 +1,227 @@
+"""Two sessions on one log, lost answers, ids given by the caller: nothing twice, nothing lost (E12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.builders import assistant, call, result, user, words
+from tests.session.test_summarizers import WORDS, texts
+from trimtab import ConfigurationError, Session, VersionConflictError
+from trimtab.errors import StoreUnavailableError
+from trimtab.stores import Appended, AppendRequest, MemoryStore, Retry
+
+QUICK = Retry(attempts=5, first_seconds=0.0)
+
+
+class Forgetful(MemoryStore):
+    """Loses the answer of an append after it was stored, if it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loses = 0
+
+    def append(self, request: AppendRequest, /) -> Appended:
+        """Store, and lose the answer."""
+        done = super().append(request)
+        if self.loses:
+            self.loses -= 1
+            raise StoreUnavailableError("the answer was lost")
+        return done
+
+
+def two(**options: Any) -> tuple[Session, Session]:
+    """Two objects on one session, both at its newest version."""
+    store = MemoryStore()
+    first = Session(200, counter=WORDS, store=store, id="s", **options)
+    first.add(user("hello"))
+    return first, Session.open(store, "s", counter=WORDS, **({"retry": options["retry"]} if options else {}))
+
+
+CHANGES: dict[str, Callable[[Session], object]] = {
+    "add": lambda session: session.add(user("mine")),
+    "extend": lambda session: session.extend([user("mine"), assistant("yours")]),
+    "set_budget": lambda session: session.set_budget(150),
+    "set_anchors": lambda session: session.set_anchors([user("a")]),
+    "clear": lambda session: session.clear(),
+    "redact": lambda session: session.redact([next(session.history()).id]),
+    "pin": lambda session: session.pin(next(session.history()).id),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_the_slower_writer_is_told_and_changes_nothing(change: Callable[[Session], object]) -> None:
+    """Both versions are in the error; done again it succeeds, and both see the same."""
+    first, second = two()
+    second.messages()
+    first.add(user("faster"))
+    with pytest.raises(VersionConflictError) as caught:
+        change(second)
+    assert (caught.value.expected_version, caught.value.actual_version) == (2, 3)
+    assert first.refresh() == 3
+    change(second)
+    first.refresh()
+    assert first.messages() == second.messages()
+    assert first.status().to_dict() == second.status().to_dict()
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_with_a_retry_the_slower_writer_succeeds(change: Callable[[Session], object]) -> None:
+    """What it decides on is read anew."""
+    first, second = two(retry=QUICK)
+    second.messages()
+    first.add(user("faster"))
+    change(second)
+    first.refresh()
+    assert first.messages() == second.messages()
+    assert "faster" in [event.message["content"] for event in first.history()]
+
+
+def test_a_summary_of_a_session_that_another_clears_is_not_put_in_force() -> None:
+    """The other is faster while the summarizer writes."""
+    store = MemoryStore()
+
+    def meanwhile(messages: Any) -> str:
+        Session.open(store, "s", counter=WORDS, summarizer=meanwhile).clear()
+        return "stale"
+
+    session = Session(100, counter=WORDS, summarizer=meanwhile, store=store, id="s")
+    for text in texts(11):
+        session.add(user(text))
+    session.refresh()
+    assert session.summary is None
+    assert session.messages() == []
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_result_that_was_stored_though_the_answer_was_lost_is_stored_once(given: bool) -> None:
+    """Its call is answered by then: that is no other message."""
+    store = Forgetful()
+    session = Session(200, counter=WORDS, store=store, id="s", retry=QUICK)
+    session.extend([user("hi"), call("A")])
+    store.loses = 1
+    event = session.add(result("A"), id="mine" if given else None)
+    assert event.message == result("A")
+    assert event.version == 4
+    assert [event.kind for event in session.history(kinds=None)] == ["options", *["message"] * 3]
+    assert session.messages() == [user("hi"), call("A"), result("A")]
+
+
+def test_the_first_add_of_all_survives_a_lost_answer() -> None:
+    """The options are written with it."""
+    store = Forgetful()
+    session = Session(200, counter=WORDS, store=store, id="s", retry=QUICK)
+    store.loses = 1
+    session.extend([user("a"), assistant("b")])
+    assert [event.message for event in session.history()] == [user("a"), assistant("b")]
+
+
+def test_an_undo_whose_answer_was_lost_takes_back_one_decision() -> None:
+    """Not the one before it, too."""
+    store = Forgetful()
+    session = Session(100, counter=WORDS, store=store, id="s", retry=QUICK)
+    for text in texts(12):
+        session.add(user(text))
+    decisions = [event.id for event in session.history(kinds=("evicted",))]
+    assert len(decisions) == 2
+    store.loses = 1
+    assert session.undo().id == decisions[-1]
+    assert len(list(session.history(kinds=("undone",)))) == 1
+    assert session.undo().id == decisions[0]
+
+
+def test_a_lost_answer_without_a_retry_is_an_error_and_the_session_reads_again() -> None:
+    """Added again under its id it is stored once."""
+    store = Forgetful()
+    session = Session(200, counter=WORDS, store=store, id="s")
+    store.loses = 1
+    with pytest.raises(StoreUnavailableError):
+        session.add(user("a"), id="a")
+    assert session.add(user("a"), id="a").version == 2
+    assert session.messages() == [user("a")]
+
+
+def test_an_id_is_given_once() -> None:
+    """The same message again is the one that is there; another one is refused."""
+    session = Session(200, counter=WORDS)
+    event = session.add(user("a"), id="one")
+    assert session.add(user("a"), id="one") == event
+    with pytest.raises(ConfigurationError, match="one"):
+        session.add(user("b"), id="one")
+    assert session.messages() == [user("a")]
+
+
+@pytest.mark.parametrize("ids", [["one", "two"], ["two", "one"]])
+def test_messages_of_which_some_are_stored_are_refused_together(ids: list[str]) -> None:
+    """Nothing is dropped in silence: all of one call are stored, or none."""
+    session = Session(200, counter=WORDS)
+    session.add(user("1"), id="one")
+    texts_of = {"one": "1", "two": "2"}
+    with pytest.raises(ConfigurationError, match="one"):
+        session.extend([user(texts_of[one]) for one in ids], ids=ids)
+    assert [event.id for event in session.history()] == ["one"]
+    session.add(user("2"), id="two")
+    assert [event.id for event in session.extend([user(texts_of[one]) for one in ids], ids=ids)] == ids
+
+
+def test_an_id_holds_after_the_session_was_given_other_options() -> None:
+    """They are written with the next event, which is then another than this."""
+    store = MemoryStore()
+    Session(200, counter=WORDS, store=store, id="s").add(user("a"), id="one")
+    session = Session(150, counter=WORDS, store=store, id="s")
+    assert session.add(user("a"), id="one").version == 2
+    assert session.budget_tokens == 150
+
+
+@pytest.mark.parametrize(
+    "bad", [{"role": "user", "content": float("nan")}, {"content": "x"}, "text", None, 7]
+)
+def test_one_message_that_cannot_be_read_refuses_all(bad: Any) -> None:
+    """Nothing of the call is stored."""
+    session = Session(200, counter=WORDS)
+    with pytest.raises(ValueError, match="."):
+        session.extend([user("a"), bad, user("b")])
+    assert list(session.history(kinds=None)) == []
+    assert session.messages() == []
+
+
+def test_nothing_to_add_adds_nothing() -> None:
+    """Twice."""
+    session = Session(200, counter=WORDS)
+    assert session.extend([]) == []
+    session.add(user("a"))
+    assert session.extend([]) == []
+    assert session.version == 2
+
+
+def test_what_is_added_is_a_copy() -> None:
+    """Nobody who changes the message, or the view, changes the session."""
+    session = Session(200, counter=WORDS)
+    message = {"role": "user", "content": [{"type": "text", "text": "a"}]}
+    session.add(message)
+    message["content"] = "changed"
+    session.messages()[0]["content"][0]["text"] = "changed"
+    next(session.history()).message["content"][0]["text"] = "changed"
+    assert session.messages() == [{"role": "user", "content": [{"type": "text", "text": "a"}]}]
+
+
+def test_a_snapshot_has_the_options_that_are_not_written_yet() -> None:
+    """E10: the restored session has the budget this one has."""
+    store = MemoryStore()
+    Session(200, counter=WORDS, store=store, id="s").add(user(words(150)))
+    session = Session(160, counter=WORDS, store=store, id="s", system="s s s")
+    session.messages()
+    restored = Session.restore(session.snapshot(), counter=WORDS)
+    assert restored.budget_tokens == session.budget_tokens == 160
+    assert restored.messages() == session.messages()
+
+
+def test_a_fork_of_a_session_without_events_is_one() -> None:
+    """With its options."""
+    session = Session(200, counter=WORDS, system="s")
+    fork = session.fork()
+    fork.add(user("a"))
+    assert [message["content"] for message in fork.messages()] == ["s", "a"]
+    assert session.messages() == [{"role": "system", "content": "s"}]
