@@ -132,10 +132,12 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
         core.stale_summaries += 1
         return False
     core.last_failure = None
-    for old, new in written.compressions:
-        core.tell("on_summary_compressed", old, new)
-    core.tell("on_summarize", copied(job.messages), job.existing, written.text, written.seconds)
-    core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+    try:
+        core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+    finally:  # it is in force by now, whether or not the store can still be read
+        for old, new in written.compressions:
+            core.tell("on_summary_compressed", old, new)
+        core.tell("on_summarize", copied(job.messages), job.existing, written.text, written.seconds)
     return True
 
 
