@@ -18,14 +18,19 @@ from tests.builders import assistant, call, result, system, user, words
 from tests.properties import oracle
 from tests.properties.cases import WORDS, primed, rounded
 from tests.session.plain import Message, Plain, Settings
-from trimtab import BudgetExceededError, ConfigurationError, Session
+from trimtab import BudgetExceededError, ConfigurationError, EstimateCounter, Session
 from trimtab.counting._shorten import CUT_MARKER
 from trimtab.errors import UnknownNameError
 from trimtab.stores import LoadRequest, MemoryStore, Store
 from trimtab.summaries import SummaryRequest
 
-COUNTERS = {"words": WORDS, "black box": WORDS.count, "primed": primed, "rounded": rounded}
-ADDITIVE = ("words",)
+COUNTERS = {
+    "words": WORDS,
+    "estimate": EstimateCounter(),
+    "black box": WORDS.count,
+    "primed": primed,
+    "rounded": rounded,
+}
 
 Operation = tuple[Any, ...]
 

@@ -1,4 +1,4 @@
-"""Summaries in the background: `add` never waits, what is put in force is unchanged, what is stale is dropped."""
+"""Summaries in the background: `add` never waits, a swap is whole, what is stale is dropped."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.builders import assistant, call, result, user, words
 from tests.session.test_summarizers import WORDS, texts
-from trimtab import ConfigurationError, Session, VersionConflictError
-from trimtab.errors import StoreUnavailableError
+from trimtab import ConfigurationError, Session
+from trimtab.errors import StoreUnavailableError, VersionConflictError
 from trimtab.stores import Appended, AppendRequest, MemoryStore, Retry
 
 QUICK = Retry(attempts=5, first_seconds=0.0)
@@ -175,13 +175,11 @@ def test_an_id_holds_after_the_session_was_given_other_options() -> None:
     assert session.budget_tokens == 150
 
 
-@pytest.mark.parametrize(
-    "bad", [{"role": "user", "content": float("nan")}, {"content": "x"}, "text", None, 7]
-)
+@pytest.mark.parametrize("bad", [{"role": "user", "content": float("nan")}, "text", None, 7])
 def test_one_message_that_cannot_be_read_refuses_all(bad: Any) -> None:
     """Nothing of the call is stored."""
     session = Session(200, counter=WORDS)
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"\w"):
         session.extend([user("a"), bad, user("b")])
     assert list(session.history(kinds=None)) == []
     assert session.messages() == []

@@ -1,0 +1,155 @@
+"""An add costs its message and a view what it shows, however long the conversation is by now (issue 4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from tests.builders import assistant, call, result, user, words
+from tests.complexity.counting_machine import operations_of
+from trimtab import Session
+from trimtab.stores import Appended, AppendRequest, Event, LoadRequest, MemoryStore
+from trimtab.testing import WordCounter
+
+FEW, MANY = 1_000, 100_000
+MOST_GROWTH = 1.2
+"""Most times the cost at 1,000 messages that the cost at 100,000 may be (issue 4)."""
+
+ADDS = 240
+"""How many adds are measured: several summaries are among them."""
+
+
+class Measured(MemoryStore):
+    """Counts the bytes it is given and gives back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written_bytes = 0
+        self.read_events = 0
+
+    def append(self, request: AppendRequest, /) -> Appended:
+        """Store, and count what it is given."""
+        for event in (*request.events, *request.rewrites):
+            self.written_bytes += len(json.dumps([event.id, event.kind, event.data, event.state]))
+        return super().append(request)
+
+    def load(self, request: LoadRequest, /) -> list[Event]:
+        """Read, and count what is given back."""
+        events = super().load(request)
+        self.read_events += len(events)
+        return events
+
+
+def talk(at: int) -> list[dict[str, Any]]:
+    """Say four messages that look the same wherever they stand: texts of one length, ids of one length."""
+    return [
+        user(f"{at:09} {words(9)}"),
+        call(f"call{at:09}"),
+        result(f"call{at:09}", words(12)),
+        assistant(words(8)),
+    ]
+
+
+def summary(messages: Any) -> str:
+    """Write one of one length."""
+    return words(20)
+
+
+@lru_cache(maxsize=8)
+def session_of(count: int, *, summarizes: bool) -> Session:
+    """Make a session of so many messages, said in steps of 200."""
+    store = Measured()
+    session = Session(
+        1_000, counter=WordCounter(), summarizer=summary if summarizes else None, store=store, id="s"
+    )
+    for start in range(0, count // 4, 50):
+        session.extend([message for at in range(start, start + 50) for message in talk(at)])
+    return session
+
+
+def measured(session: Session) -> Measured:
+    """Its store."""
+    store = session.store
+    assert isinstance(store, Measured)
+    return store
+
+
+def cost(session: Session, call_it: Callable[[], object]) -> tuple[int, int, int]:
+    """Count lines run in trimtab, bytes written and events read."""
+    store = measured(session)
+    written, read = store.written_bytes, store.read_events
+    lines = operations_of(lambda _: call_it()).lines
+    return lines, store.written_bytes - written, store.read_events - read
+
+
+def add_some(session: Session) -> None:
+    """Add messages one by one, so that some of them pass the budget."""
+    start = session.version
+    for at in range(ADDS // 4):
+        for message in talk(start + at):
+            session.add(message)
+
+
+@pytest.mark.parametrize("summarizes", [True, False], ids=["summaries", "truncation"])
+def test_an_add_costs_at_100000_messages_what_it_costs_at_1000(summarizes: bool) -> None:
+    """Operations, bytes written, events read: at most 1.2 times."""
+    few, many = (session_of(count, summarizes=summarizes) for count in (FEW, MANY))
+    assert many.version > MANY
+    for less, more in zip(cost(few, lambda: add_some(few)), cost(many, lambda: add_some(many)), strict=True):
+        assert more <= MOST_GROWTH * less
+    if summarizes:
+        assert few.summary == many.summary == words(20)
+
+
+@pytest.mark.parametrize("summarizes", [True, False], ids=["summaries", "truncation"])
+def test_a_view_costs_what_it_shows(summarizes: bool) -> None:
+    """From memory, and read from the store anew."""
+    few, many = (session_of(count, summarizes=summarizes) for count in (FEW, MANY))
+    for look in (lambda session: session.messages(), lambda session: (session.refresh(), session.messages())):
+        costs = [cost(session, lambda session=session, look=look: look(session)) for session in (few, many)]
+        sizes = [len(session.messages()) for session in (few, many)]
+        for less, more in zip(*costs, strict=True):
+            assert more * sizes[0] <= MOST_GROWTH * less * sizes[1]
+
+
+def held(session: Session) -> int:
+    """Messages a session holds in memory."""
+    scene = session._scene
+    return sum(len(unit.members) for unit in (*scene.recent.values(), *scene.shown.values()))
+
+
+@pytest.mark.parametrize("summarizes", [True, False], ids=["summaries", "truncation"])
+def test_what_is_held_in_memory_does_not_grow(summarizes: bool) -> None:
+    """It is what is recent or in view; so is what an event says of where the session stands."""
+    few, many = (session_of(count, summarizes=summarizes) for count in (FEW, MANY))
+    assert held(many) <= max(MOST_GROWTH * held(few), 1_000 / 30 * 4)
+    newest = [
+        session.store.load(LoadRequest(session="s", limit=200, newest_first=True)) for session in (few, many)
+    ]
+    less, more = (max(len(json.dumps(event.state)) for event in events) for events in newest)
+    assert more <= MOST_GROWTH * less
+
+
+def test_a_summary_after_a_long_outage_reads_what_it_covers() -> None:
+    """Not all that waits."""
+    costs = []
+    for count in (2_000, 20_000):
+        works = [False]
+
+        def failing(messages: Any, works: list[bool] = works) -> str:
+            if not works[0]:
+                raise ConnectionError
+            return words(20)
+
+        session = Session(1_000, counter=WordCounter(), summarizer=failing, store=Measured(), id="s")
+        for start in range(0, count // 4, 50):
+            session.extend([message for at in range(start, start + 50) for message in talk(at)])
+        works[0] = True
+        while session.summary is None:
+            session.extend([message for at in range(50) for message in talk(session.version + at)])
+        costs.append(cost(session, lambda session=session: add_some(session))[2])
+    assert costs[1] <= MOST_GROWTH * costs[0] + 200

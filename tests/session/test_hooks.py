@@ -1,0 +1,175 @@
+"""Hooks are called as E8 says, and stop nothing; options are checked when they are given (E2)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from tests.builders import call, result, user, words
+from tests.session.test_summarizers import WORDS, one_session, texts
+from trimtab import ConfigurationError, Session
+from trimtab.session import SessionHooks
+
+
+def session_with(told: list[tuple[Any, ...]], summarizer: Any = None, **options: Any) -> Session:
+    """Open a session that notes what its hooks are given."""
+    hooks = SessionHooks(
+        on_evict=lambda messages, reason: told.append(("evict", reason, messages)),
+        on_summarize=lambda messages, existing, summary, seconds: told.append(
+            ("summarize", messages, existing, summary, seconds)
+        ),
+        on_budget_exceeded=lambda total, budget: told.append(("exceeded", total, budget)),
+    )
+    return one_session(summarizer, hooks=hooks, **options)
+
+
+def test_nothing_is_told_while_all_fits() -> None:
+    """Also at exactly the budget."""
+    told: list[tuple[Any, ...]] = []
+    session = session_with(told)
+    for text in texts(10):
+        session.add(user(text))
+    assert session.token_count == 100
+    assert told == []
+
+
+def test_the_budget_is_told_before_what_leaves_for_it() -> None:
+    """Once an add, with what it would have taken."""
+    told: list[tuple[Any, ...]] = []
+    session = session_with(told)
+    for text in texts(11):
+        session.add(user(text))
+    first = [user(texts(1)[0])]
+    assert told == [("exceeded", 110, 100), ("evict", "budget", first), ("evict", "truncation", first)]
+
+
+def test_a_summary_is_told_with_what_it_stands_for() -> None:
+    """The messages, the summary before, the new one, and how long it took; after the eviction."""
+    told: list[tuple[Any, ...]] = []
+    session = session_with(told, lambda messages: f"about {len(messages)}")
+    for text in texts(11):
+        session.add(user(text))
+    exceeded, evicted, summarized = told
+    assert exceeded == ("exceeded", 110, 100)
+    leaving = [user(text) for text in texts(11)[:4]]  # 70 of 110 may stay
+    assert evicted == ("evict", "budget", leaving)
+    assert summarized[:4] == ("summarize", leaving, None, "about 4")
+    assert summarized[4] >= 0
+
+
+def test_what_hooks_are_given_is_theirs() -> None:
+    """A copy: who changes it changes no session."""
+    session = one_session(None, hooks={"on_evict": lambda messages, reason: messages[0].clear()})
+    for text in texts(12):
+        session.add(user(text))
+    assert session.hook_errors == 0
+    session.set_budget(1_000)
+    assert [message["content"] for message in session.messages()] == texts(12)
+
+
+def test_a_hook_that_fails_is_logged_and_counted_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """E8: with its traceback; the others are called all the same."""
+    told: list[str] = []
+
+    def fails(*arguments: Any) -> None:
+        raise RuntimeError("a hook of mine")
+
+    session = one_session(
+        lambda messages: "sum",
+        hooks={
+            "on_evict": fails,
+            "on_budget_exceeded": fails,
+            "on_summarize": lambda *arguments: told.append("summarize"),
+        },
+    )
+    with caplog.at_level(logging.ERROR, "trimtab.session"):
+        for text in texts(11):
+            session.add(user(text))
+    assert session.hook_errors == session.status().hook_errors == 2
+    assert told == ["summarize"]
+    assert [record.exc_info is not None for record in caplog.records] == [True, True]
+    assert "a hook of mine" in caplog.text
+    assert session.summary == "sum"
+    assert len(list(session.history())) == 11
+
+
+def test_what_is_no_exception_passes_through_a_hook() -> None:
+    """KeyboardInterrupt is nobody's mistake; what was added is stored."""
+
+    def stop(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    session = one_session(None, hooks={"on_budget_exceeded": stop})
+    session.add(user(words(60)))
+    with pytest.raises(KeyboardInterrupt):
+        session.add(user(words(60)))
+    assert len(list(session.history())) == 2
+    assert WORDS.count(session.messages()) <= 100
+    assert Session.open(session.store, session.id, counter=WORDS).messages() == session.messages()
+
+
+def test_a_unit_leaves_whole() -> None:
+    """A call and its results are told together, in order of time."""
+    told: list[tuple[Any, ...]] = []
+    session = session_with(told)
+    unit = [call("A", "B"), result("B", words(20)), result("A", words(20))]
+    session.extend([*unit, user(words(50)), user(words(10))])
+    assert [entry for entry in told if entry[0] == "evict"] == [
+        ("evict", "budget", unit),
+        ("evict", "truncation", unit),
+    ]
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"budget": 99}, "at least 100"),
+    ({"budget": 0}, "at least 1"),
+    ({"budget": float("inf")}, "budget|window"),
+    ({"budget": True}, "budget|window"),
+    ({"summary_mode": "other"}, "'incremental', 'rolling', 'anchored'"),
+    ({"summary_role": "tool"}, "'system', 'user'"),
+    ({"max_summary_tokens": 0}, "max_summary_tokens is a whole number of at least 1"),
+    ({"min_recent_tokens": -1}, "min_recent_tokens is a whole number of at least 0"),
+    ({"summarize_threshold_tokens": 0.5}, "summarize_threshold_tokens"),
+    ({"summarize_threshold_messages": 0}, "summarize_threshold_messages"),
+    ({"max_summary_rounds": -1}, "max_summary_rounds"),
+    ({"max_anchor_tokens": True}, "max_anchor_tokens"),
+    ({"message_overhead": -1}, "message_overhead"),
+    ({"summary_timeout_seconds": 0}, "above 0"),
+    ({"summary_timeout_seconds": True}, "above 0"),
+    ({"summary_instructions": 5}, "summary_instructions is a text"),
+    ({"background": 1}, "background is True or False"),
+    ({"pending_first": None}, "pending_first is True or False"),
+    ({"anchors": "text"}, "anchors is a list of messages"),
+    ({"anchors": {"role": "user"}}, "anchors is a list of messages"),
+    ({"hooks": {"on_nothing": print}}, "there is no hook 'on_nothing'; there are on_budget_exceeded"),
+    ({"hooks": {"on_evict": 5}}, "hook on_evict is a function"),
+    ({"hooks": 5}, "hooks is a SessionHooks or a mapping"),
+    ({"summarizer": 5}, "summarizer"),
+    ({"counter": len}, "counts messages, not tokens"),
+    ({"counter": int}, "is a class"),
+    ({"store": 5}, "store is a Store"),
+    ({"id": ""}, "1 to 512 characters"),
+    ({"format": "nothing"}, "nothing"),
+    ({"model": "no-such-model"}, "no-such-model"),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), BAD, ids=[f"{next(iter(one))}-{at}" for at, (one, _) in enumerate(BAD)]
+)
+def test_an_option_is_checked_when_it_is_given(options: dict[str, Any], message: str) -> None:
+    """E2: with a message that says what to write."""
+    with pytest.raises(ConfigurationError, match=message):
+        Session(**{"budget": 500, "counter": None, **options})
+
+
+async def _later(*arguments: Any) -> None:
+    raise AssertionError
+
+
+def test_an_async_hook_is_refused() -> None:
+    """Nobody would await it."""
+    with pytest.raises(ConfigurationError, match="answers at once"):
+        Session(500, hooks={"on_evict": _later})

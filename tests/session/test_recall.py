@@ -1,0 +1,178 @@
+"""`recall` finds what is out of view and nothing else; what is redacted is found no more (E11)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from tests.builders import assistant, call, result, user, words
+from tests.session.test_summarizers import WORDS, one_session
+from trimtab import ConfigurationError, Session
+from trimtab.stores import MemoryStore, SQLiteStore, Store
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """Both stores that need no server."""
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    with SQLiteStore(tmp_path / "log.db") as made:
+        yield made
+
+
+def found(session: Session, query: str, limit: int = 5) -> list[str]:
+    """What is found, as texts."""
+    return [event.message["content"] for event in session.recall(query, limit)]
+
+
+def test_only_what_is_out_of_view_is_found(store: Store) -> None:
+    """Truncated and summarized alike; newer first where they match alike."""
+    for summarizer in (None, lambda messages: "about apples"):
+        session = one_session(summarizer, store=store)
+        for at in range(20):
+            session.add(user(f"apple number{at} {words(8)}"))
+        view = [message["content"] for message in session.messages()]
+        out = [
+            event.message["content"] for event in session.history() if event.message["content"] not in view
+        ]
+        assert out
+        assert found(session, "apple", 50) == out[::-1]
+        assert found(session, "APPLE", 2) == out[::-1][:2]
+        assert found(session, "number0 apple", 1) == out[:1]
+        assert found(session, f"number{19}") == []
+        assert found(session, "pear") == found(session, "") == found(session, "?!") == []
+
+
+def test_what_comes_into_view_again_is_not_found_any_more(store: Store) -> None:
+    """By a larger budget, a pin, an undo; what clear() takes out is."""
+    session = Session(100, counter=WORDS, store=store)
+    first = session.add(user(f"apple {words(9)}"))
+    for _ in range(10):
+        session.add(user(words(10)))
+    assert len(found(session, "apple")) == 1
+    session.pin(first.id)
+    assert found(session, "apple") == []
+    session.unpin(first.id)
+    session.set_budget(500)
+    assert found(session, "apple") == []
+    session.clear()
+    assert len(found(session, "apple")) == 1
+
+
+def test_results_and_arguments_of_calls_are_found(store: Store) -> None:
+    """What tools were asked and answered."""
+    session = Session(100, counter=WORDS, store=store)
+    asked = call("A")
+    asked["tool_calls"][0]["function"]["arguments"] = json.dumps({"city": "Berlin"})
+    session.extend([user("hi"), asked, result("A", "sunny")])
+    for _ in range(10):
+        session.add(user(words(12)))
+    assert [event.message for event in session.recall("berlin")] == [asked]
+    assert [event.message for event in session.recall("Sunny")] == [result("A", "sunny")]
+
+
+def test_what_is_redacted_is_found_no_more(store: Store) -> None:
+    """Neither by the words it said, nor in a summary, nor in any event of the log."""
+    session = one_session(
+        lambda messages: " ".join(str(m["content"]).split()[0] for m in messages), store=store
+    )
+    for at in range(30):
+        session.add(user(f"secret{at} {words(9)}"))
+    summaries = [event for event in session.history(kinds=("summary",)) if "secret0" in event.data["text"]]
+    assert summaries
+    session.redact([next(session.history()).id])
+    assert found(session, "secret0") == []
+    assert "secret0 " not in json.dumps([[e.data, e.state] for e in session.history(kinds=None)], default=str)
+    assert "secret0 " not in str(session.messages())
+    stale = [event for event in session.history(kinds=("summary",)) if event.data.get("stale")]
+    assert {event.id for event in summaries} <= {event.id for event in stale}
+    assert all(event.data["text"] == "" for event in stale)
+    assert WORDS.count(session.messages()) <= 100
+
+
+def test_redaction_leaves_nothing_of_any_shape() -> None:
+    """Arguments, names, numbers, media, unknown keys; ids and roles stay, so that the view is valid."""
+    session = Session(500, counter=WORDS)
+    asked = call("A", text="say 4711")
+    asked["tool_calls"][0]["function"] = {"name": "f4711", "arguments": '{"n": 4711}'}
+    asked["extra"] = {"id": {"k": 4711}, "number": 4711, "list": ["4711", 4711, {"input": {"4711": True}}]}
+    events = session.extend(
+        [
+            user(
+                [
+                    {"type": "image_url", "image_url": {"url": "https://4711"}},
+                    {"type": "text", "text": "4711"},
+                ]
+            ),
+            asked,
+            result("A", "4711"),
+        ]
+    )
+    session.redact([event.id for event in events])
+    assert "4711" not in json.dumps([event.data for event in session.history(kinds=None)])
+    roles = [message["role"] for message in session.messages()]
+    assert roles == ["user", "assistant", "tool"]
+    assert session.messages()[2]["tool_call_id"] == session.messages()[1]["tool_calls"][0]["id"] == "A"
+
+
+def test_a_redaction_of_what_is_not_there_changes_nothing() -> None:
+    """Not even for the ids that are."""
+    session = Session(500, counter=WORDS)
+    event = session.add(user("a"))
+    options = next(iter(session.history(kinds=("options",))))
+    for ids in ([event.id, "nothing"], [event.id, options.id], []):
+        with pytest.raises((LookupError, ConfigurationError)):
+            session.redact(ids)
+    assert session.messages() == [user("a")]
+    assert session.version == 2
+
+
+@pytest.mark.parametrize("query", [5, None, b"a"])
+def test_a_query_is_a_text(query: Any) -> None:
+    """And a limit a number."""
+    session = Session(500, counter=WORDS)
+    with pytest.raises(ConfigurationError, match="query is a text"):
+        session.recall(query)
+    with pytest.raises(ConfigurationError, match="at least 1"):
+        session.recall("a", 0)
+
+
+def test_the_tool_has_a_schema_and_answers_in_text() -> None:
+    """Ready to be given to a model; nothing found is said in words."""
+    session = Session(100, counter=WORDS)
+    tool = session.recall_tool(limit=1)
+    function = tool.schema["function"]
+    assert tool.schema["type"] == "function"
+    assert function["parameters"]["required"] == ["query"]
+    assert set(function["parameters"]["properties"]) == {"query"}
+    assert tool(query="apple") == "Nothing was found."
+    session.extend([user("apple one"), assistant("apple two")])
+    for _ in range(12):
+        session.add(user(words(10)))
+    answer = tool(**{"query": "apple"})
+    assert "apple two" in answer
+    assert "apple one" not in answer
+
+
+def test_two_characters_of_chinese_are_found(data_dir: Path) -> None:
+    """In real conversations, on both stores, exactly where they stand."""
+    lines = (data_dir / "glaive_toolcall_zh.jsonl").read_text(encoding="utf-8").splitlines()[:12]
+    messages = [message for line in lines for message in json.loads(line)["messages"]]
+    with TemporaryDirectory() as folder, SQLiteStore(Path(folder, "log.db")) as sqlite:
+        for store in (MemoryStore(), sqlite):
+            session = Session(2_000, store=store)
+            session.extend(messages)
+            view = session.messages()
+            for query in ("天气", "电影", "计算", "价格"):
+                said = [
+                    event
+                    for event in session.history()
+                    if query in json.dumps(event.message, ensure_ascii=False)
+                ]
+                out = {event.version for event in said if event.message not in view}
+                assert {event.version for event in session.recall(query, 10_000)} == out
