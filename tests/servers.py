@@ -241,7 +241,10 @@ class RedisServer:
         """Ask it to end; connections are cut."""
         assert self._process is not None
         self._process.terminate()
-        self._process.wait()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:  # it cannot write its files, and stays for that
+            self.kill()
 
 
 def _end(pid: int, kind: signal.Signals) -> None:

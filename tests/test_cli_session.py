@@ -19,10 +19,9 @@ from tests.stores.stores import Place, params, placed
 from trimtab import CharCounter, FixedCounter, Session
 from trimtab.cli._commands import trimtab
 from trimtab.cli._session_store import masked
-from trimtab.stores import Retry, SQLiteStore
+from trimtab.stores import SQLiteStore
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
-CREATED = "Created"
 HELLO = {"role": "user", "content": "Hello, I am Ada. My order is 7741."}
 TALK = [
     {"role": role, "content": f"{role} says some words about the belt, number {turn}"}
@@ -76,6 +75,13 @@ def begin(url: str, messages: Any = None) -> list[Any]:
     run("add", *at(url), *BUDGET, "--event-id", "hello", data=HELLO)
     added: list[Any] = said(run("add", *at(url), data=TALK if messages is None else messages))
     return added
+
+
+def test_other_commands_do_not_load_sessions() -> None:
+    """They bring asyncio and the stores with them, which costs every pipe that counts tokens."""
+    code = "import sys, trimtab.cli._commands; print([one for one in sys.modules if 'session' in one])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 # --- the life of a session, on each store
@@ -632,4 +638,3 @@ def test_two_writers_of_one_session_both_get_through(url: str, tmp_path: Path) -
     writers = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(4)]
     assert [writer.wait(timeout=60) for writer in writers] == [0] * 4
     assert len(lines(run("history", *at(url)))) == 17
-    assert Retry().attempts > 4

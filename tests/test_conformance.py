@@ -35,6 +35,7 @@ EXPLAINING = {
     *("A1", "A2", "A3", "A4", "A8", "A10"),
     *("B0", "C3", "C6", "C8", "C9", "C10"),
     *("D1", "D2", "D5", "D6"),
+    *("E2", "E3", "E6", "E8", "E10"),
 }
 """Rules some reference breaks; design/conformance.md has a line on each."""
 
@@ -329,15 +330,15 @@ def test_the_command_prints_a_line_a_system_and_exits_1_if_any_case_failed(
     path = tmp_path / "some.jsonl"
     path.write_text(
         _line("approx_count", {"text": "abcde"}, {"tokens": tokens}, tags=["conflict:unit"])
-        + _line("session", {}, {})
-        + _line("session", {}, {})
+        + _line("no_such", {}, {})
+        + _line("no_such", {}, {})
         + _line("token_budget", {"budget": {"context_window": 0}, "used": []}, {}, system="phronomy"),
         encoding="utf-8",
     )
     assert main([str(path)]) == exit_code
     printed = capsys.readouterr()
     assert printed.out.splitlines() == [
-        f"sliding-context passed {1 - failed}, by rule 0, out of scope 2 (session: 2), failed {failed} of 3",
+        f"sliding-context passed {1 - failed}, by rule 0, out of scope 2 (no_such: 2), failed {failed} of 3",
         "phronomy passed 0, by rule 1 (D1: 1), out of scope 0, failed 0 of 1",
     ]
     wanted = "x-approx_count (no rule explains it): expected {'tokens': 3}, ours {'tokens': 2}"

@@ -358,3 +358,32 @@ def test_the_agent_loop_says_what_a_budget_is_too_small_for() -> None:
     assert "I cannot tell" in _run("agent_loop.py", "--budget", "740", python=BARE).stdout
     done = _run("agent_loop.py", "--budget", "600", python=BARE, code=1)
     assert "The request does not fit:" in done.stderr
+
+
+def test_the_chat_session_goes_on_in_a_second_process() -> None:
+    """Every view fits; what one process left is what the other finds, also what is out of view."""
+    shown = _run("chat_session.py", python=BARE).stdout
+    assert "no model is asked" in shown
+    sizes = [int(size.replace(",", "")) for size in re.findall(r"-> +([\d,]+) tokens", shown)]
+    assert len(sizes) > 10
+    assert max(sizes) <= 8_000
+    states = re.findall(r"Version (\d+): ([\d,]+) of 8,000 tokens in view; (\d+) messages summarized", shown)
+    assert states[0] == states[1]
+    assert int(states[2][2]) < int(states[1][2]) == int(states[3][2])
+    assert "user: If a text gets cut, can it cut a family emoji in half?" in shown
+    assert shown.count("- “") == 13
+    assert "it is valid and fits" in shown
+
+
+def test_the_chat_session_keeps_its_file_and_takes_no_other(tmp_path: Path) -> None:
+    """A file that holds the session already is left alone."""
+    file = tmp_path / "chats.db"
+    assert "Everything fits" in _run("chat_session.py", "--budget", "300000", "--store", str(file)).stdout
+    before = file.read_bytes()
+    assert "already" in _run("chat_session.py", "--store", str(file), code=1).stderr
+    assert file.read_bytes() == before
+
+
+def test_the_chat_session_says_what_a_budget_is_too_small_for() -> None:
+    """System text and tools alone pass it."""
+    assert "does not fit: " in _run("chat_session.py", "--budget", "300", python=BARE, code=1).stderr

@@ -317,3 +317,14 @@ def default_counter_rule() -> dict[str, Rule]:
 def summarizer_rule() -> dict[str, Rule]:
     """C10: `sliding_window_with_summary` summarizes, and without a summarizer is an error at once."""
     return {"C10": lambda answer: answer.get("error") in MISCONFIGURED}
+
+
+def zones_rule(numbers: Sequence[Any]) -> dict[str, Rule]:
+    """E2: what a budget is shared by are whole numbers, not negative; anything else is an error."""
+    sound = all(_is_number(value, least=0) for value in numbers)
+    return {"E2": lambda answer: (answer.get("error") in MISCONFIGURED) != sound}
+
+
+def answered_text_rule() -> dict[str, Rule]:
+    """E6: what is no text is no summary, but a failure."""
+    return {"E6": lambda answer: answer["summary"] is None}

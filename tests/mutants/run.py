@@ -31,10 +31,12 @@ from tests.mutants.mutants import Module, Mutant
 from tests.mutants.reading import READING
 from tests.mutants.servers import SERVERS
 from tests.mutants.sessions import SESSIONS
+from tests.mutants.stores import STORES
 from tests.mutants.strategies import STRATEGIES
 from tests.mutants.summaries import SUMMARIES
 
-MODULES = (*KERNEL, *READING, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *SERVERS, *SESSIONS)
+SERVICES = (*STORES, *SERVERS, *SESSIONS)
+MODULES = (*KERNEL, *READING, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *SERVICES)
 
 SECONDS = 120
 """A mutant that makes the tests run so long is as good as dead: it loops."""

@@ -236,7 +236,13 @@ class Plain:
     @property
     def view_tokens(self) -> int:
         """Tokens of all that is in view, before anything of it is shortened."""
-        return self.permanent_tokens + self.summary_tokens + self.tokens(self.in_view())
+        return self.permanent_tokens + self.shown_summary_tokens + self.tokens(self.in_view())
+
+    @property
+    def shown_summary_tokens(self) -> int:
+        """Tokens of the summary in view: it gives way where what must stay takes its room."""
+        whole = self.permanent_tokens + self.summary_tokens + self.tokens(self.in_view())
+        return self.summary_tokens if whole <= self.budget else 0
 
     def view(self) -> list[Message]:
         """The messages of the view."""
@@ -245,7 +251,7 @@ class Plain:
     def view_and_pins(self) -> list[tuple[Message, bool]]:
         """E1: system, anchors, summary, waiting and recent, in order of time; and which A4 pins."""
         summary = [] if self.summary is None else [self.summary_message(self.summary)]
-        if self.view_tokens > self.budget:
+        if not self.shown_summary_tokens:
             summary = []  # it is no permanent part
         front, between = [(message, True) for message in self.front], [(message, True) for message in summary]
         if not self.settings.pending_first:

@@ -342,7 +342,7 @@ class Play:
         breakdown = session.token_breakdown
         assert breakdown.total == session.token_count == status.view_tokens == model.view_tokens
         assert breakdown.pending == model.tokens(model.waiting_in_view())
-        assert breakdown.summary == model.summary_tokens
+        assert breakdown.summary == model.shown_summary_tokens
         assert breakdown.system + breakdown.anchors == model.permanent_tokens
         assert session.anchors == model.front[model.settings.system is not None :]
 

@@ -172,6 +172,22 @@ def test_a_script_the_server_forgot_is_sent_again(on_redis: Served) -> None:
         assert len(load(store)) == 2
 
 
+def test_a_connection_that_was_closed_while_idle_is_made_again(on_redis: Served) -> None:
+    """A server with a `timeout` closes such; no call fails for it, in threads and in tasks."""
+    with on_redis.make() as store, on_redis.server.client() as client:
+        add(store, 0)
+        client.client_kill_filter(_type="normal", skipme=True)
+        assert add(store, 1).version == 2
+
+        async def awaited() -> None:
+            async with on_redis.make() as other:
+                await other.asessions()
+                client.client_kill_filter(_type="normal", skipme=True)
+                assert await other.asessions() == ["s"]
+
+        asyncio.run(awaited())
+
+
 # -- pages
 
 
@@ -196,6 +212,7 @@ def test_a_session_removed_between_two_pages_is_no_corruption(on_redis: Served, 
     """The load begins again: what it answers was there at one moment."""
     with on_redis.make(scrub_on_delete=False) as store, on_redis.server.client() as client:
         add(store, 0, 2 * PAGE_EVENTS)
+        load(store)  # the server knows the script by now
         operations = Operations("trimtab", redis=redis, scrub_seconds=1)
         raw = redis.Redis.from_url(on_redis.url(None))
         asked: list[Command] = []
@@ -218,6 +235,7 @@ def test_what_is_added_during_a_load_is_not_part_of_it(on_redis: Served) -> None
     """A load ends, however fast others append."""
     with on_redis.make() as store:
         add(store, 0, 2 * PAGE_EVENTS)
+        load(store)  # the server knows the script by now
         operations = Operations("trimtab", redis=redis, scrub_seconds=1)
         raw = redis.Redis.from_url(on_redis.url(None))
         commands = 0
@@ -346,7 +364,7 @@ def test_a_server_without_files_is_given_none(own_redis: Any) -> None:
 @pytest.mark.parametrize("save", ["3600 1", ""])
 def test_snapshots_hold_no_byte_of_a_deleted_session(own_redis: Any, save: str) -> None:
     """Where they are configured, and where somebody took one by hand."""
-    secret = os.urandom(12).hex()
+    secret = "krakynquoll"  # no three hexadecimal digits in a row: Redis packs what stood before
     with RedisStore(own_redis.url) as store, own_redis.client() as client:
         client.config_set("save", save)
         add(store, 0, [event(secret)])
@@ -373,7 +391,7 @@ def test_a_file_that_cannot_be_written_is_unavailable(own_redis: Any) -> None:
 
 def test_a_scrub_waits_for_what_is_being_written(on_redis: Served) -> None:
     """A file begun before the deletion still holds the text: another one is asked for after it."""
-    secret = os.urandom(12).hex()
+    secret = "krakynquoll"  # no three hexadecimal digits in a row: Redis packs what stood before
     with on_redis.make() as store, on_redis.server.client() as client:
         add(store, 0, [event(secret), *(event(os.urandom(50_000).hex()) for _ in range(100))])
         client.config_set("rdb-key-save-delay", 300_000)
@@ -382,6 +400,20 @@ def test_a_scrub_waits_for_what_is_being_written(on_redis: Served) -> None:
         client.config_set("rdb-key-save-delay", 0)
         store.delete("s")
         assert on_redis.files_with(secret) == []
+
+
+def test_a_file_that_is_not_written_in_time_is_unavailable(own_redis: Any) -> None:
+    """Neither one that another began, so that ours cannot begin, nor ours."""
+    with RedisStore(own_redis.url, scrub_timeout_seconds=0.1) as store, own_redis.client() as client:
+        add(store, 0, 20)
+        for at in range(20):
+            add(store, 0, [event(os.urandom(50_000).hex())], session=f"s{at}")
+        client.config_set("save", "3600 1")
+        client.config_set("rdb-key-save-delay", 100_000)
+        for begun in ("end", "begin"):
+            with pytest.raises(StoreUnavailableError, match=rf"did not {begun} BGSAVE within 0\.1 seconds"):
+                store.delete("s")
+        assert load(store) == []
 
 
 # -- clusters

@@ -18,7 +18,12 @@ import pytest
 import trimtab
 from tests.servers import Relay, free_port, until
 from tests.stores.served import Served, add, contents, event, load
-from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
+from trimtab.errors import (
+    ConfigurationError,
+    CorruptSessionError,
+    StoreUnavailableError,
+    VersionConflictError,
+)
 from trimtab.stores import AppendRequest, Retry, SearchRequest, open_store
 from trimtab.stores._redis_steps import _packed
 from trimtab.stores._rows import to_row
@@ -180,7 +185,7 @@ def test_what_is_wrong_in_the_url_is_said(served: Served, what: str) -> None:
 
 def test_a_deleted_session_leaves_no_byte_in_the_servers_files(served: Served) -> None:
     """Neither of its name, its text, nor of the words it was found by; not in statistics either."""
-    secret, kept, large = "kraken7f3a", "keepme51c9", "leviathan9d2e"
+    secret, kept, large = "krakynquoll", "keepmyjumps", "wyvernzimt"
     with served.make() as store:
         name = f"named-{secret}"
         add(store, 0, [event(f"{secret} {at}", id=f"{secret}-{at}") for at in range(200)], session=name)
@@ -200,7 +205,7 @@ def test_a_deleted_session_leaves_no_byte_in_the_servers_files(served: Served) -
 
 def test_redacted_text_leaves_no_byte_in_the_servers_files(served: Served) -> None:
     """What is rewritten is gone from the tables, from the index and from the files."""
-    secret = "kraken8b1d"
+    secret = "krakynquoll"
     with served.make() as store:
         add(store, 0, [event("before"), event(secret), event("after")])
         assert store.search(SearchRequest(session="s", terms=(secret,), limit=1))
@@ -213,10 +218,36 @@ def test_redacted_text_leaves_no_byte_in_the_servers_files(served: Served) -> No
         assert contents(load(store))[:3] == ["before", "redacted", "after"]
 
 
+def test_the_newest_event_can_be_redacted(served: Served) -> None:
+    """Also right after a search, when the index ends with it."""
+    with served.make(scrub_on_delete=False) as store:
+        add(store, 0, [event("heron"), event("otter")])
+        assert store.search(SearchRequest(session="s", terms=("otter",), limit=1))
+        old = load(store)[1]
+        add(store, 2, rewrites=[replace(old, data={"message": {"content": "redacted"}})])
+        for term, versions in (("otter", []), ("redacted", [2])):
+            found = store.search(SearchRequest(session="s", terms=(term,), limit=9))
+            assert [one.version for one in found] == versions
+
+
+def test_a_stale_append_is_a_conflict_whatever_its_ids(served: Served) -> None:
+    """Neither an id of another session nor a later id of this one makes it anything else."""
+    with served.make() as store:
+        add(store, 0, [event("mine", id="a"), event(id="b")])
+        add(store, 0, [event("theirs", id="c")], session="other")
+        for events in ([event("theirs", id="c")], [event(id="d"), event(id="b")]):
+            with pytest.raises(VersionConflictError) as raised:
+                add(store, 1, events)
+            assert (raised.value.expected_version, raised.value.actual_version) == (1, 2)
+
+
 def test_scrubbing_can_be_left_for_the_night(served: Served) -> None:
     """With `scrub_on_delete=False` a deletion costs nothing more; `scrub` does the rest, sync or async."""
     with served.make(scrub_on_delete=False) as store:
-        for secret, night in (("kraken1a", store.scrub), ("kraken2b", lambda: asyncio.run(_scrub(store)))):
+        for secret, night in (
+            ("krakynquoll", store.scrub),
+            ("wyvernzimt", lambda: asyncio.run(_scrub(store))),
+        ):
             add(store, 0, [event(secret)])
             store.delete("s")
             assert load(store) == []
@@ -236,16 +267,18 @@ def test_the_async_forms_scrub_too(served: Served) -> None:
     async def gone() -> None:
         async with served.make() as store:
             await store.aappend(
-                AppendRequest(session="s", expected_version=0, events=[event("kraken3c"), event("kraken4d")])
+                AppendRequest(
+                    session="s", expected_version=0, events=[event("krakynquoll"), event("wyvernzimt")]
+                )
             )
-            (old,) = await store.asearch(SearchRequest(session="s", terms=("kraken3c",), limit=1))
+            (old,) = await store.asearch(SearchRequest(session="s", terms=("krakynquoll",), limit=1))
             new = replace(old, data={"message": {"content": "redacted"}})
             await store.aappend(
                 AppendRequest(session="s", expected_version=2, events=[event()], rewrites=[new])
             )
-            assert served.files_with("kraken3c") == []
+            assert served.files_with("krakynquoll") == []
             await store.adelete("s")
-            assert served.files_with("kraken4d") == []
+            assert served.files_with("wyvernzimt") == []
 
     asyncio.run(gone())
 
@@ -257,7 +290,7 @@ def test_a_missing_row_is_noticed_wherever_it_stood(served: Served) -> None:
             add(store, 0, 5)
             _remove_row(served, version)
             for newest_first in (False, True):
-                with pytest.raises(CorruptSessionError) as raised:
+                with pytest.raises(CorruptSessionError, match="is missing") as raised:
                     load(store, newest_first=newest_first)
                 assert (raised.value.session, raised.value.version) == ("s", version)
             assert len(load(store, before=version)) == version - 1
@@ -295,6 +328,7 @@ def test_a_row_moved_to_another_place_is_noticed(served: Served) -> None:
     """Its seal covers its version."""
     with served.make() as store:
         add(store, 0, 3)
+        second = load(store)[1].id
         if served.name == "redis":
             with served.server.client() as client:
                 client.hset("trimtab:session:s", "e2", client.hget("trimtab:session:s", "e1"))
@@ -303,9 +337,10 @@ def test_a_row_moved_to_another_place_is_noticed(served: Served) -> None:
                 UPDATE trimtab_events e SET body = o.body, seal = o.seal, kind = o.kind, time = o.time
                 FROM trimtab_events o WHERE e.version = 2 AND o.version = 1"""
             _ask(served, sql)
-        with pytest.raises(CorruptSessionError) as raised:
-            load(store)
-        assert raised.value.version == 2
+        for asked in ({}, {"ids": (second,)}):
+            with pytest.raises(CorruptSessionError) as raised:
+                load(store, **asked)
+            assert raised.value.version == 2
 
 
 def test_two_event_loops_one_after_another_use_one_store(served: Served) -> None:
@@ -358,7 +393,7 @@ store.close()
 def test_a_forked_process_has_connections_of_its_own(served: Served) -> None:
     """Parent and children append at the same time, and neither reads the other's answers."""
     environment = {**os.environ, "PYTHONPATH": str(Path(trimtab.__file__).parents[1])}
-    command = [sys.executable, "-X", "dev", "-c", FORKS, served.url(None)]
+    command = [sys.executable, "-W", "always::ResourceWarning", "-c", FORKS, served.url(None)]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert (run.returncode, run.stdout, run.stderr) == (0, "4\n", "")
 

@@ -107,6 +107,7 @@ def _message(message: Any, kind: str = "message") -> Event:
         pytest.param({"content": '{"q": "\\u5929\\u6c14"}'}, '{"q": "天气"}', id="escaped-json"),
         pytest.param({"content": ' ["\\u5929"]'}, '["天"]', id="escaped-json-list"),
         pytest.param({"content": '{"q": "\\u5929'}, '{"q": "\\u5929', id="broken-json"),
+        pytest.param({"content": '{"a":1,  "b":2}'}, '{"a":1,  "b":2}', id="plain-json-as-it-is"),
         pytest.param({"content": "say \\u5929"}, "say \\u5929", id="no-json"),
         pytest.param({"url": "data:image/png;base64,aGVsbG8="}, "", id="data-url"),
         pytest.param({"url": "https://example.org/data:,x"}, "https://example.org/data:,x", id="other-url"),

@@ -7,7 +7,6 @@ import click
 from trimtab.cli.count import count
 from trimtab.cli.fit import fit
 from trimtab.cli.policy import policy
-from trimtab.cli.session import session
 from trimtab.cli.validate import validate
 
 HELP = """Fit conversations with language models into token budgets.
@@ -22,11 +21,27 @@ Exit codes: 0  all is well
 """
 
 
-@click.group(help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """The commands; `session` is loaded when it is asked for, as it takes as long as all others together."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name all of them."""
+        return sorted([*super().list_commands(ctx), "session"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Find one."""
+        if cmd_name != "session":
+            return super().get_command(ctx, cmd_name)
+        from trimtab.cli.session import session
+
+        return session
+
+
+@click.group(cls=_Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="trimtab", prog_name="trimtab")
 def trimtab() -> None:
     """Take the options that stand before a command; there are none yet."""
 
 
-for command in (fit, count, validate, policy, session):
+for command in (fit, count, validate, policy):
     trimtab.add_command(command)

@@ -25,6 +25,7 @@ from trimtab.cli._session_output import (
     write_lines,
 )
 from trimtab.cli._session_store import Masking, begun, existing, id_option, name_of, store_option, stored
+from trimtab.errors import BudgetExceededError
 from trimtab.report._lines import counted, plain
 from trimtab.session import Session
 from trimtab.stores import Event
@@ -118,7 +119,10 @@ def add(
 
 def _added(one: Session, events: list[Event]) -> str:
     status = one.status()
-    numbers = f"view {status.view_tokens:,} of {status.budget_tokens:,} tokens"
+    try:
+        numbers = f"view {one.fit().report.tokens_after:,} of {status.budget_tokens:,} tokens"
+    except BudgetExceededError as error:
+        numbers = f"the view does not fit: {error}"
     waiting = f", {status.pending_messages:,} of its messages wait for a summary or for room"
     lines = [event_line(event, ids=True) for event in events]
     return "\n".join([*lines, numbers + (waiting if status.pending_messages else "")])

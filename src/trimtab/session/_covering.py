@@ -72,6 +72,7 @@ def fail(core: Core, job: Job, why: str) -> Steps[bool]:
         failures = state.failures + 1
         threshold = limits_of(core.in_force, state.budget_tokens).threshold_tokens
         waiting = state.pending_tokens
+        # As SPEC E7 says, and never less than twice what waits: an outage brings no storm of calls.
         grown = max(waiting + threshold * 2 ** min(failures - 1, 40), 2 * waiting)
         scene.state = replace(state, failures=failures, retry_tokens=grown)
         try:
@@ -131,10 +132,12 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
         core.stale_summaries += 1
         return False
     core.last_failure = None
-    for old, new in written.compressions:
-        core.tell("on_summary_compressed", old, new)
-    core.tell("on_summarize", copied(job.messages), job.existing, written.text, written.seconds)
-    core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+    try:
+        core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+    finally:  # it is in force by now, whether or not the store can still be read
+        for old, new in written.compressions:
+            core.tell("on_summary_compressed", old, new)
+        core.tell("on_summarize", copied(job.messages), job.existing, written.text, written.seconds)
     return True
 
 
@@ -150,9 +153,7 @@ def covered(core: Core, scene: Scene, job: Job, written: Written) -> Steps[State
     border = max(covered) + 1
     beside = {members[0]: members for members in state.beside}
     left = {members[0]: members for members in state.left}
-    older = yield from live_units(
-        core.session, state, stop=border, sizer=scene.sizer, through=max(map(max, job.units))
-    )
+    older = yield from live_units(core.session, state, stop=border, sizer=scene.sizer)
     here = {unit.first: unit for unit in older}
     here.update((first, unit) for first, unit in scene.recent.items() if first < border)
     for first in covered:

@@ -7,6 +7,7 @@ the summarizer) and are sent the result; what fails is raised where it was asked
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Generator
 from concurrent.futures import Future
@@ -190,7 +191,7 @@ async def aask(question: AskSummary, /) -> str:
 def answers_at_once(summarizer: Any, /) -> bool:
     """Tell whether a summarizer answers without being awaited."""
     known = getattr(summarizer, "is_async", None)
-    return not (asyncio.iscoroutinefunction(summarizer.summarize) if known is None else known)
+    return not (inspect.iscoroutinefunction(summarizer.summarize) if known is None else known)
 
 
 def _too_slow(question: AskSummary) -> SummaryError:

@@ -49,7 +49,10 @@ class Looks(Driven):
     def missing(self) -> dict[str, str]:
         """Functions it was made with and is opened without, by kind; see `allow_missing`."""
         self._run(self._core.ready)
-        return {kind: name if isinstance(name, str) else "" for kind, name in self._core.missing.items()}
+        missing = self._core.missing.items()
+        return {
+            kind: name.removeprefix(f"{kind} ") if isinstance(name, str) else "" for kind, name in missing
+        }
 
     @property
     def _scene(self) -> Scene:
@@ -100,9 +103,8 @@ class Looks(Driven):
         """Messages in view, those that trimtab or the options put there included."""
         scene = self._scene
         count = sum(len(unit.members) for unit in scene.in_view()) + len(scene.anchors)
-        return count + sum(
-            one is not None for one in (scene.sizer.system_message(), scene.anchor_summary, scene.summary)
-        )
+        put_there = (scene.sizer.system_message(), scene.anchor_summary)
+        return count + scene.shows_summary + sum(one is not None for one in put_there)
 
     def allocate_zones(self) -> Zones:
         """Say how the budget is shared now."""

@@ -279,7 +279,7 @@ def lacking(data: Mapping[str, Any], options: Options, /) -> dict[str, Any]:
 def missing_functions(data: Mapping[str, Any], options: Options, /) -> str | None:
     """Name a function the session was made with and is not given now; None if there is none."""
     for name, what in lacking(data, options).items():
-        return f"{name} ({what})" if isinstance(what, str) else name
+        return f"{name} ({what.removeprefix(f'{name} ')})" if isinstance(what, str) else name
     return None
 
 

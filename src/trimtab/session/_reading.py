@@ -221,13 +221,11 @@ def live_units(
     *,
     stop: int,
     sizer: Sizer,
-    through: int | None = None,
     instead: Mapping[int, Event] | None = None,
 ) -> Steps[list[LiveUnit]]:
     """Read every unit that is not summarized and begins before `stop`, oldest first.
 
     Args:
-        through: The last message of these units. None: the last that waits; no waiting unit ends later.
         instead: Events by version that are about to be written in the place of those stored.
     """
     new = {} if instead is None else instead
@@ -237,19 +235,46 @@ def live_units(
         if members[0] < stop:
             units.append((yield from read_unit(session, members, sizer, instead=new)))
     heads: dict[int, list[Event]] = {}
-    last = state.cut - 1 if through is None else through  # results stand behind what begins a unit
-    pages = Pages(session, after=state.live - 1, before=max(stop, last + 1), newest_first=False)
+    pages = Pages(session, after=state.live - 1, before=stop, newest_first=False)
     while events := (yield from pages.next()):
         for event in events:
             if event.kind != "message" or event.version in explicit:
                 continue
             first = event.data.get("joins", event.version)
-            if first == event.version < stop:
+            if first == event.version:
                 heads[first] = [new.get(first, event)]
             elif first in heads:
                 heads[first].append(new.get(event.version, event))
+    yield from _late_results(session, heads, sizer, after=stop - 1, before=state.cut, new=new)
     units.extend(_unit(events, sizer) for events in heads.values())
     return sorted(units, key=lambda unit: unit.first)
+
+
+def _late_results(
+    session: str,
+    heads: dict[int, list[Event]],
+    sizer: Sizer,
+    *,
+    after: int,
+    before: int,
+    new: Mapping[int, Event],
+) -> Steps[None]:
+    """Read on until the units have all their results: those that wait have them before the cut."""
+    unanswered: dict[int, set[str]] = {}
+    for first, events in heads.items():
+        read = [sizer.read(event.data["message"]) for event in events]
+        calls = {call for one in read for call in one.calls} - {call for one in read for call in one.answers}
+        if calls:
+            unanswered[first] = calls
+    pages = Pages(session, after=after, before=before, newest_first=False)
+    while unanswered and (events := (yield from pages.next())):
+        for event in events:
+            first = event.data.get("joins", 0) if event.kind == "message" else 0
+            if first in unanswered:
+                heads[first].append(new.get(event.version, event))
+                unanswered[first].difference_update(sizer.read(event.data["message"]).answers)
+                if not unanswered[first]:
+                    del unanswered[first]
 
 
 def oldest_waiting(session: str, state: State, *, sizer: Sizer, limit_tokens: int) -> Steps[list[LiveUnit]]:

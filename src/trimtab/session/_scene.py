@@ -79,14 +79,25 @@ class Scene:
         return bool(self.hidden) and self.total_tokens + self.hidden_tokens <= self.state.budget_tokens
 
     @property
+    def messages_tokens(self) -> int:
+        """Tokens of the messages in view, as they are."""
+        out = sum(self.recent[first].tokens for first in self.out)
+        return self.shown_tokens + self.state.recent_tokens - out
+
+    @property
+    def shows_summary(self) -> bool:
+        """True if the summary is in view: it is no permanent part, and what must stay may take its room."""
+        tokens = self.permanent_tokens + self.summary_tokens + self.messages_tokens
+        return self.summary is not None and tokens <= self.state.budget_tokens
+
+    @property
     def breakdown(self) -> TokenBreakdown:
         """Tokens of what is in view, by zone."""
-        out = sum(self.recent[first].tokens for first in self.out)
         return TokenBreakdown(
             system=self.system_tokens,
             anchors=self.anchor_tokens,
-            summary=self.summary_tokens,
-            recent=self.shown_tokens + self.state.recent_tokens - out,
+            summary=self.summary_tokens if self.shows_summary else 0,
+            recent=self.messages_tokens,
             pending=self.shown_tokens,
         )
 
@@ -182,7 +193,7 @@ class Scene:
         if self.shown.pop(unit.first, None) is not None:
             self.shown_tokens -= unit.tokens
         if unit.first == self.hidden:
-            self.hidden_tokens = 0  # which unit is the newest out of view has to be read
+            self.hidden_tokens = 0  # another is the newest out of view: which, is read when there is room
         self.recent = dict(sorted([*self.recent.items(), (unit.first, unit)]))
         count = len(unit.members)
         self.change(
@@ -229,6 +240,13 @@ class Scene:
         if leaving:
             self.put_aside(leaving)
         return leaving
+
+    def is_live(self, first: int, /) -> bool:
+        """Tell whether a unit is recent or waits: no summary stands for it, and it was not cleared."""
+        state = self.state
+        if first in self.recent or any(members[0] == first for members in state.left):
+            return True
+        return state.live <= first < state.cut
 
     def put_aside(self, leaving: list[LiveUnit], /) -> None:
         """Make recent units wait."""

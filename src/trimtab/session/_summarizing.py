@@ -121,13 +121,21 @@ def _aim(room_tokens: int) -> int:
 
 
 def _existing(job: Job, options: Any) -> str | None:
-    return job.existing if options.summary_mode == "incremental" else None
+    return None if _rolls(options) else job.existing
+
+
+def _rolls(options: Any) -> bool:
+    """Tell whether the summary so far is given as the first of the messages.
+
+    Also where it could not be given otherwise: a function of messages alone would forget what it says.
+    """
+    return options.summary_mode != "incremental" or not getattr(options.summarizer, "takes_existing", True)
 
 
 def _messages(job: Job, sizer: Sizer) -> list[dict[str, Any]]:
     """List what is to be summarized; where the summary rolls, the one so far comes first."""
     messages = [copied(message) for message in job.messages]
-    if job.existing is None or sizer.options.summary_mode == "incremental":
+    if job.existing is None or not _rolls(sizer.options):
         return messages
     previous = sizer.summary_message(job.existing, job.covered_before)
     return [sizer.format.with_role(previous, "user"), *messages]

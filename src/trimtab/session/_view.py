@@ -8,6 +8,7 @@ from trimtab._asking import Ask
 from trimtab._fit_plan import deciding
 from trimtab._fitted import Fitted, fitted_for
 from trimtab._fitting import prepare
+from trimtab.report._lines import counted
 from trimtab.session._plain import copied
 from trimtab.session._scene import Scene
 from trimtab.session._sizer import LiveUnit
@@ -37,7 +38,7 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
     """
     options, state = scene.sizer.options, scene.state
     listed = listed_view(scene)
-    if scene.summary is not None and not _has_room_for_summary(scene):
+    if scene.summary is not None and not scene.shows_summary:
         notes = (*notes, "The summary is left out: what must stay takes its room.")
     work = prepare(
         Ask(
@@ -65,7 +66,7 @@ def listed_view(scene: Scene) -> Listed:
     """List the messages of a view, in order."""
     state = scene.state
     front = permanent_messages(scene)
-    summary = [copied(scene.summary.message)] if scene.summary and _has_room_for_summary(scene) else []
+    summary = [copied(scene.summary.message)] if scene.summary and scene.shows_summary else []
     units = scene.in_view()
     waiting = [unit for unit in units if unit.first in scene.shown]
     recent = [unit for unit in units if unit.first not in scene.shown]
@@ -97,11 +98,6 @@ def permanent_messages(scene: Scene) -> list[dict[str, Any]]:
     return messages
 
 
-def _has_room_for_summary(scene: Scene) -> bool:
-    """Tell whether the summary fits beside what must stay; it is no permanent part."""
-    return scene.breakdown.total <= scene.state.budget_tokens
-
-
 def _open_calls(scene: Scene) -> tuple[str, ...]:
     """List the calls whose results can still come, where a view does not show it: text stands behind them."""
     turn = scene.recent.get(scene.state.turn)
@@ -122,20 +118,20 @@ def _notes(scene: Scene) -> tuple[str, ...]:
     """Say what of the conversation is not in view, and why."""
     state, notes = scene.state, []
     if scene.summary is not None:
-        notes.append(f"A summary stands for {scene.summary.messages:,} messages.")
+        notes.append(f"A summary stands for {counted(scene.summary.messages, 'message')}.")
     shown = sum(len(unit.members) for unit in scene.shown.values())
     hidden = state.pending_messages - shown + sum(len(scene.recent[first].members) for first in scene.out)
     if hidden:
-        notes.append(f"{hidden:,} messages find no room in view; they are in the log.")
+        notes.append(f"Without room in view, but in the log: {counted(hidden, 'message')}.")
     units = scene.in_view()
     as_text, escaped = sum(unit.as_text for unit in units), sum(unit.escaped for unit in units)
     if as_text:
-        notes.append(f"{as_text:,} results of calls that are no longer there are shown as text.")
+        notes.append(f"Shown as text, since its call is no longer there: {counted(as_text, 'result')}.")
     if escaped:
-        notes.append(f"{escaped:,} messages hold what looks like a mark of trimtab's; it is escaped.")
+        notes.append(f"Escaped, since it looks like trimtab's mark: text in {counted(escaped, 'message')}.")
     if state.failures:
         notes.append(
-            f"The last {state.failures:,} summaries failed; the next is asked for when {state.retry_tokens:,}"
-            f" tokens wait ({state.pending_tokens:,} do)."
+            f"Summaries that failed one after the other: {state.failures:,}. The next is asked for when"
+            f" {state.retry_tokens:,} tokens wait ({state.pending_tokens:,} do)."
         )
     return tuple(notes)

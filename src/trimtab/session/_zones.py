@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from trimtab.errors import ConfigurationError
+
 __all__ = ["Limits", "TokenBreakdown", "Zones", "allocate_zones", "limits_of"]
 
 _SUMMARY = (3, 10)
@@ -92,10 +94,17 @@ def allocate_zones(
         max_summary_tokens: None: 0.3 of the budget, rounded down.
         min_recent_tokens: Taken from the summary's room if need be. None: 0.3 of the budget, rounded down.
 
+    Raises:
+        ConfigurationError: A number is negative, or not whole.
+
     Example:
         >>> allocate_zones(4096, 100)
         Zones(system_tokens=100, summary_tokens=1228, recent_tokens=2768)
     """
+    given = {"max_summary_tokens": max_summary_tokens, "min_recent_tokens": min_recent_tokens}
+    for name, value in {"budget_tokens": budget_tokens, "used_tokens": used_tokens, **given}.items():
+        if value is not None and (type(value) is not int or value < 0):
+            raise ConfigurationError(f"{name} is a whole number of at least 0, not {value!r:.80}")
     after = max(0, budget_tokens - used_tokens)
     least = _part(budget_tokens, _RECENT) if min_recent_tokens is None else min_recent_tokens
     most = _part(budget_tokens, _SUMMARY) if max_summary_tokens is None else max_summary_tokens

@@ -275,9 +275,11 @@ def _columns(rows: list[Row]) -> list[list[Any]]:
 
 
 def _lexeme(key: int, term: str) -> str:
-    """Write a term of a session as PostgreSQL reads a lexeme; its key keeps sessions apart in the index."""
-    quoted = term.replace("\\", "\\\\").replace("'", "''")
-    return f"'{key} {quoted}'"
+    """Write a term of a session as PostgreSQL reads a lexeme; its key keeps sessions apart in the index.
+
+    A term is of letters, digits and marks: nothing in it needs quoting.
+    """
+    return f"'{key} {term}'"
 
 
 def _parts(key: int, terms: Iterable[str]) -> Iterator[str]:

@@ -186,8 +186,6 @@ class Operations:
 
     def scrub(self) -> Steps[None]:
         """Have the server write the files anew that it keeps data in, and wait until it has."""
-        # what is being written now was begun before the session was removed
-        yield from self._until(_is_idle, "finish what it is writing")
         states = yield Command(("INFO", "persistence"), everywhere=True)
         if any(state["aof_enabled"] for state in states):
             yield from self._rewritten("BGREWRITEAOF", "aof_last_bgrewrite_status")
@@ -208,30 +206,34 @@ class Operations:
         return any(_text(answer.get("save", "")) for answer in answers)
 
     def _rewritten(self, word: str, status: str) -> Steps[None]:
+        """Have one kind of file written from now on: what is being written was begun before the deletion."""
         for seconds in self._pauses():
             try:
                 yield Command((word,), everywhere=True)
-            except self._redis.exceptions.NoPermissionError:
-                raise
             except self._redis.exceptions.ResponseError as error:
                 if "progress" not in str(error):
                     raise
                 yield Pause(seconds)
             else:
                 break
-        states = yield from self._until(_is_idle, f"end {word}")
+        else:
+            raise self._late("begin", word)
+        states = yield from self._idle(word)
         failed = [state[status] for state in states if state[status] != "ok"]
         if failed:
             raise StoreUnavailableError(f"{word} failed on the server ({failed[0]}). {_STILL_THERE}")
 
-    def _until(self, is_done: Any, what: str) -> Steps[list[dict[str, Any]]]:
+    def _idle(self, word: str) -> Steps[list[dict[str, Any]]]:
         for seconds in self._pauses():
             states: list[dict[str, Any]] = yield Command(("INFO", "persistence"), everywhere=True)
-            if all(map(is_done, states)):
+            if all(map(_is_idle, states)):
                 return states
             yield Pause(seconds)
-        raise StoreUnavailableError(
-            f"the server did not {what} within {self._scrub_seconds:g} seconds. {_STILL_THERE}"
+        raise self._late("end", word)
+
+    def _late(self, what: str, word: str) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            f"the server did not {what} {word} within {self._scrub_seconds:g} seconds. {_STILL_THERE}"
         )
 
     def _pauses(self) -> Iterator[float]:

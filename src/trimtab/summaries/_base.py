@@ -72,11 +72,11 @@ class Summarizer(Protocol):
 class FunctionSummarizer:
     """A function as a summarizer; made by `summarizer_from`."""
 
-    __slots__ = ("_function", "_takes_existing", "name")
+    __slots__ = ("_function", "name", "takes_existing")
 
     def __init__(self, function: Callable[..., Any], *, takes_existing: bool) -> None:
         self._function = function
-        self._takes_existing = takes_existing
+        self.takes_existing = takes_existing
         self.name = str(getattr(function, "__name__", type(function).__name__))
         """The function's own name, for reports."""
 
@@ -100,7 +100,7 @@ class FunctionSummarizer:
     def summarize(self, request: SummaryRequest, /) -> Any:
         """Call the function with the messages, and the summary so far if it takes one."""
         messages = list(request.messages)
-        if self._takes_existing:
+        if self.takes_existing:
             return self._function(messages, request.existing)
         return self._function(messages)
 

@@ -192,6 +192,12 @@ class _Check(Asking):
         self.equal("rewrites", self.load(session)[:4], expected, "data and state are replaced, nothing else")
         self.equal("rewrites", self.store.append(request).duplicate, True, "a rewrite can be asked again")
         self.equal("rewrites", self.load(session)[:4], expected, "a rewrite asked again changes nothing")
+        newer = replace(new, data={"text": "rewritten once more"})
+        self.store.append(replace(request, expected_version=5, events=[note()], rewrites=[newer]))
+        self.store.append(request)
+        self.equal(
+            "rewrites", self.load(session)[1], newer, "asked again later, it does not undo a newer one"
+        )
 
     def check_paging(self) -> None:
         session = self.filled(7)

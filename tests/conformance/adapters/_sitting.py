@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tests.conformance.counters import text_function
 from tests.conformance.judging import Answer, attempt
+from tests.conformance.scripted import NAMES, number, shape, summary_of
 from trimtab import Session, counter_from_text
 from trimtab.errors import ContextError
-
-NAMES = {
-    "system_prompt": "system",
-    "strategy": "summary_mode",
-    "max_summary_tokens": "max_summary_tokens",
-    "min_recent_tokens": "min_recent_tokens",
-    "summarize_threshold_tokens": "summarize_threshold_tokens",
-    "summarize_threshold_messages": "summarize_threshold_messages",
-    "max_summary_rounds": "max_summary_rounds",
-    "summary_role": "summary_role",
-    "anchor": "anchors",
-    "max_anchor_tokens": "max_anchor_tokens",
-}
-"""Its options that are plain data, and ours."""
 
 
 def summarizer_of(
@@ -44,24 +32,6 @@ def summarizer_of(
         return summarize(messages, existing)
 
     return slowly if spec["kind"] == "slow" else summarize
-
-
-def summary_of(spec: Mapping[str, Any], call: Mapping[str, Any]) -> Any:
-    """Answer as the summarizer a vector names.
-
-    Raises:
-        RuntimeError: It is one that fails.
-    """
-    kind, number, messages = spec["kind"], call["call"], call["messages"]
-    if kind == "fail" or (kind == "fail_calls" and number in spec["calls"]):
-        raise RuntimeError("summarizer failed")
-    if kind == "concat":
-        said = ";".join(one if isinstance(one, str) else json.dumps(one) for one in messages)
-        return said if call["existing"] is None else f"{call['existing']} | {said}"
-    fixed = {"empty": "", "undefined": None, "sized": "z" * spec.get("chars", 0)}
-    if kind in fixed:
-        return fixed[kind]
-    return spec["text"] if "text" in spec else f"S{number}({len(messages)})"
 
 
 class Sitting:
@@ -90,8 +60,10 @@ class Sitting:
 
     def _hook(self, name: str, keys: Sequence[str]) -> Callable[..., None]:
         def hook(*arguments: Any) -> None:
-            told = zip(keys, arguments, strict=False)  # the seconds a summary took are no answer
-            said = {key: _contents(value) if isinstance(value, list) else value for key, value in told}
+            said = {
+                key: _contents(value) if isinstance(value, list) else value
+                for key, value in zip(keys, arguments, strict=False)  # how long a summary took is no answer
+            }
             self._told.append({"hook": name, **said})
             if name in (self._hooks or {}).get("throw_in", ()):
                 raise RuntimeError(f"hook {name} threw")
@@ -232,19 +204,6 @@ HOOKS = {
 """What a vector calls the arguments of each hook."""
 
 
-def number(value: Any) -> Any:
-    """Read a number that JSON cannot hold."""
-    return float(value) if value in ("Infinity", "-Infinity", "NaN") else value
-
-
-def shape(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a message as vectors show it: of calls their ids."""
-    shown = dict(message)
-    if "tool_calls" in shown:
-        shown["tool_calls"] = [call["id"] for call in shown["tool_calls"]]
-    return shown
-
-
 def _contents(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [message["content"] for message in messages]
 
@@ -255,13 +214,18 @@ def _camel(name: str) -> str:
 
 
 def run_session(data: Mapping[str, Any]) -> Answer:
-    """Run a whole case."""
-    sitting = Sitting(data["options"])
-    steps = [sitting.run(step, shows=data.get("snapshot_each", False)) for step in data["steps"]]
-    return {"steps": steps, "final": sitting.shown()}
+    """Run a whole case; what it logs of hooks and summarizers that fail is not wanted here."""
+    log = logging.getLogger("trimtab.session")
+    log.disabled = True
+    try:
+        sitting = Sitting(data["options"])
+        steps = [sitting.run(step, shows=data.get("snapshot_each", False)) for step in data["steps"]]
+        return {"steps": steps, "final": sitting.shown()}
+    finally:
+        log.disabled = False
 
 
-def expected_of(expected: Mapping[str, Any]) -> Answer:
+def told(expected: Mapping[str, Any]) -> Answer:
     """Write what a vector expects in our words: a RangeError is a ConfigurationError."""
     if "error" in expected:
         return {"error": _word(expected["error"])}
@@ -273,4 +237,4 @@ def expected_of(expected: Mapping[str, Any]) -> Answer:
 
 
 def _word(error: Mapping[str, Any]) -> str:
-    return {"RangeError": "ConfigurationError"}.get(error["type"], error["type"])
+    return "ConfigurationError" if error["type"] == "RangeError" else str(error["type"])

@@ -1,15 +1,25 @@
-"""sliding-context (SEMANTICS S): counting, evicting, asking a summarizer. Sessions are of a later issue."""
+"""sliding-context (SEMANTICS S): sessions, and the functions they are made of.
+
+`deserialize` is `Session.restore`, as far as it is refused: a state that sliding-context saved is nothing
+that trimtab reads.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from tests.conformance.adapters._measure import counted, places
+from tests.conformance.adapters._sitting import run_session, told
 from tests.conformance.counters import approximate, text_function
-from tests.conformance.judging import OutOfScope, Trial
+from tests.conformance.judging import Answer, OutOfScope, Trial, attempt
+from tests.conformance.predicates import answered_text_rule, zones_rule
+from tests.conformance.scripted import number
+from tests.conformance.sessions import session_guards, session_rules
 from tests.conformance.vectors import Case
-from trimtab import counter_from_text, evict_messages
+from trimtab import Session, counter_from_text, evict_messages
+from trimtab.session import allocate_zones
 from trimtab.summaries import SummaryRequest, default_prompt, run_summarizer
 
 
@@ -45,26 +55,73 @@ def _default_prompt(case: Case) -> Trial:
 
 
 def _run_summarizer(case: Case) -> Trial:
-    data, calls = case.input, []
+    data, calls = case.input, list[Any]()
     kind = data["summarizer"]["kind"]
-    if kind == "undefined":
-        raise OutOfScope("with an answer Python does not have")
 
-    def summarize(messages: list[Any], existing: str | None) -> str:
+    def summarize(messages: list[Any], existing: str | None) -> Any:
         said, roles = ([message[key] for message in messages] for key in ("content", "role"))
         calls.append({"call": len(calls) + 1, "messages": said, "roles": roles, "existing": existing})
         if kind == "fail":
             raise RuntimeError(kind)
-        return str(data["summarizer"]["text"])
+        return data["summarizer"]["text"] if kind == "const" else {"empty": ""}.get(kind)
 
     request = SummaryRequest(messages=data["messages"], existing=data["existing"])
-    return Trial(expected=case.expected, ours={"summary": run_summarizer(summarize, request), "calls": calls})
+    ours = {"summary": run_summarizer(summarize, request), "calls": calls}
+    rules = answered_text_rule() if kind == "undefined" else {}
+    return Trial(expected=case.expected, ours=ours, rules=rules)
+
+
+def _allocate_budget(case: Case) -> Trial:
+    options, used = case.input["options"], case.input["system_tokens_used"]
+
+    def ours() -> Answer:
+        zones = allocate_zones(
+            number(options["token_budget"]),
+            used,
+            summarizes=options.get("summarizer") is not None,
+            max_summary_tokens=options.get("max_summary_tokens"),
+            min_recent_tokens=options.get("min_recent_tokens"),
+        )
+        return zones._asdict()
+
+    numbers = [options[name] for name in _ALLOCATED if name in options]
+    return Trial(expected=case.expected, ours=attempt(ours), rules=zones_rule([*numbers, used]))
+
+
+_ALLOCATED = ("token_budget", "max_summary_tokens", "min_recent_tokens")
+
+
+def _deserialize(case: Case) -> Trial:
+    """Refuse what is no snapshot. Reading JSON is the caller's; what is none is handed on as it is."""
+    if "error" not in case.expected:
+        raise OutOfScope("of a state it saved")
+    try:
+        data = json.loads(case.input["data"])
+    except ValueError:
+        data = case.input["data"]
+
+    def ours() -> Answer:
+        return {"state": Session.restore(data).status().to_dict()}
+
+    return Trial(expected={"error": "CorruptSessionError"}, ours=attempt(ours))
+
+
+def _session(case: Case) -> Trial:
+    return Trial(
+        expected=told(case.expected),
+        ours=attempt(lambda: run_session(case.input)),
+        rules=session_rules(case.input),
+        guards=session_guards(case.input),
+    )
 
 
 OPS = {
+    "allocate_budget": _allocate_budget,
     "approx_count": _approx_count,
     "count_message": _count_message,
     "default_prompt": _default_prompt,
+    "deserialize": _deserialize,
     "evict": _evict,
     "run_summarizer": _run_summarizer,
+    "session": _session,
 }

@@ -1,0 +1,148 @@
+"""What leaves the view is told, what comes back is shown, and what is summarized is whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trimtab import FixedCounter, Session, counter_from_text
+from trimtab.errors import ConfigurationError
+from trimtab.session import allocate_zones
+
+TWENTIES = FixedCounter(per_message=20)
+LETTERS = counter_from_text(lambda text: len(text), message_overhead=0)
+
+
+def user(text: str) -> dict[str, Any]:
+    """Make a message of the user."""
+    return {"role": "user", "content": text}
+
+
+def says(text: str) -> dict[str, Any]:
+    """Make an answer."""
+    return {"role": "assistant", "content": text}
+
+
+def calls(call_id: str) -> dict[str, Any]:
+    """Make a call."""
+    function = {"name": "f", "arguments": "{}"}
+    return {
+        "role": "assistant",
+        "content": call_id,
+        "tool_calls": [{"id": call_id, "type": "function", "function": function}],
+    }
+
+
+def answers(call_id: str, text: str) -> dict[str, Any]:
+    """Make the result of a call."""
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def texts(session: Session) -> list[Any]:
+    """List what the view says."""
+    return [message["content"] for message in session.messages()]
+
+
+def test_what_leaves_the_view_behind_newer_messages_is_told() -> None:
+    """The question that was pinned as the latest is older than what left before it, and slips out at once."""
+    left: list[tuple[str, list[str]]] = []
+
+    def on_evict(messages: list[Any], reason: str) -> None:
+        left.append((reason, [message["content"] for message in messages]))
+
+    session = Session(100, counter=TWENTIES, hooks={"on_evict": on_evict})
+    for message in (user("first"), *map(says, "abcdef"), user("second")):
+        session.add(message)
+    assert texts(session) == ["c", "d", "e", "f", "second"]
+    assert left == [
+        ("budget", ["a"]),
+        ("truncation", ["a"]),
+        ("budget", ["b"]),
+        ("truncation", ["b"]),
+        ("budget", ["first"]),
+        ("truncation", ["first"]),
+    ]
+
+
+def test_a_summary_that_ends_with_a_call_and_its_result_is_put_in_force() -> None:
+    """The result stands behind the border of what is covered; the unit is covered with it."""
+    asked: list[int] = []
+    away = True
+
+    def summarize(messages: list[Any]) -> str:
+        if away:
+            raise ConnectionError
+        asked.append(len(messages))
+        return "tea"
+
+    session = Session(100, counter=TWENTIES, summarizer=summarize, summarize_threshold_tokens=20)
+    said = [user("q"), *map(says, "abc"), calls("x"), answers("x", "r"), *map(says, "defghij")]
+    for message in said:
+        session.add(message)
+    away = False
+    for letter in "klmnopqrstuvw":
+        if not asked:
+            session.add(says(letter))
+    assert asked == [5]
+    assert (session.summary, session.status().stale_summaries) == ("tea", 0)
+
+
+def test_the_result_of_a_summarized_call_is_no_limit_for_the_next_summary() -> None:
+    """However large it was: the next summary is of what waits now."""
+    asked: list[list[str]] = []
+
+    def summarize(messages: list[Any], existing: str | None) -> str:
+        asked.append([message["content"][:2] for message in messages])
+        return "tea"
+
+    session = Session(200, counter=LETTERS, summarizer=summarize, summarize_threshold_tokens=150)
+    session.add(calls("x1"))
+    session.add(answers("x1", "r1" + "r" * 300))
+    for n in range(2, 9):
+        session.add(says(f"a{n}" + "a" * 58))
+    assert asked[0] == ["x1", "r1"]
+    assert len(asked) > 1
+    assert asked[1][0] == "a2"
+
+
+def test_a_result_that_brings_its_call_back_makes_room_for_another_that_waits() -> None:
+    """The call was the newest out of view; then another is, and is shown where it fits."""
+    session = Session(240, counter=LETTERS)
+    first, small = "u" * 60, "s" * 30
+    for message in (user(first), says(small), calls("x"), says("v" * 70), says("w" * 40), user("now")):
+        session.add(message)
+    assert texts(session) == [first, "v" * 70, "w" * 40, "now"]
+    session.add(answers("x", "r"))
+    assert texts(session) == [small, "x", "v" * 70, "w" * 40, "now", "r"]
+    again = Session.restore(session.snapshot(), counter=LETTERS)
+    assert texts(session) == texts(again)
+    assert session.token_breakdown == again.token_breakdown
+
+
+def test_a_summary_that_is_left_out_is_not_counted() -> None:
+    """What must stay takes its room; the numbers are those of what is sent."""
+    session = Session(200, counter=LETTERS, summarizer=lambda messages: "tea", summarize_threshold_tokens=20)
+    for n in range(5):
+        session.add(says(str(n) * 60))
+    assert session.summary == "tea"
+    session.add(user("u" * 180))
+    assert texts(session) == ["u" * 180]
+    assert session.token_count == session.token_breakdown.total == 180
+    assert (session.token_breakdown.summary, session.total_message_count) == (0, 1)
+    assert session.summary == "tea"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "named"),
+    [
+        pytest.param({"max_summary_tokens": -50}, "max_summary_tokens", id="negative"),
+        pytest.param({"min_recent_tokens": 0.5}, "min_recent_tokens", id="fraction"),
+    ],
+)
+def test_zones_are_shares_of_whole_numbers(numbers: dict[str, Any], named: str) -> None:
+    """A negative cap of the summary gave recent messages more than there is."""
+    with pytest.raises(ConfigurationError, match=named):
+        allocate_zones(1000, 0, **numbers)
+    with pytest.raises(ConfigurationError, match="used_tokens"):
+        allocate_zones(1000, -1)
