@@ -117,6 +117,6 @@ SESSIONS = (
             "elif first not in self.units:\n            pass",
         ),
         ("if first >= state.cut:", "if first > state.cut:"),
-        ("before=max(stop, last + 1)", "before=stop"),
+        ("after=stop - 1, before=state.cut", "after=stop - 1, before=stop"),
     ),
 )

@@ -253,7 +253,7 @@ def test_one_that_fails_when_asked_again_is_cut() -> None:
 
 def test_a_summary_is_smaller_than_what_it_replaces() -> None:
     """E6: also where its cap is larger."""
-    summarizer = Summarizer(lambda request: words(25))
+    summarizer = Summarizer(lambda request: words(60))
     session = one_session(summarizer, max_summary_tokens=90, min_recent_tokens=75)
     for text in texts(11):
         session.add(user(text))

@@ -73,7 +73,7 @@ def test_an_imitation_is_defused_in_the_view(text: str, make: Any) -> None:
         assert ours(texts_of(shown)) == []
         assert texts_of(shown).replace("&lt;", "<") == text
         assert list(session.history())[-1].message["content"] == content
-        assert any("escaped" in note for note in session.fit().report.notes)
+        assert any("Escaped" in note for note in session.fit().report.notes)
 
 
 @pytest.mark.parametrize(
