@@ -21,7 +21,7 @@ from trimtab.strategies.simple import Strict
 from trimtab.strategies.truncate_text import TruncateText
 from trimtab.summaries._base import SummaryCall
 
-__all__ = ["Steps", "settling"]
+__all__ = ["Steps", "claims_of", "settling"]
 
 Steps = Generator[SummaryCall, str | None, Outcome]
 """An algorithm that comes to an outcome, and yields what it needs from outside."""
@@ -70,6 +70,12 @@ def _asks_model(part: Part) -> bool:
     return bool(getattr(part.block.gives_way_by, "asks_model", False))
 
 
+def claims_of(composition: Composition) -> tuple[list[Claim], int]:
+    """Return what the blocks ask for, in the order they were added, and the room there is for them."""
+    settlement = _Settlement(composition, composition.budget)
+    return settlement.claims(), settlement.room
+
+
 class _Settlement:
     """One run of the fold."""
 
@@ -79,21 +85,18 @@ class _Settlement:
         self._parts = [composition.parts[at] for at in composition.adding]
         self._decided: dict[int, BlockDecision] = {}
         self._beside_tokens = _beside_tokens(composition, has_system=_begins_with_system(composition))
-        self._room = budget.input_tokens - self._beside_tokens - less_tokens
+        self.room = budget.input_tokens - self._beside_tokens - less_tokens
 
     def run(self) -> Steps:
         """Offer the room block by block, and put together what came of it."""
         floors_ignored, error = False, None
-        claims = []
-        for part in self._parts:
-            with in_block(part.name):
-                claims.append(self._claim(part))
+        claims = self.claims()
         if self._all_fits(claims):
             return self._plan(claims, floors_ignored=False, error=None)
-        if self._room < 0:
+        if self.room < 0:
             return self._plan(claims, floors_ignored=False, error=self._no_room(claims))
         try:
-            fold = offers(claims, self._room, ties=self._composition.ties)
+            fold = offers(claims, self.room, ties=self._composition.ties)
             used: int | None = None
             while True:
                 offer = next(fold) if used is None else fold.send(used)
@@ -111,6 +114,14 @@ class _Settlement:
             error = self._in_request(raised)
         return self._plan(claims, floors_ignored=floors_ignored, error=error)
 
+    def claims(self) -> list[Claim]:
+        """List what each block asks for."""
+        claims = []
+        for part in self._parts:
+            with in_block(part.name):
+                claims.append(self._claim(part))
+        return claims
+
     def _all_fits(self, claims: list[Claim]) -> bool:
         """Tell whether a black box says that everything fits, though it counts the blocks higher."""
         if not self._composition.is_black_box or self._composition.left() > self._budget.input_tokens:
@@ -124,7 +135,7 @@ class _Settlement:
 
     def _claim(self, part: Part) -> Claim:
         block, room = part.block, self._budget.input_tokens
-        need, cap = _need_tokens(part, max(0, self._room)), block.cap_tokens(room)
+        need, cap = _need_tokens(part, max(0, self.room)), block.cap_tokens(room)
         caps = cap < room and not block.pinned  # at the whole room it is the room that ends it
         if part.whole:
             must = min(need, cap) if caps else need
@@ -213,7 +224,7 @@ class _Settlement:
 
     def _in_request(self, error: BudgetExceededError) -> BudgetExceededError:
         """Say of the whole request what the fold says of its blocks; a block's cap stays as it is."""
-        if error.needed_tokens is None or error.limit_tokens != self._room:
+        if error.needed_tokens is None or error.limit_tokens != self.room:
             return error
         room, beside = self._budget.input_tokens, self._beside_tokens
         more = f" Beside the blocks the request takes {beside:,} of {room:,} tokens." if beside else ""

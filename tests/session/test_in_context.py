@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from trimtab import ConfigurationError, Context, Drop, FixedCounter, Session, Strict, Tier, validate
+from trimtab import (
+    BudgetExceededError,
+    ConfigurationError,
+    Context,
+    Drop,
+    FixedCounter,
+    Session,
+    Strict,
+    Summarize,
+    Tier,
+    validate,
+)
 from trimtab.session import SessionHooks
-from trimtab.stores import MemoryStore
+from trimtab.stores import MemoryStore, Retry
 
 TEN = FixedCounter(per_message=10)
 
@@ -242,3 +254,156 @@ def test_hooks_and_breakdown_are_those_of_the_history() -> None:
     assert {"budget", "truncation"} == set(gone)
     assert session.token_breakdown.system == 0
     assert session.token_breakdown.total == 230
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_where_the_block_is_declared_counts_among_equal_ranks(first: bool) -> None:
+    """What is added last is served first (SPEC D4): the room is that of the real fold."""
+    context = Context(300, counter=TEN)
+    if first:
+        context.add("history", None)
+    context.add("documents", [f"d{n}" for n in range(20)])
+    if not first:
+        context.add("history", None)
+    session = told(Session(context=context), 30)
+    event = next(iter(session.history()))
+    session.pin(event.id)
+    shown = texts(session.messages())
+    assert session.budget_tokens == (100 if first else 300)
+    assert "0" in shown
+    assert "29" in shown
+    assert session.token_count == 10 * sum(not one.startswith("d") for one in shown)
+
+
+def test_what_must_stay_takes_the_room_of_what_may_leave() -> None:
+    """Documents of a higher rank fill the window; anchors, pins and the latest message stay all the same."""
+    context = Context(300, counter=TEN)
+    context.add("documents", [f"d{n}" for n in range(40)], priority=90)
+    context.add("history", None, priority=1)
+    session = Session(context=context, anchors=[{"role": "system", "content": "anchor"}])
+    kept = session.add(user("kept"))
+    session.pin(kept.id)
+    told(session, 9)
+    shown = texts(session.messages())
+    assert [one for one in shown if not one.startswith("d")] == ["anchor", "kept", "8"]
+    assert session.fit().report.tokens_after == 300
+
+
+def test_system_text_in_a_block_of_a_plain_context_stays_whole() -> None:
+    """SPEC D7: its room is not the history's."""
+    context = Context(300, counter=TEN).add("system", [{"role": "system", "content": "s"}] * 5)
+    context.add("history", None)
+    session = told(Session(context=context), 60)
+    session.pin(next(iter(session.history())).id)
+    assert session.budget_tokens == 250
+    shown = texts(session.messages())
+    assert shown[:6] == ["s"] * 5 + ["0"]
+    assert len(shown) == 30
+
+
+def test_add_is_never_refused_for_what_other_blocks_take() -> None:
+    """SPEC E3: the log takes it first; the view says what does not fit, and recovers."""
+    session = Session(context=Context(300, counter=TEN).add("history", None))
+    context = session.context
+    assert context is not None
+    context.add("documents", [f"d{n}" for n in range(40)], strategy=Strict())
+    for n in range(3):
+        session.add(user(n))
+    assert [event.message["content"] for event in session.history()] == ["0", "1", "2"]
+    assert session.recall("nothing") == []
+    with pytest.raises(BudgetExceededError, match="block 'documents'"):
+        session.messages()
+    context.remove("documents")
+    assert texts(session.messages()) == ["0", "1", "2"]
+
+
+def test_an_undeclared_history_in_tiers_has_the_tier_of_one() -> None:
+    """A context of tiers takes no block without."""
+    context = Context(300, counter=TEN).add("documents", ["d"], tier=Tier.RAG)
+    assert texts(told(Session(context=context), 2).messages()) == ["d", "0", "1"]
+
+
+def test_what_the_session_adds_to_the_context_is_in_the_log() -> None:
+    """System text and tools come back when only the context is passed again."""
+    store, tools = MemoryStore(), [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+    plain = Context(1_000)
+    session = told(Session(context=plain, system="S", tools=tools, model="gpt-4o", store=store, id="a"), 1)
+    again = [
+        Session.open(store, "a", context=plain),
+        Session.restore(session.snapshot(), context=plain),
+        session.fork(),
+    ]
+    for other in (session, *again):
+        fitted = other.fit()
+        assert texts(fitted.messages) == ["S", "0"]
+        assert fitted.tools == tools
+        assert fitted.report.tokens_after == session.fit().report.tokens_after
+
+
+def test_blocks_added_to_an_opened_session_stay_over_a_refresh() -> None:
+    """And over a conflict with another writer, in old views and forks."""
+    store = MemoryStore()
+    told(Session(context=Context(300, counter=TEN).add("history", None), store=store, id="a"), 1)
+    session = Session.open(store, "a", context=Context(300, counter=TEN).add("history", None), retry=Retry())
+    assert session.context is not None
+    session.messages()
+    session.context.add("question", "Q?")
+    Session(context=Context(300, counter=TEN), store=store, id="a").add(user("other"))
+    session.add(user("mine"))
+    assert texts(session.messages()) == ["0", "other", "mine", "Q?"]
+    session.refresh()
+    assert texts(session.messages()) == ["0", "other", "mine", "Q?"]
+    assert texts(session.view_at(2)) == ["0", "Q?"]
+    assert texts(session.fork().messages()) == ["0", "other", "mine", "Q?"]
+
+
+def test_a_fork_of_an_empty_session_has_a_context_of_its_own() -> None:
+    """A block added to one is not in the other."""
+    session = Session(context=policy())
+    fork = session.fork()
+    assert fork.context is not None
+    fork.context.remove("documents")
+    assert len(session.messages()) == 7
+    assert len(fork.messages()) == 2
+
+
+def test_a_context_may_not_become_what_is_refused_when_made() -> None:
+    """A second system block, and content in the history's."""
+    session = told(Session(context=Context(300, counter=TEN), system="S"), 1)
+    assert session.context is not None
+    session.context.add("system", "S2")
+    with pytest.raises(ConfigurationError, match="system text is given twice"):
+        session.messages()
+    session.context.remove("system").add("history", [user("mine")], replace=True)
+    with pytest.raises(ConfigurationError, match="the block 'history' has content"):
+        session.messages()
+    session.context.replace("history", None)
+    assert texts(session.messages()) == ["S", "0"]
+
+
+def test_blocks_that_ask_a_model_are_awaited() -> None:
+    """`afit` of a session is `afit` of its context."""
+
+    async def summarize(messages: list[Any]) -> str:
+        return "short"
+
+    context = Context(200, counter=TEN)
+    context.add("documents", [f"d{n}" for n in range(30)], max_tokens=50, strategy=Summarize(summarize))
+    context.add("history", None)
+    session = told(Session(context=context), 3)
+    shown = texts(asyncio.run(session.amessages()))
+    assert any("short" in one for one in shown)
+    assert shown[-3:] == ["0", "1", "2"]
+
+
+def test_calls_that_are_pending_stay() -> None:
+    """The ids a context names are open, whatever follows them (SPEC A4b)."""
+    context = Context(200, counter=TEN, pending_calls=["c1"]).add("history", None)
+    session = Session(context=context)
+    function = {"name": "f", "arguments": "{}"}
+    session.add(user("go"))
+    session.add({"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}]})
+    told(session, 60)
+    assert any(message.get("tool_calls") for message in session.messages())
+    session.add({"role": "tool", "tool_call_id": "c1", "content": "at last"})
+    assert {one.rule for one in validate(session.messages())} == {"late_result"}  # as it was said

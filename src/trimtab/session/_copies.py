@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar, cast
 
 from trimtab.context import Context
 from trimtab.session._looks import Looks
-from trimtab.session._options import Options, functions_of
+from trimtab.session._options import Options, again, functions_of
 from trimtab.session._snapshot import events_from, log_options, snapshot_of
 from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store, acopy_session, copy_session
 from trimtab.stores._rows import check_session_name
@@ -77,10 +77,10 @@ class Copies(Looks):
 
     def _twin(self, store: Store, name: str, *, at: int) -> Self:
         twin = type(self).__new__(type(self))
-        core = self._core
+        core, options = self._core, cast("Options", self._core.options)
         twin._set_up(
-            None if at else core.options,  # nothing was copied that knows them
-            core.functions or functions_of(cast("Options", core.options)),
+            None if at else again(options),  # nothing was copied that knows them
+            {**functions_of(options), **core.functions, "context": options.context},
             store=store,
             id=name,
             retry=self._retry,

@@ -15,7 +15,13 @@ from trimtab.errors import (
     UnknownNameError,
 )
 from trimtab.session._effects import Steps
-from trimtab.session._options import Options, lacking, missing_functions, options_from
+from trimtab.session._options import (
+    Options,
+    functions_of,
+    lacking,
+    missing_functions,
+    options_from,
+)
 from trimtab.session._reading import (
     counted_again,
     event_at,
@@ -67,29 +73,28 @@ class Core:
         if self.scene is None:
             newest = yield LoadRequest(session=self.session, limit=1, newest_first=True)
             self.scene = (yield from self._open(newest[0])) if newest else self.begin()
-        if self._context_changed():
+        if self.in_force.context_changed:
             self.scene = yield from self._in_other_room(self.scene)
         return self.scene
-
-    def _context_changed(self) -> bool:
-        options = self.options
-        if options is None or options.context is None:
-            return False
-        blocks = options.context.blocks
-        return len(blocks) != len(options.measured) or any(
-            new is not old for new, old in zip(blocks, options.measured, strict=True)
-        )
 
     def _in_other_room(self, scene: Scene) -> Steps[Scene]:
         """Measure the room again, since a block of the context was changed."""
         options = self.in_force
         options.measure_context()
-        state = replace(scene.state, budget_tokens=options.budget_tokens)
-        scene.state = state
-        scene.require_room()
+        scene.state = replace(scene.state, budget_tokens=options.budget_tokens)
         if not scene.version:
             return scene
-        return (yield from read_scene(self.session, scene.version, state, options))
+        return (yield from read_scene(self.session, scene.version, scene.state, options))
+
+    def options_of(self, known: Mapping[str, Any]) -> Options:
+        """Make the options the log remembers, with the functions given again and the context in force."""
+        functions = dict(self.functions or functions_of(self.in_force))
+        if self.options is not None and self.options.context is not None:
+            functions["context"] = self.options.context
+        options = options_from(known, functions)
+        if self.options is not None and self.options.context is not None:
+            options.context = self.options.context  # the very one that was handed out to be changed
+        return options
 
     def begin(self) -> Scene:
         """Begin a session that is not in the store.
@@ -103,7 +108,7 @@ class Core:
             raise UnknownNameError(
                 f"there is no session {self.session!r} in this store", name=self.session, near=()
             )
-        if not options.budget_tokens:
+        if not options.budget_tokens and options.context is None:
             raise ConfigurationError(
                 f"session {self.session!r} is new and has no budget: pass budget= (tokens, or a Budget)"
             )
@@ -116,14 +121,15 @@ class Core:
             anchors=list(options.anchors),
         )
         scene.measure()
-        scene.require_room()
+        if options.context is None:  # whose other blocks may change until a view is asked for
+            scene.require_room()
         scene.require_anchor_room()
         return scene
 
     def _open(self, head: Event) -> Steps[Scene]:
         state = state_of(head, self.session)
         known = yield from self.known_options(state.options)
-        options = options_from(known, self.functions) if self.given is None else self.given
+        options = self.options_of(known) if self.given is None else self.given
         missing = missing_functions(known, options)
         if missing is not None and not self.allow_missing:
             raise ConfigurationError(
@@ -137,12 +143,12 @@ class Core:
             data["budget_tokens"] = options.budget_tokens = known["budget_tokens"]
         changed = {name for name in data if name != "given" and data[name] != known.get(name)}
         self.opened = data if changed else None
-        if "budget_tokens" in changed:
+        if "budget_tokens" in changed or options.context is not None:
             state = replace(state, budget_tokens=options.budget_tokens)
         if "counted_by" in changed:
             state = yield from counted_again(self.session, state, version=head.version, sizer=Sizer(options))
         scene = yield from read_scene(self.session, head.version, state, options)
-        if self.given is not None:
+        if self.given is not None and options.context is None:
             # Without, the options held once: what counts higher now must not keep the log from being read.
             scene.require_room()
         return scene

@@ -13,6 +13,7 @@ from collections.abc import Generator
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
+from trimtab.context import Context
 from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
 from trimtab.summaries._base import Summarizer, SummaryRequest, aasked, asked, word_of
@@ -21,6 +22,7 @@ __all__ = [
     "AskSummary",
     "Delete",
     "Effect",
+    "FitContext",
     "Steps",
     "answers_at_once",
     "arun_steps",
@@ -45,7 +47,13 @@ class Delete(NamedTuple):
     session: str
 
 
-Effect = LoadRequest | AppendRequest | SearchRequest | AskSummary | Delete
+class FitContext(NamedTuple):
+    """A request to be fitted, whose blocks may ask a model."""
+
+    context: Context
+
+
+Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | AskSummary | Delete
 
 Steps = Generator[Effect, Any, T]
 """An algorithm on its way to a result."""
@@ -116,6 +124,8 @@ def _perform(effect: Effect, store: Store) -> Any:
         return store.search(effect)
     if isinstance(effect, Delete):
         return store.delete(effect.session)
+    if isinstance(effect, FitContext):
+        return effect.context.fit()
     return ask(effect)
 
 
@@ -128,6 +138,8 @@ async def _aperform(effect: Effect, store: Store) -> Any:
         return await store.asearch(effect)
     if isinstance(effect, Delete):
         return await store.adelete(effect.session)
+    if isinstance(effect, FitContext):
+        return await effect.context.afit()
     return await aask(effect)
 
 

@@ -4,34 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab._asking import budget_of
-from trimtab._composing import ties_of
-from trimtab._fitted import Fitted
+from trimtab._composing import Policy, compose, ties_of
+from trimtab._settling import claims_of
 from trimtab.allocation import Claim, allocate
-from trimtab.blocks import Block
+from trimtab.blocks import Block, Tier
 from trimtab.context import Context
-from trimtab.errors import ConfigurationError
-from trimtab.strategies import Strict
+from trimtab.errors import BudgetExceededError, ConfigurationError
 
-__all__ = ["HISTORY", "fit_among", "require_context", "room_for_history"]
+if TYPE_CHECKING:
+    from trimtab.session._options import Options
+
+__all__ = ["HISTORY", "NO_ROOM", "Room", "request_of", "require_context", "room_for_history"]
 
 HISTORY = "history"
 """Name of the block a session fills."""
 
-_ENOUGH = 1 << 53
-"""A budget nothing is evicted from."""
+
+class Room(NamedTuple):
+    """What a context leaves for the history, in tokens."""
+
+    usual: int
+    """What the fold offers it if it asks for all there is."""
+    most: int
+    """What it may take of other blocks for what must stay."""
 
 
-def require_context(context: Any, /, *, has_system: bool) -> Context:
-    """Return a context a session can be part of; a copy, so that later changes are the session's.
+NO_ROOM = Room(0, 0)
+
+
+def require_context(context: Any, options: Options, /) -> Context:
+    """Return a context a session can be part of.
 
     Raises:
-        ConfigurationError: It is none, its history block is filled, or system text is given twice.
+        ConfigurationError: It is none, its history block is filled, or something is given twice.
     """
     if not isinstance(context, Context):
         raise ConfigurationError(f"context is a Context, not {context!r:.80}")
+    policy, has_system = context._policy, options.system is not None
+    for name in ("model", "counter", "tools"):
+        if getattr(options, name) is not None and getattr(policy, name) is not None:
+            raise ConfigurationError(f"{name} is given twice: by {name}= and by the Context")
+    if has_system and policy.system is not None:
+        raise _two_systems("its system=")
     for block in context.blocks:
         if block.name == HISTORY and not block.is_empty:
             raise ConfigurationError(
@@ -40,9 +57,7 @@ def require_context(context: Any, /, *, has_system: bool) -> Context:
             )
         if has_system and not block.is_empty and "system" in (block.name, block.role):
             raise _two_systems(f"block {block.name!r}")
-    if has_system and context._policy.system is not None:
-        raise _two_systems("its system=")
-    return context.clone()
+    return context
 
 
 def _two_systems(where: str) -> ConfigurationError:
@@ -52,51 +67,60 @@ def _two_systems(where: str) -> ConfigurationError:
     )
 
 
-def history_block(context: Context) -> Block:
-    """Return the block of the history, with its limits and no content."""
-    return next((block for block in context.blocks if block.name == HISTORY), Block(name=HISTORY))
+def room_for_history(options: Options) -> Room:
+    """Return the tokens the history may have; none where the other blocks alone do not fit."""
+    context = _whole(options)
+    policy = replace(context._policy, blocks=context.blocks).without_callbacks()
+    claims, room = claims_of(compose(policy))
+    at = sum(not one.is_empty for one in policy.blocks[: _place(policy)])
+    claims.insert(at, _claim(policy.blocks[_place(policy)], policy, room))
+    try:
+        limits = allocate(claims, max(0, room), ties=ties_of(policy)).limits
+    except BudgetExceededError:
+        return NO_ROOM
+    others = sum(claim.must_tokens for claim in claims)
+    return Room(limits[HISTORY], max(limits[HISTORY], room - others))
 
 
-def room_for_history(context: Context) -> int:
-    """Return the tokens the history may have: what the fold of SPEC D5 would offer it if it asked for all."""
-    policy = context._policy
+def _place(policy: Policy) -> int:
+    return next(at for at, block in enumerate(policy.blocks) if block.name == HISTORY)
+
+
+def _claim(block: Block, policy: Policy, room_tokens: int) -> Claim:
+    """Ask for all there is."""
     whole = budget_of(policy.budget, policy.model).input_tokens
-    others = [block for block in context.blocks if block.name != HISTORY and not block.is_empty]
-    alone = _context_of(context, [replace(block, max_tokens=None, max_ratio=1.0) for block in others])
-    report = alone.fit(_ENOUGH).report
-    needs = {row.name: row.tokens_after for row in report.blocks}
-    room = max(0, whole - (report.tokens_after - sum(needs.values())))
-    claims = [_claim(block, needs.get(block.name, 0), whole) for block in others]
-    claims.append(_claim(history_block(context), room, whole))
-    return allocate(claims, room, ties=ties_of(replace(policy, blocks=context.blocks))).limits[HISTORY]
-
-
-def _claim(block: Block, need_tokens: int, room_tokens: int) -> Claim:
-    stays = block.name != HISTORY and (block.pinned or isinstance(block.gives_way_by, Strict))
+    cap = block.cap_tokens(whole)
     return Claim(
-        name=block.name,
-        need_tokens=need_tokens,
+        name=HISTORY,
+        need_tokens=max(0, room_tokens),
         rank=block.rank,
-        must_tokens=need_tokens if stays else 0,
-        floor_tokens=min(need_tokens, block.floor_tokens(room_tokens)),
-        cap_tokens=None if block.pinned else block.cap_tokens(room_tokens),
+        floor_tokens=block.floor_tokens(whole),
+        cap_tokens=cap if cap < whole else None,
         share=block.share,
     )
 
 
-def _context_of(context: Context, blocks: Sequence[Block]) -> Context:
-    made = context.clone()
-    for block in context.blocks:
-        made.remove(block.name)
-    for block in blocks:
-        made.add_block(replace(block, on_trim=None))
-    made._policy = replace(made._policy, on_trim=None)
+def _whole(options: Options) -> Context:
+    """Return the context with what the session adds to it, the block of the history among the others."""
+    context = options.context
+    if context is None:
+        raise TypeError("this session has no context")
+    made = context.clone(
+        model=options.model, counter=options.counter, system=options.system, tools=options.tools
+    )
+    if HISTORY not in made:
+        tiered = any(block.tier is not None for block in made.blocks)
+        made.add_block(Block(name=HISTORY, tier=Tier.HISTORY if tiered else None))
     return made
 
 
-def fit_among(context: Context, messages: Sequence[Any], notes: tuple[str, ...]) -> Fitted[Any]:
-    """Fit the whole request: the other blocks, and the history as the session shows it."""
-    made = context.clone()
-    made.add_block(replace(history_block(context), content=list(messages)), replace=True)
+def request_of(options: Options, messages: Sequence[Any], notes: tuple[str, ...]) -> Context:
+    """Return the whole request: the other blocks, and the history as the session shows it.
+
+    What the session shows was chosen to fit the room, so that nothing more of it may leave.
+    """
+    made = _whole(options)
+    block = next(block for block in made.blocks if block.name == HISTORY)
+    made.add_block(replace(block, content=list(messages), pinned=bool(messages)), replace=True)
     made._policy = replace(made._policy, notes=notes)
-    return made.fit()
+    return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from trimtab._fitted import Fitted
@@ -9,9 +10,8 @@ from trimtab.errors import (
     ConfigurationError,
 )
 from trimtab.session._core import Core
-from trimtab.session._effects import Steps
-from trimtab.session._in_context import fit_among
-from trimtab.session._options import functions_of, options_from
+from trimtab.session._effects import FitContext, Steps
+from trimtab.session._in_context import NO_ROOM, request_of
 from trimtab.session._reading import (
     Pages,
     counted_again,
@@ -33,19 +33,26 @@ def viewing(core: Core) -> Steps[Fitted[dict[str, Any]]]:
     """Put the view together."""
     scene = yield from core.ready()
     notes = () if core.last_failure is None else (f"The last summary failed: {core.last_failure}.",)
-    return _fitted(scene, notes)
+    return (yield from _fitted(scene, notes))
 
 
 def viewing_at(core: Core, version: int) -> Steps[Fitted[dict[str, Any]]]:
     """Put the view of a version together."""
-    return _fitted((yield from scene_at(core, version)), ())
+    return (yield from _fitted((yield from scene_at(core, version)), ()))
 
 
-def _fitted(scene: Scene, notes: tuple[str, ...]) -> Fitted[dict[str, Any]]:
+def _fitted(scene: Scene, notes: tuple[str, ...]) -> Steps[Fitted[dict[str, Any]]]:
     """Fit the view; as one block among others where the session has a context."""
+    options = scene.sizer.options
+    if options.context is None:
+        return fitted_view(scene, notes)
+    if options.room == NO_ROOM:
+        yield FitContext(request_of(options, [], ()))  # says which of the other blocks does not fit
     fitted = fitted_view(scene, notes)
-    context = scene.sizer.options.context
-    return fitted if context is None else fit_among(context, fitted.messages, fitted.report.notes)
+    whole: Fitted[dict[str, Any]] = yield FitContext(
+        request_of(options, fitted.messages, fitted.report.notes)
+    )
+    return whole
 
 
 def scene_at(core: Core, version: int) -> Steps[Scene]:
@@ -63,7 +70,10 @@ def scene_at(core: Core, version: int) -> Steps[Scene]:
         return made
     state = state_of((yield from event_at(core.session, version)), core.session)
     known = yield from core.known_options(state.options)
-    options = options_from(known, core.functions or functions_of(core.in_force))
+    options = core.options_of(known)
+    if options.context is not None:
+        # The other blocks are those of now, and so is the room they leave.
+        state = replace(state, budget_tokens=min(state.budget_tokens, options.budget_tokens))
     if options.counted_by != known["counted_by"]:
         sizer = Sizer(options)
         state = yield from counted_again(core.session, state, version=version, sizer=sizer)

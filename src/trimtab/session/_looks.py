@@ -62,7 +62,7 @@ class Looks(Driven):
     def context(self) -> Context | None:
         """The context the history is a block of; its other blocks may be changed."""
         options = self._core.options
-        return None if options is None else options.context
+        return self._core.functions.get("context") if options is None else options.context
 
     @property
     def summary(self) -> str | None:

@@ -19,7 +19,7 @@ from trimtab.counting._sizes import check_counter, counter_name
 from trimtab.errors import ConfigurationError, CorruptSessionError
 from trimtab.formats import Format
 from trimtab.models import Framing
-from trimtab.session._in_context import require_context, room_for_history
+from trimtab.session._in_context import NO_ROOM, Room, require_context, room_for_history
 from trimtab.session._plain import plain_message
 from trimtab.summaries._base import require_summarizer, word_of
 
@@ -114,6 +114,8 @@ class Options:
     """The counter in use."""
     measured: tuple[Block, ...] = field(init=False, default=())
     """The blocks of the context when its room was measured."""
+    room: Room = field(init=False, default=NO_ROOM)
+    """What the context leaves for the history."""
 
     def __post_init__(self) -> None:
         """Check every value.
@@ -122,11 +124,11 @@ class Options:
             ConfigurationError: One is out of range, or two contradict each other.
         """
         check_model(self.model)
+        self.system = None if self.system == "" else system_of(self.system)
         self._take_context()
         self.reader = format_of([], self.format)
         if self.budget is not None:
             self.budget_tokens = budget_tokens(self.budget)
-        self.system = None if self.system == "" else system_of(self.system)
         if self.summarizer is not None:
             self.summarizer = require_summarizer(self.summarizer)
         _choice("summary_mode", self.summary_mode, get_args(SummaryMode))
@@ -139,6 +141,7 @@ class Options:
         _whole("message_overhead", self.message_overhead, least=0)
         self._check_rest()
         self.tokens_by = self._counter()
+        self.measure_context()
 
     def _check_rest(self) -> None:
         if isinstance(self.anchors, (str, Mapping)) or not isinstance(self.anchors, Sequence):
@@ -157,39 +160,51 @@ class Options:
         self.hooks = SessionHooks.of(self.hooks)
 
     def _take_context(self) -> None:
-        """Take the budget, and what else it says, from the context the history is a block of."""
+        """Take from the context what it says of all blocks; the budget is what it leaves for the history."""
         if self.context is None:
             return
         if self.budget is not None:
             raise ConfigurationError("budget is given twice: by budget= and by the Context")
-        self.context = require_context(self.context, has_system=self.system not in (None, ""))
-        policy = self.context._policy
-        for name in ("model", "counter", "tools"):
-            given, known = getattr(self, name), getattr(policy, name)
-            if given is not None and known is not None:
-                raise ConfigurationError(f"{name} is given twice: by {name}= and by the Context")
-            if given is not None:
-                self.context = self.context.clone(**{name: given})
-            setattr(self, name, known if given is None else given)
-        if self.system not in (None, ""):
-            self.context = self.context.clone(system=self.system)
-            self.system = None  # it stands at the front of the request, not of the history
-        self.format = policy.format
-        self.measure_context()
+        self.context = require_context(self.context, self).clone()
+        self.format = self.context._policy.format
 
     def measure_context(self) -> None:
-        """Find the room the other blocks leave for the history."""
+        """Find the room the other blocks leave for the history.
+
+        Raises:
+            ConfigurationError: They were changed into what no session can be part of.
+        """
         if self.context is not None:
-            self.budget_tokens = room_for_history(self.context)
-            self.measured = self.context.blocks
+            self.measured = ()  # until it is known to be one
+            blocks = require_context(self.context, self).blocks
+            self.room = room_for_history(self)
+            self.budget_tokens = self.room.usual
+            self.measured = blocks
+
+    @property
+    def context_changed(self) -> bool:
+        """True if blocks of the context are others than those that were measured."""
+        if self.context is None:
+            return False
+        blocks = self.context.blocks
+        same = len(blocks) == len(self.measured)
+        return not same or any(new is not old for new, old in zip(blocks, self.measured, strict=True))
+
+    @property
+    def pending_calls(self) -> frozenset[str]:
+        """Ids of calls whose results are still to come, as the context says."""
+        return frozenset() if self.context is None else frozenset(self.context._policy.pending_calls)
 
     def _counter(self) -> Any:
         if isinstance(self.counter, type):
             raise ConfigurationError(f"counter={self.counter.__name__} is a class: pass a counter")
-        if self.counter is not None:
-            return check_counter(self.counter)
-        if self.model is not None:
-            return counter_for(self.model)
+        policy = None if self.context is None else self.context._policy
+        counter = self.counter if self.counter is not None or policy is None else policy.counter
+        model = self.model if self.model is not None or policy is None else policy.model
+        if counter is not None:
+            return check_counter(counter)
+        if model is not None:
+            return counter_for(model)
         if self.message_overhead == 4:
             return EstimateCounter()
         framing = Framing(
@@ -210,12 +225,12 @@ class Options:
         """Write what is plain data; of functions only that they were given."""
         return {
             **{name: getattr(self, name) for name in _DATA},
-            "budget_tokens": self.budget_tokens,
+            "budget_tokens": self.budget_tokens if self.context is None else 0,
             "counted_by": self.counted_by,
             "format": self.reader.name,
             "given": {
                 "summarizer": None if self.summarizer is None else word_of(self.summarizer),
-                "counter": None if self.counter is None or self.context else counter_name(self.tokens_by),
+                "counter": None if self.counter is None else counter_name(self.tokens_by),
                 "context": self.context is not None,
                 "hooks": self.hooks.any,
             },
@@ -252,16 +267,17 @@ def options_from(data: Mapping[str, Any], given: Mapping[str, Any], /) -> Option
     try:
         values = {name: data[name] for name in _DATA}
         return Options(
-            budget=data["budget_tokens"] if given.get("context") is None else None,
+            budget=(data["budget_tokens"] or None) if given.get("context") is None else None,
             format=data["format"],
-            **{**values, **given, **_said_by_context(given)},
+            **{**values, **given},
         )
     except (KeyError, TypeError) as error:
         raise CorruptSessionError(f"the options in a session's log cannot be read: {error!r}") from error
 
 
-def _said_by_context(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {} if given.get("context") is None else {"model": None, "tools": None, "counter": None}
+def again(options: Options, /) -> Options:
+    """Make the same options anew, for another session."""
+    return options_from(options.to_data(), functions_of(options))
 
 
 def functions_of(options: Options, /) -> dict[str, Any]:

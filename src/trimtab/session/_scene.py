@@ -101,13 +101,23 @@ class Scene:
             pending=self.shown_tokens,
         )
 
+    @property
+    def most_tokens(self) -> int:
+        """The budget; in a context, what other blocks may give way to what must stay is part of it."""
+        return max(self.state.budget_tokens, self.sizer.options.room.most)
+
+    @property
+    def view_limit_tokens(self) -> int:
+        """What the view may have: the budget, or as much more as what must stay needs and may take."""
+        return max(self.state.budget_tokens, min(self.most_tokens, self.breakdown.total))
+
     def require_room(self) -> None:
         """Refuse a permanent part that leaves no room.
 
         Raises:
             BudgetExceededError: With the numbers.
         """
-        needed, limit = self.permanent_tokens, self.state.budget_tokens
+        needed, limit = self.permanent_tokens, self.most_tokens
         if needed > limit:
             raise BudgetExceededError(
                 f"what a session always shows (system text, tools and anchors) takes {needed:,} tokens, and"
@@ -124,7 +134,7 @@ class Scene:
             BudgetExceededError: With the numbers.
         """
         tokens = sum(map(self.sizer.tokens, self.anchors))
-        cap = limits_of(self.sizer.options, self.state.budget_tokens).max_anchor_tokens
+        cap = limits_of(self.sizer.options, self.most_tokens).max_anchor_tokens
         if tokens > cap:
             raise BudgetExceededError(
                 f"the anchors take {tokens:,} tokens and may take {cap:,} (max_anchor_tokens):"
@@ -145,8 +155,11 @@ class Scene:
 
     def is_open(self, unit: LiveUnit, /) -> bool:
         """Tell whether a result of the unit can still come."""
-        first = unit.first
-        return first == self.state.turn and any(waiting[0] == first for waiting, _ in self.state.waiting)
+        first, pending = unit.first, self.sizer.options.pending_calls
+        for members, ids in self.state.waiting:
+            if members[0] == first:
+                return first == self.state.turn or not pending.isdisjoint(ids)
+        return False
 
     # -- messages that come
 

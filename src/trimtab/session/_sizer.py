@@ -36,9 +36,13 @@ class Sizer:
 
     def fixed_tokens(self) -> int:
         """Return what a request costs beside its messages."""
-        sizes = self._sizes
-        if self.options.context is not None:
-            return 0
+        return 0 if self.options.context is not None else self._beside(self._sizes)
+
+    def framing_tokens(self) -> int:
+        """Return what a request costs that has nothing in it."""
+        return self._beside(sizes_for(self.options.tokens_by, [], Fixed()))
+
+    def _beside(self, sizes: Sizes) -> int:
         if isinstance(sizes, Shares):
             return self._of_empty(sizes)
         tokens: int = sizes.fixed_tokens
@@ -79,8 +83,8 @@ class Sizer:
     def system_message(self) -> dict[str, Any] | None:
         """Write the system text as a message."""
         system = self.options.system
-        if system is None:
-            return None
+        if system is None or self.options.context is not None:
+            return None  # in a context it stands at the front of the request, not of the history
         return self.format.message("system", [system] if isinstance(system, str) else list(system))
 
     def summary_message(self, text: str, messages: int, /) -> dict[str, Any]:

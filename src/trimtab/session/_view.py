@@ -36,22 +36,25 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
     Raises:
         BudgetExceededError: What must stay does not fit.
     """
-    options, state = scene.sizer.options, scene.state
+    options = scene.sizer.options
     listed = listed_view(scene)
     if scene.summary is not None and not scene.shows_summary:
         notes = (*notes, "The summary is left out: what must stay takes its room.")
+    limit = scene.view_limit_tokens
+    if options.context is not None:  # which charges what stands beside the messages itself
+        limit += scene.sizer.framing_tokens()
     work = prepare(
         Ask(
             messages=listed.messages,
-            budget=state.budget_tokens,
+            budget=max(1, limit),
             model=None,
             counter=options.tokens_by,
             format=options.reader,
             system=None,
-            tools=options.tools,
+            tools=options.tools if options.context is None else None,
             strategy=None,
             pin=listed.pins,
-            pending_calls=_open_calls(scene),
+            pending_calls=(*_open_calls(scene), *options.pending_calls),
             on_trim=None,
             repair=False,
             leading=listed.leading,
