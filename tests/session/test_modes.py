@@ -202,3 +202,24 @@ def test_clear_keeps_the_budget_and_brings_back_the_anchors_given() -> None:
     assert session.summary is None
     assert session.recent_message_count == 0
     assert len(list(session.history())) == 40
+
+
+@pytest.mark.parametrize(("waits", "asked"), [(10, True), (9, False)])
+def test_the_threshold_is_a_tenth_of_the_budget(waits: int, asked: bool) -> None:
+    """E2: exactly, where so little leaves."""
+    summarizer = Summarizer(lambda request: "a")
+    session = one_session(summarizer, min_recent_tokens=95)
+    for size in (waits, 85, 16 - waits):
+        session.add(user(words(size)))
+    assert bool(summarizer.requests) == asked
+
+
+def test_recent_messages_keep_three_tenths_of_the_budget_where_little_is_left() -> None:
+    """E2, E3: 60 of 100 are system text, so the summary gets 10; one that takes 19 leaves 21."""
+    session = one_session(lambda messages: words(99), system=words(60), max_summary_tokens=30)
+    for _ in range(5):
+        session.add(user(words(10)))
+    assert session.status().recent_tokens == 30
+    assert session.token_breakdown.summary == 19
+    session.add(user(words(10)))
+    assert session.status().recent_tokens == 20

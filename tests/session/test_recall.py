@@ -117,6 +117,7 @@ def test_redaction_leaves_nothing_of_any_shape() -> None:
     assert "4711" not in json.dumps([event.data for event in session.history(kinds=None)])
     roles = [message["role"] for message in session.messages()]
     assert roles == ["user", "assistant", "tool"]
+    assert json.loads(session.messages()[1]["tool_calls"][0]["function"]["arguments"]) == {}
     assert session.messages()[2]["tool_call_id"] == session.messages()[1]["tool_calls"][0]["id"] == "A"
 
 

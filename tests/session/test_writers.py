@@ -10,7 +10,7 @@ import pytest
 from tests.builders import assistant, call, result, user, words
 from tests.session.test_summarizers import WORDS, texts
 from trimtab import ConfigurationError, Session
-from trimtab.errors import StoreUnavailableError, VersionConflictError
+from trimtab.errors import FormatError, StoreUnavailableError, VersionConflictError
 from trimtab.stores import Appended, AppendRequest, MemoryStore, Retry
 
 QUICK = Retry(attempts=5, first_seconds=0.0)
@@ -179,7 +179,7 @@ def test_an_id_holds_after_the_session_was_given_other_options() -> None:
 def test_one_message_that_cannot_be_read_refuses_all(bad: Any) -> None:
     """Nothing of the call is stored."""
     session = Session(200, counter=WORDS)
-    with pytest.raises(ValueError, match=r"\w"):
+    with pytest.raises(FormatError, match=r"message"):
         session.extend([user("a"), bad, user("b")])
     assert list(session.history(kinds=None)) == []
     assert session.messages() == []
