@@ -497,8 +497,15 @@ class Plain:
             evicted = self.cut()
         self.make_room(evicted, before, exceeded=total > self.budget)
 
-    def clear(self) -> None:
-        """Begin anew; anchors as given, the budget stays."""
+    def clear(self) -> bool:
+        """Begin anew; anchors as given, the budget stays. False where what comes back has no room."""
+        given, written = self.settings.anchors, self.anchor_summary
+        if self.anchors != given:
+            old, self.anchors, self.anchor_summary = self.anchors, given, None
+            no_room = self.permanent_tokens > self.budget
+            self.anchors, self.anchor_summary = old, written
+            if no_room or sum(map(self.size, given)) > self.max_anchor:
+                return False
         self.begin()
         for one in self.said:
             one.zone, one.pinned = "cleared", False
@@ -507,6 +514,7 @@ class Plain:
         self.decisions, self.summaries = [], []
         self.failures = self.retry = 0
         self.note("cleared")
+        return True
 
     def pin(self, at: int) -> bool:
         """Keep a message in every view; False where it is out of reach."""

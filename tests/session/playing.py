@@ -170,9 +170,11 @@ class Play:
             raise AssertionError(f"{name}{arguments} was not refused")
 
     async def _do_clear(self) -> None:
-        await self.do("clear")
-        self.model.clear()
-        self.decisions.clear()
+        if self.model.clear():
+            await self.do("clear")
+            self.decisions.clear()
+        else:
+            await self.refused(BudgetExceededError, "clear")
 
     def place(self, at: int) -> int | None:
         """Draw one of the messages there are."""

@@ -223,3 +223,33 @@ def test_recent_messages_keep_three_tenths_of_the_budget_where_little_is_left() 
     assert session.token_breakdown.summary == 19
     session.add(user(words(10)))
     assert session.status().recent_tokens == 20
+
+
+@pytest.mark.parametrize(
+    ("given", "budget", "message"),
+    [
+        pytest.param(60, 150, "anchors take 60 tokens and may take 18", id="cap"),
+        pytest.param(60, 101, "takes 111 tokens, and its budget is 101", id="room"),
+    ],
+)
+def test_clear_brings_back_no_anchors_without_room(given: int, budget: int, message: str) -> None:
+    """E3: they were given under a larger budget; the session stays as it was."""
+    session = Session(500, counter=WORDS, system=words(51), anchors=[user(words(given))])
+    session.add(user("a"))
+    session.set_anchors([user("changed")])
+    session.set_budget(budget)
+    before = session.snapshot(), session.messages()
+    with pytest.raises(BudgetExceededError, match=message):
+        session.clear()
+    assert (session.snapshot(), session.messages()) == before
+    again = Session.open(session.store, session.id, counter=WORDS)
+    assert (again.snapshot(), again.messages()) == before
+
+
+def test_clear_leaves_anchors_that_did_not_change_where_they_are() -> None:
+    """Their cap is checked when they are set; a smaller budget is no reason never to clear again."""
+    session = Session(500, counter=WORDS, anchors=[user(words(60))])
+    session.set_budget(150)
+    session.add(user("a"))
+    session.clear()
+    assert session.messages() == [user(words(60))]

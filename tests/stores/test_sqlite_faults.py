@@ -204,6 +204,19 @@ def test_a_row_changed_by_hand_is_found(
         assert (caught.value.session, caught.value.version) == ("s" if version else "", version)
 
 
+@pytest.mark.parametrize("kept", [0, 40, 240])
+def test_a_search_of_a_session_without_its_end_ends(tmp_path: Path, kept: int) -> None:
+    """Its events are indexed batch by batch, and the next batch never comes."""
+    path = tmp_path / "a.db"
+    _filled(path, 450)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM trimtab_events WHERE version > ?", (kept,))
+    with SQLiteStore(path) as store:
+        with pytest.raises(CorruptSessionError, match=f"event {kept + 1} is missing") as caught:
+            store.search(SearchRequest(session="s", terms=("x",), limit=5))
+        assert (caught.value.session, caught.value.version) == ("s", kept + 1)
+
+
 def test_what_is_before_a_damaged_event_can_be_saved(tmp_path: Path) -> None:
     """As the error says: with copy_session(…, before=…)."""
     path = tmp_path / "a.db"

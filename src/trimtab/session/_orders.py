@@ -38,16 +38,7 @@ def setting_budget(core: Core, budget: Any) -> Steps[None]:
     seen = scene.seen()
     scene.state = replace(scene.state, budget_tokens=tokens, epoch=scene.state.epoch + 1)
     scene.require_room()
-    events = core.first_events(scene)
-    events.append(core.event(scene, "budget", {"budget_tokens": tokens}))
-    total, exceeded = scene.total_tokens, scene.over
-    evicted = scene.cut() if exceeded else []
-    if evicted:
-        events.append(eviction(core, scene, evicted))
-    yield from core.append(scene, events)
-    if exceeded:
-        core.tell("on_budget_exceeded", total, tokens)
-    yield from make_room(core, scene, evicted, exceeded=exceeded, seen=seen)
+    yield from _ordered(core, scene, "budget", {"budget_tokens": tokens}, seen=seen)
 
 
 def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
@@ -66,9 +57,16 @@ def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
     scene.measure()
     scene.require_anchor_room()
     scene.require_room()
+    yield from _ordered(core, scene, "anchors", {"anchors": plain}, seen=seen)
+
+
+def _ordered(
+    core: Core, scene: Scene, kind: str, data: Mapping[str, Any], *, seen: Mapping[int, LiveUnit]
+) -> Steps[None]:
+    """Write an order down, and make the room it asks for."""
     events = core.first_events(scene)
+    events.append(core.event(scene, kind, data))
     total, exceeded = scene.total_tokens, scene.over
-    events.append(core.event(scene, "anchors", {"anchors": plain}))
     evicted = scene.cut() if exceeded else []
     if evicted:
         events.append(eviction(core, scene, evicted))
@@ -82,14 +80,19 @@ def clearing(core: Core) -> Steps[None]:
     """Begin anew: nothing said so far is in view; anchors return to those given."""
     scene = yield from core.ready()
     version = scene.version + (1 if core.opened is None else 2)
-    state = scene.state
-    scene.state = State(
-        budget_tokens=state.budget_tokens,
-        options=state.options,
+    state = State(
+        budget_tokens=scene.state.budget_tokens,
+        options=scene.state.options,
         live=version + 1,
         cut=version + 1,
-        epoch=state.epoch + 1,
+        epoch=scene.state.epoch + 1,
     )
+    begun = Scene(sizer=scene.sizer, state=state, version=version, anchors=list(core.in_force.anchors))
+    begun.measure()
+    begun.require_room()
+    if begun.anchors != scene.anchors:
+        begun.require_anchor_room()
+    scene.state = state
     yield from core.write(scene, "cleared", {})
     core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
 

@@ -238,6 +238,10 @@ class Session(Copies):
         """Begin anew with an empty view; the log stays.
 
         Anchors return to those given at first, and the budget stays in force.
+
+        Raises:
+            BudgetExceededError: The anchors that return pass their cap, or leave no room; nothing was
+                changed.
         """
         self._run(lambda: clearing(self._core))
 

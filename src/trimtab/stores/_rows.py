@@ -17,6 +17,7 @@ __all__ = [
     "conflict",
     "from_row",
     "id_taken",
+    "missing_event",
     "not_stored",
     "same_event",
     "storable_ids",
@@ -151,8 +152,13 @@ def without_gaps(events: list[Event], request: LoadRequest, /, *, version: int |
         expected = expected[: request.limit]
     for at, wanted in enumerate(expected):
         if at >= len(events) or events[at].version != wanted:
-            raise _corrupt(request.session, wanted, "is missing")
+            raise missing_event(request.session, wanted)
     return events
+
+
+def missing_event(session: str, version: int, /) -> CorruptSessionError:
+    """Make the error of an event that must be there and is not."""
+    return _corrupt(session, version, "is missing")
 
 
 def conflict(request: AppendRequest, actual_version: int, /) -> VersionConflictError:

@@ -10,7 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from trimtab.stores._rows import Row, from_row
+from trimtab.stores._rows import Row, from_row, missing_event
 from trimtab.stores._terms import best_versions, count_terms, search_terms, searchable_text
 
 __all__ = ["BATCH_EVENTS", "best_rows", "has_fts5", "index_batch", "is_indexed", "unindexed", "wipe_index"]
@@ -46,7 +46,11 @@ def unindexed(connection: sqlite3.Connection, session: str, /) -> int:
 
 
 def index_batch(connection: sqlite3.Connection, session: str, /) -> None:
-    """Index the next events of a session; inside a transaction that writes."""
+    """Index the next events of a session; inside a transaction that writes.
+
+    Raises:
+        CorruptSessionError: There are none, though the session says it has more than are indexed.
+    """
     # `ascii` takes every character beyond ASCII for a letter: the terms stay as they were made.
     connection.execute(
         "CREATE VIRTUAL TABLE IF NOT EXISTS trimtab_search"
@@ -65,6 +69,8 @@ def index_batch(connection: sqlite3.Connection, session: str, /) -> None:
             place = number << _SESSION_BITS | event.version
             connection.execute("INSERT INTO trimtab_search (rowid, terms) VALUES (?, ?)", (place, terms))
         last = event.version
+    if last == version and unindexed(connection, session):
+        raise missing_event(session, version + 1)  # else whoever asks for the rest would ask for ever
     connection.execute("INSERT OR REPLACE INTO trimtab_indexed VALUES (?, ?, ?)", (session, number, last))
 
 
