@@ -101,7 +101,7 @@ CONTEXTS = (
         ("floor_tokens=block.floor_tokens(room)", "floor_tokens=0"),
         ("once=_asks_model(part)", "once=False"),
         ("if any(claim.most_tokens < claim.need_tokens for claim in claims):", "if False:"),
-        ("if self._room < 0:", "if False:"),
+        ("if self.room < 0:", "if False:"),
         (
             "elif count_back(history, sizes, room_tokens) > 0:",
             "elif count_back(history, sizes, room_tokens) > 1:",
