@@ -16,7 +16,7 @@ from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting._sizes import check_counter, counter_name
-from trimtab.errors import ConfigurationError, CorruptSessionError
+from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
 from trimtab.formats import Format
 from trimtab.models import Framing
 from trimtab.session._in_context import require_context, room_for_history
@@ -249,15 +249,33 @@ def options_from(data: Mapping[str, Any], given: Mapping[str, Any], /) -> Option
     Raises:
         CorruptSessionError: They are none.
     """
+    values = plain_options(data)
+    return Options(
+        budget=data["budget_tokens"] if given.get("context") is None else None,
+        format=data["format"],
+        **{**values, **given, **_said_by_context(given)},
+    )
+
+
+def plain_options(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the plain options in a log, each of a kind and in a range it can have.
+
+    Raises:
+        CorruptSessionError: They are none.
+    """
     try:
         values = {name: data[name] for name in _DATA}
-        return Options(
-            budget=data["budget_tokens"] if given.get("context") is None else None,
-            format=data["format"],
-            **{**values, **given, **_said_by_context(given)},
-        )
-    except (KeyError, TypeError) as error:
-        raise CorruptSessionError(f"the options in a session's log cannot be read: {error!r}") from error
+        check_model(values["model"])
+        Options(**{**values, "model": None})
+        _whole("budget_tokens", data["budget_tokens"], least=0)
+        if not isinstance(data["format"], str) or not isinstance(data["counted_by"], str):
+            raise TypeError("format and counted_by are names")
+        for name, value in data["given"].items():
+            if value is not None and not isinstance(value, (str, bool)):
+                raise TypeError(f"given.{name} says {value!r:.80}")
+    except (ConfigurationError, FormatError, AttributeError, KeyError, TypeError) as error:
+        raise CorruptSessionError(f"the options in a session's log cannot be read: {error}") from error
+    return values
 
 
 def _said_by_context(given: Mapping[str, Any]) -> dict[str, Any]:
