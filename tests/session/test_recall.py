@@ -12,6 +12,7 @@ import pytest
 from tests.builders import assistant, call, result, user, words
 from tests.session.test_summarizers import WORDS, one_session
 from trimtab import ConfigurationError, Session, validate
+from trimtab.formats.openai_chat import OpenAIChat
 from trimtab.stores import MemoryStore, SQLiteStore, Store
 
 
@@ -206,12 +207,13 @@ def test_the_tool_has_a_schema_and_answers_in_text() -> None:
     function = tool.schema["function"]
     assert tool.schema["type"] == "function"
     assert function["parameters"]["required"] == ["query"]
-    assert set(function["parameters"]["properties"]) == {"query"}
+    assert set(function["parameters"]["properties"]) == {"query", "limit"}
+    assert (tool.__name__, tool.__doc__) == (function["name"], function["description"])
     assert tool(query="apple") == "Nothing was found."
     session.extend([user("apple one"), assistant("apple two")])
     for _ in range(12):
         session.add(user(words(10)))
-    answer = tool(**{"query": "apple"})
+    answer = tool(query="apple")
     assert "apple two" in answer
     assert "apple one" not in answer
 
@@ -233,3 +235,34 @@ def test_two_characters_of_chinese_are_found(data_dir: Path) -> None:
                 ]
                 out = {event.version for event in said if event.message not in view}
                 assert {event.version for event in session.recall(query, 10_000)} == out
+
+
+def test_a_call_of_the_tool_may_ask_for_fewer_messages_and_gets_no_more() -> None:
+    """What it was made for is the most: an answer takes room in the context."""
+    session = Session(100, counter=WORDS)
+    session.extend([user(f"apple {at}") for at in range(4)])
+    for _ in range(12):
+        session.add(user(words(10)))
+    tool = session.recall_tool(limit=3)
+    assert [tool(query="apple", limit=limit).count("<recalled") for limit in (None, 1, 3, 99)] == [3, 1, 3, 3]
+    with pytest.raises(ConfigurationError, match="limit is a whole number"):
+        tool(query="apple", limit=0)
+
+
+class Shouted(OpenAIChat):
+    """A wire form of somebody's own."""
+
+    name = "shouted"
+
+    def transcript(self, message: dict[str, Any], /) -> str:
+        """Write it loudly."""
+        return super().transcript(message).upper()
+
+
+def test_what_is_recalled_is_written_as_the_format_of_the_session_says() -> None:
+    """Whatever a single message looks like."""
+    session = Session(100, counter=WORDS, format=Shouted())
+    session.add(user("apple one"))
+    for _ in range(12):
+        session.add(user(words(10)))
+    assert "APPLE ONE" in session.recall_tool()(query="apple")

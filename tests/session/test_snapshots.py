@@ -28,7 +28,7 @@ def summarize(messages: Any) -> str:
 @cache
 def taken() -> dict[str, Any]:
     """A snapshot with every kind of event; never changed."""
-    given = {"summarizer": summarize, "counter": WORDS}
+    given: dict[str, Any] = {"summarizer": summarize, "counter": WORDS}
     session = Session(100, system="sys", anchors=[user("an anchor")], summary_mode="rolling", **given)
     for at in range(12):
         event = session.add(user(f"{at} {words(9)}"))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from trimtab._arguments import system_of
+from trimtab._arguments import answers_later, system_of
 from trimtab._asking import check_model
 from trimtab._grouping import format_of
 from trimtab.blocks import Block
@@ -69,7 +68,7 @@ class SessionHooks:
             raise ConfigurationError(f"hooks is a SessionHooks or a mapping, not {value!r:.80}")
         for name in cls.__slots__:
             hook = getattr(value, name)
-            if hook is not None and (not callable(hook) or inspect.iscoroutinefunction(hook)):
+            if hook is not None and (not callable(hook) or answers_later(hook)):
                 raise ConfigurationError(f"hook {name} is a function that answers at once, not {hook!r:.80}")
         return value
 
