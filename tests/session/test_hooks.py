@@ -150,6 +150,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"counter": len}, "counts messages, not tokens"),
     ({"counter": int}, "is a class"),
     ({"store": 5}, "store is a Store"),
+    ({"store": "sqlite:///x.db"}, r"store=open_store\('sqlite:///x.db'\)"),
     ({"id": ""}, "1 to 512 characters"),
     ({"format": "nothing"}, "nothing"),
     ({"model": "no-such-model"}, "no-such-model"),
@@ -169,7 +170,14 @@ async def _later(*arguments: Any) -> None:
     raise AssertionError
 
 
+class _Later:
+    async def __call__(self, *arguments: Any) -> None:
+        raise AssertionError
+
+
 def test_an_async_hook_is_refused() -> None:
     """Nobody would await it."""
     with pytest.raises(ConfigurationError, match="answers at once"):
         Session(500, hooks={"on_evict": _later})
+    with pytest.raises(ConfigurationError, match="answers at once"):
+        Session(500, hooks={"on_evict": _Later()})

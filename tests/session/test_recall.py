@@ -11,7 +11,8 @@ import pytest
 
 from tests.builders import assistant, call, result, user, words
 from tests.session.test_summarizers import WORDS, one_session
-from trimtab import ConfigurationError, Session
+from trimtab import ConfigurationError, Session, validate
+from trimtab.formats.openai_chat import OpenAIChat
 from trimtab.stores import MemoryStore, SQLiteStore, Store
 
 
@@ -121,6 +122,63 @@ def test_redaction_leaves_nothing_of_any_shape() -> None:
     assert session.messages()[2]["tool_call_id"] == session.messages()[1]["tool_calls"][0]["id"] == "A"
 
 
+SECRET = "Ada 4711"
+
+
+def odd(**more: Any) -> dict[str, Any]:
+    """A call with more in it than there has to be."""
+    function = {"name": SECRET, "arguments": SECRET, SECRET: SECRET}
+    made = {"id": "A", "type": "function", "function": function, "index": 4711, SECRET: {"id": SECRET}}
+    return {"role": "assistant", "content": None, "tool_calls": [made], **more}
+
+
+SHAPES: dict[str, list[dict[str, Any]]] = {
+    "unknown": [user("x") | {"mood": {SECRET: SECRET, "id": SECRET, "type": SECRET}, "type": SECRET}],
+    "numbers": [user("x") | {"a": 4711, "b": 4711.5, "c": [4711, {"id": SECRET}], "id": SECRET, "d": True}],
+    "parts": [
+        user(
+            [
+                {"type": "text", "text": SECRET, "id": SECRET, "cache_control": {"type": SECRET}},
+                {"type": "image_url", "image_url": {"url": SECRET}},
+                {"type": "input_audio", "input_audio": {"data": SECRET, "format": "wav"}},
+            ]
+        )
+    ],
+    "a part of no known kind": [user([{"type": SECRET, "id": SECRET, "input": {SECRET: 1}}])],
+    "calls": [user("x"), odd(name=SECRET, refusal=None), result("A", SECRET)],
+    "a call of another kind": [
+        user("x"),
+        odd(tool_calls=[{"id": "A", "type": "custom", "custom": {"name": SECRET, "input": SECRET}}]),
+        result("A", [{"type": "text", "text": SECRET}]),
+    ],
+    "a call without an id": [
+        user("x"),
+        {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": SECRET}},
+        {"role": "function", "name": "look", "content": SECRET},
+    ],
+    "refused": [user("x"), assistant([{"type": "refusal", "refusal": SECRET}]) | {"refusal": SECRET}],
+    "spoken": [user("x"), {"role": "assistant", "content": None, "audio": {"id": SECRET}}],
+    "spoken and said": [user("x"), {"role": "assistant", "content": SECRET, "audio": {"id": SECRET}}],
+}
+
+
+@pytest.mark.parametrize("said", SHAPES.values(), ids=SHAPES.keys())
+@pytest.mark.parametrize("only_last", [False, True])
+def test_what_is_left_of_a_message_says_nothing_and_is_valid(
+    said: list[dict[str, Any]], only_last: bool
+) -> None:
+    """Unknown mappings and their keys go, and ids where the wire form has none; pairs stay pairs."""
+    session = Session(500, counter=WORDS)
+    events = session.extend(said)
+    before = {(found.index, found.rule) for found in validate(said)}
+    session.redact([event.id for event in (events[-1:] if only_last else events)])
+    kept = [event.message for event in session.history()]
+    assert [one["role"] for one in kept] == [one["role"] for one in said]
+    assert {(found.index, found.rule) for found in validate(kept)} <= before
+    blanked = json.dumps(kept[-1:] if only_last else kept)
+    assert not any(word in blanked for word in ("Ada", "4711", "true"))
+
+
 def test_a_redaction_of_what_is_not_there_changes_nothing() -> None:
     """Not even for the ids that are."""
     session = Session(500, counter=WORDS)
@@ -150,12 +208,13 @@ def test_the_tool_has_a_schema_and_answers_in_text() -> None:
     function = tool.schema["function"]
     assert tool.schema["type"] == "function"
     assert function["parameters"]["required"] == ["query"]
-    assert set(function["parameters"]["properties"]) == {"query"}
+    assert set(function["parameters"]["properties"]) == {"query", "limit"}
+    assert (tool.__name__, tool.__doc__) == (function["name"], function["description"])
     assert tool(query="apple") == "Nothing was found."
     session.extend([user("apple one"), assistant("apple two")])
     for _ in range(12):
         session.add(user(words(10)))
-    answer = tool(**{"query": "apple"})
+    answer = tool(query="apple")
     assert "apple two" in answer
     assert "apple one" not in answer
 
@@ -177,3 +236,34 @@ def test_two_characters_of_chinese_are_found(data_dir: Path) -> None:
                 ]
                 out = {event.version for event in said if event.message not in view}
                 assert {event.version for event in session.recall(query, 10_000)} == out
+
+
+def test_a_call_of_the_tool_may_ask_for_fewer_messages_and_gets_no_more() -> None:
+    """What it was made for is the most: an answer takes room in the context."""
+    session = Session(100, counter=WORDS)
+    session.extend([user(f"apple {at}") for at in range(4)])
+    for _ in range(12):
+        session.add(user(words(10)))
+    tool = session.recall_tool(limit=3)
+    assert [tool(query="apple", limit=limit).count("<recalled") for limit in (None, 1, 3, 99)] == [3, 1, 3, 3]
+    with pytest.raises(ConfigurationError, match="limit is a whole number"):
+        tool(query="apple", limit=0)
+
+
+class Shouted(OpenAIChat):
+    """A wire form of somebody's own."""
+
+    name = "shouted"
+
+    def transcript(self, message: dict[str, Any], /) -> str:
+        """Write it loudly."""
+        return super().transcript(message).upper()
+
+
+def test_what_is_recalled_is_written_as_the_format_of_the_session_says() -> None:
+    """Whatever a single message looks like."""
+    session = Session(100, counter=WORDS, format=Shouted())
+    session.add(user("apple one"))
+    for _ in range(12):
+        session.add(user(words(10)))
+    assert "APPLE ONE" in session.recall_tool()(query="apple")

@@ -223,3 +223,61 @@ def test_a_fork_of_a_session_without_events_is_one() -> None:
     fork.add(user("a"))
     assert [message["content"] for message in fork.messages()] == ["s", "a"]
     assert session.messages() == [{"role": "system", "content": "s"}]
+
+
+def test_an_event_is_as_good_as_its_id() -> None:
+    """What add() returned goes to pin, unpin, undo and redact."""
+    session = Session(100, counter=WORDS)
+    events = [session.add(user(f"{at} {words(9)}")) for at in range(4)]
+    session.pin(events[0])
+    for _ in range(12):
+        session.add(user(words(10)))
+    assert session.messages()[0] == events[0].message
+    session.unpin(events[0])
+    session.add(user(words(10)))
+    assert session.messages()[0] != events[0].message
+    evicted = [event for event in session.history(kinds=None) if event.kind == "evicted"]
+    assert session.undo(evicted[-1]) == evicted[-1]
+    assert [event.id for event in session.redact(events[0])] == [events[0].id]
+    assert [event.id for event in session.redact((events[1], events[2].id))] == [events[1].id, events[2].id]
+    said = [event.message["content"] for event in session.history()]
+    assert said[:4] == ["[redacted]"] * 3 + [events[3].message["content"]]
+
+
+ORDERS: dict[str, Callable[[Session, Any], object]] = {
+    "pin": Session.pin,
+    "unpin": Session.unpin,
+    "undo": Session.undo,
+    "redact": Session.redact,
+    "redact several": lambda session, event: session.redact([event]),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS.keys())
+@pytest.mark.parametrize("event", [5, user("a"), b"id", 1.5])
+def test_what_is_no_event_is_refused(order: Callable[[Session, Any], object], event: Any) -> None:
+    """With what to pass instead."""
+    session = Session(100, counter=WORDS)
+    session.add(user("a"))
+    with pytest.raises(ConfigurationError, match="pass an event, as add"):
+        order(session, event)
+    assert session.version == 2
+
+
+@pytest.mark.parametrize(
+    ("add", "message"),
+    [
+        pytest.param(lambda session: session.add(user("a"), id=""), "a message's id is a text", id="id"),
+        pytest.param(lambda session: session.extend(user("a")), r"write extend\(\[message\]\)", id="one"),
+        pytest.param(lambda session: session.extend("a"), r"write extend\(\[message\]\)", id="text"),
+        pytest.param(lambda session: session.extend(None), r"write extend\(\[message\]\)", id="nothing"),
+        pytest.param(lambda session: session.extend([user("a")], ids="a"), r"write \['a'\]", id="ids"),
+        pytest.param(lambda session: session.extend([user("a")], ids=5), "ids is a list", id="no-ids"),
+    ],
+)
+def test_what_is_no_list_of_messages_is_refused(add: Callable[[Session], object], message: str) -> None:
+    """With what to write, and nothing is stored."""
+    session = Session(100, counter=WORDS)
+    with pytest.raises(ConfigurationError, match=message):
+        add(session)
+    assert session.version == 0

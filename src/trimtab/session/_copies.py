@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeVar, cast
 
 from trimtab.context import Context
+from trimtab.errors import ConfigurationError, CorruptSessionError
 from trimtab.session._looks import Looks
 from trimtab.session._options import Options, again, functions_of
-from trimtab.session._snapshot import events_from, log_options, snapshot_of
+from trimtab.session._snapshot import check_events, events_from, log_options, snapshot_of
 from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store, acopy_session, copy_session
 from trimtab.stores._rows import check_session_name
 
@@ -170,7 +171,7 @@ class Copies(Looks):
         allow_missing: bool,
     ) -> tuple[Self, Store | None]:
         name, events = events_from(data)
-        name = name if id is None else id
+        name = name if id is None else check_session_name(id)
         known = next(
             (event.data.get("options") for event in reversed(events) if event.kind == "options"), None
         )
@@ -179,6 +180,7 @@ class Copies(Looks):
             options = log_options(data, functions, allow_missing=allow_missing)
         source = MemoryStore()
         if events:
+            check_events(events, known, functions)
             _fill(source, name, events)
         session = cls.__new__(cls)
         session._set_up(
@@ -193,4 +195,7 @@ class Copies(Looks):
 
 
 def _fill(store: Store, session: str, events: Sequence[Event]) -> None:
-    store.append(AppendRequest(session=session, expected_version=0, events=events))
+    try:
+        store.append(AppendRequest(session=session, expected_version=0, events=events))
+    except ConfigurationError as error:
+        raise CorruptSessionError(f"the snapshot cannot be read: {error}") from error

@@ -34,7 +34,7 @@ from trimtab.session._state import State
 from trimtab.session._summarizing import Job
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
 
-__all__ = ["Core", "new_event_id"]
+__all__ = ["Core", "id_of", "new_event_id"]
 
 _log = logging.getLogger("trimtab.session")
 
@@ -42,6 +42,21 @@ _log = logging.getLogger("trimtab.session")
 def new_event_id() -> str:
     """Make an id that sorts by time, so that an index grows at its end."""
     return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
+
+
+def id_of(event: object, /) -> str:
+    """Return the id of an event, which may be given itself.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+    given = event.id if isinstance(event, Event) else event
+    if not isinstance(given, str):
+        raise ConfigurationError(
+            f"pass an event, as add() and history() give it, or its id, not {event!r:.80}"
+            f" ({type(event).__name__})"
+        )
+    return given
 
 
 class Core:

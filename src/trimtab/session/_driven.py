@@ -40,6 +40,8 @@ class Driven:
     ) -> None:
         self._id = check_session_name(secrets.token_hex(16) if id is None else id)
         self._store: Store = MemoryStore() if store is None else store
+        if isinstance(store, str):
+            raise ConfigurationError(f"store is a Store: write store=open_store({store!r:.80})")
         if not isinstance(self._store, Store):
             raise ConfigurationError(f"store is a Store, not {self._store!r:.80}")
         self._retry = Retry(attempts=1) if retry is None else retry

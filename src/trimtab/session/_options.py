@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from trimtab._arguments import system_of
+from trimtab._arguments import answers_later, system_of
 from trimtab._asking import check_model
 from trimtab._grouping import format_of
 from trimtab.blocks import Block
@@ -16,7 +15,7 @@ from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting._sizes import check_counter, counter_name
-from trimtab.errors import ConfigurationError, CorruptSessionError
+from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
 from trimtab.formats import Format
 from trimtab.models import Framing
 from trimtab.session._in_context import NO_ROOM, Room, require_context, room_for_history
@@ -69,7 +68,7 @@ class SessionHooks:
             raise ConfigurationError(f"hooks is a SessionHooks or a mapping, not {value!r:.80}")
         for name in cls.__slots__:
             hook = getattr(value, name)
-            if hook is not None and (not callable(hook) or inspect.iscoroutinefunction(hook)):
+            if hook is not None and (not callable(hook) or answers_later(hook)):
                 raise ConfigurationError(f"hook {name} is a function that answers at once, not {hook!r:.80}")
         return value
 
@@ -264,15 +263,33 @@ def options_from(data: Mapping[str, Any], given: Mapping[str, Any], /) -> Option
     Raises:
         CorruptSessionError: They are none.
     """
+    values = plain_options(data)
+    return Options(
+        budget=(data["budget_tokens"] or None) if given.get("context") is None else None,
+        format=data["format"],
+        **{**values, **given},
+    )
+
+
+def plain_options(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the plain options in a log, each of a kind and in a range it can have.
+
+    Raises:
+        CorruptSessionError: They are none.
+    """
     try:
         values = {name: data[name] for name in _DATA}
-        return Options(
-            budget=(data["budget_tokens"] or None) if given.get("context") is None else None,
-            format=data["format"],
-            **{**values, **given},
-        )
-    except (KeyError, TypeError) as error:
-        raise CorruptSessionError(f"the options in a session's log cannot be read: {error!r}") from error
+        check_model(values["model"])
+        Options(**{**values, "model": None})
+        _whole("budget_tokens", data["budget_tokens"], least=0)
+        if not isinstance(data["format"], str) or not isinstance(data["counted_by"], str):
+            raise TypeError("format and counted_by are names")
+        for name, value in data["given"].items():
+            if value is not None and not isinstance(value, (str, bool)):
+                raise TypeError(f"given.{name} says {value!r:.80}")
+    except (ConfigurationError, FormatError, AttributeError, KeyError, TypeError) as error:
+        raise CorruptSessionError(f"the options in a session's log cannot be read: {error}") from error
+    return values
 
 
 def again(options: Options, /) -> Options:

@@ -9,7 +9,7 @@ from typing import Any
 from trimtab.errors import (
     ConfigurationError,
 )
-from trimtab.session._core import Core
+from trimtab.session._core import Core, id_of
 from trimtab.session._effects import Delete, Steps
 from trimtab.session._options import budget_tokens
 from trimtab.session._plain import plain_message
@@ -21,6 +21,7 @@ from trimtab.session._room import eviction, make_room
 from trimtab.session._scene import Scene
 from trimtab.session._sizer import LiveUnit
 from trimtab.session._state import State
+from trimtab.stores import Event
 
 __all__ = ["clearing", "deleting", "pinning", "setting_anchors", "setting_budget"]
 
@@ -97,8 +98,9 @@ def clearing(core: Core) -> Steps[None]:
     core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
 
 
-def pinning(core: Core, event_id: str, *, pinned: bool) -> Steps[None]:
+def pinning(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
     """Keep a message in every view, or no longer."""
+    event_id = id_of(given)
     scene = yield from core.ready()
     event = yield from core.message_event(event_id)
     state, version, seen = scene.state, event.version, scene.seen()

@@ -63,46 +63,68 @@ def copied(value: Any, /) -> Any:
     return value
 
 
-_KEPT = frozenset({"role", "type", "id", "tool_call_id", "call_id", "tool_use_id"})
-"""Keys whose values say what a message is and what it answers, and nothing that was said."""
-
-_SAID = frozenset({"input", "args", "response", "metadata"})
-"""Keys of mappings in which everything was said, names included: arguments and answers of tools."""
-
 REDACTED = "[redacted]"
 
 
 def redacted(message: dict[str, Any], /) -> dict[str, Any]:
     """Return a message that says nothing any more and is as valid as it was.
 
+    What stays is who says it and which call it makes or answers, where the wire form has that and nowhere
+    else: role, ids of calls, the name that is the id of a call without one, kinds of parts and of calls.
+
     Example:
-        >>> redacted({"role": "user", "content": "my number is 5"})
-        {'role': 'user', 'content': '[redacted]'}
+        >>> redacted({"role": "user", "content": "my number is 5", "mood": {"of": "Ada"}})
+        {'role': 'user', 'content': '[redacted]', 'mood': {}}
     """
-    return {key: _redacted(key, value) for key, value in message.items()}
+    made = {key: _said(message, key, value) for key, value in message.items() if key != "audio"}
+    if "audio" in message and message.get("content") is None:
+        made["content"] = REDACTED  # a provider looks up what was said by its id: it goes as a whole
+    return made
 
 
-def _redacted(key: str, value: Any) -> Any:
-    if value is None or isinstance(value, bool) or (key in _KEPT and isinstance(value, str)):
+def _said(message: dict[str, Any], key: str, value: Any) -> Any:
+    if key in ("role", "tool_call_id") and isinstance(value, str):
         return value
-    if key in _SAID and isinstance(value, dict):
-        return {}
-    if isinstance(value, dict):
-        return {name: _redacted(name, one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_redacted("", _without_media(one)) for one in value]
-    if key == "arguments":  # has to stay JSON
-        return "{}"
-    if key == "name":  # has to stay a name
-        return "redacted"
-    return REDACTED if isinstance(value, str) else 0
+    if key == "name" and isinstance(value, str):  # has to stay a name
+        return value if message.get("role") == "function" else "redacted"
+    if key == "content" and isinstance(value, list):
+        return [_part(one) for one in value]
+    if key == "tool_calls" and isinstance(value, list):
+        return [_call(one) for one in value]
+    if key == "function_call" and isinstance(value, dict):
+        return {**_called(value), **{name: value[name] for name in ("name",) if name in value}}
+    return _blank(value)
 
 
-_MEDIA = frozenset({"image_url", "input_audio", "file", "image", "document"})
+def _part(part: Any) -> Any:
+    """Put a text in the place of a part; of an image, sound or file, too: a provider would look at it."""
+    if not isinstance(part, dict):
+        return _blank(part)
+    kind = "refusal" if part.get("type") == "refusal" else "text"
+    return {"type": kind, kind: REDACTED}
 
 
-def _without_media(part: Any) -> Any:
-    """Put a text in the place of an image, sound or file: a provider would look at an address."""
-    return (
-        {"type": "text", "text": REDACTED} if isinstance(part, dict) and part.get("type") in _MEDIA else part
-    )
+def _call(call: Any) -> Any:
+    if not isinstance(call, dict):
+        return _blank(call)
+    made = {"id": call["id"]} if isinstance(call.get("id"), str) else {}
+    if call.get("type") in ("function", "custom"):
+        made["type"] = call["type"]
+    return {**made, **{key: _called(call[key]) for key in ("function", "custom") if key in call}}
+
+
+def _called(function: Any) -> Any:
+    """Blank a called function: its name has to stay a name, and its arguments JSON."""
+    if not isinstance(function, dict):
+        return _blank(function)
+    valid = {"name": "redacted", "arguments": "{}", "input": REDACTED}
+    return {
+        key: valid[key] if isinstance(value, str) else _blank(value)
+        for key, value in function.items()
+        if key in valid
+    }
+
+
+def _blank(value: Any) -> Any:
+    """Return a value of the same kind that says nothing."""
+    return None if value is None else REDACTED if isinstance(value, str) else type(value)()

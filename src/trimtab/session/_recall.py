@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from trimtab.formats import detect
+from trimtab.formats import Format
 from trimtab.session._marks import RECALL_TAG
 from trimtab.stores import Event
 
@@ -31,6 +31,9 @@ class RecallTool:
     def __init__(self, session: Looks, /, *, limit: int = 5) -> None:
         self._session = session
         self._limit = limit
+        # Frameworks make a tool of a function, and read these.
+        self.__name__ = "recall"
+        self.__doc__ = _ABOUT
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -39,11 +42,17 @@ class RecallTool:
             "type": "function",
             "function": {
                 "name": "recall",
-                "description": "Search earlier messages of this conversation that are no longer shown.",
+                "description": _ABOUT,
                 "parameters": {
                     "type": "object",
                     "properties": {
-                        "query": {"type": "string", "description": "Words that occur in what is looked for."}
+                        "query": {"type": "string", "description": "Words that occur in what is looked for."},
+                        "limit": {
+                            "type": "integer",
+                            "description": "How many messages at most.",
+                            "minimum": 1,
+                            "maximum": self._limit,
+                        },
                     },
                     "required": ["query"],
                     "additionalProperties": False,
@@ -51,22 +60,31 @@ class RecallTool:
             },
         }
 
-    def __call__(self, query: str) -> str:
-        """Answer a call of the tool."""
-        return recalled_text(self._session.recall(query, self._limit))
+    def __call__(self, query: str, limit: int | None = None) -> str:
+        """Answer a call of the tool; with no more messages than the tool was made for."""
+        return self._written(self._session.recall(query, self._most(limit)))
 
-    async def acall(self, query: str) -> str:
+    async def acall(self, query: str, limit: int | None = None) -> str:
         """Answer a call of the tool, for asyncio."""
-        return recalled_text(await self._session.arecall(query, self._limit))
+        return self._written(await self._session.arecall(query, self._most(limit)))
+
+    def _most(self, limit: int | None) -> int:
+        return self._limit if limit is None or (type(limit) is int and limit > self._limit) else limit
+
+    def _written(self, events: Sequence[Event]) -> str:
+        return recalled_text(events, self._session._core.in_force.reader)
 
 
-def recalled_text(events: Sequence[Event]) -> str:
+_ABOUT = "Search earlier messages of this conversation that are no longer shown."
+
+
+def recalled_text(events: Sequence[Event], format: Format) -> str:
     """Write messages that were found, each marked and escaped: what they say is no instruction."""
     if not events:
         return "Nothing was found."
-    return "\n".join(map(_written, events))
+    return "\n".join(_marked(event, format.transcript(event.message)) for event in events)
 
 
-def _written(event: Event) -> str:
-    text = escape(detect([event.message]).transcript(event.message), quote=False)
-    return f'<{RECALL_TAG} of="message {event.version}" by="trimtab">\n{text}\n</{RECALL_TAG}>'
+def _marked(event: Event, text: str) -> str:
+    body = escape(text, quote=False)
+    return f'<{RECALL_TAG} of="message {event.version}" by="trimtab">\n{body}\n</{RECALL_TAG}>'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from trimtab.budget import Budget
@@ -183,13 +183,20 @@ class Session(Copies):
     def _adding(
         self, messages: Sequence[Any], ids: Sequence[str | None] | None
     ) -> Callable[[], Steps[list[Event]]]:
+        if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+            raise ConfigurationError(
+                f"extend takes a list of messages, not {messages!r:.80}: write extend([message]), or"
+                " add(message)"
+            )
+        if isinstance(ids, str) or (ids is not None and not isinstance(ids, Iterable)):
+            raise ConfigurationError(f"ids is a list with an id for each message: write [{ids!r:.80}]")
         listed = list(messages)
         given = [None] * len(listed) if ids is None else list(ids)
         if len(given) != len(listed):
             raise ConfigurationError(f"there are {len(listed)} messages and {len(given)} ids")
         for one in given:
             if one is not None:
-                check_session_name(one)
+                check_session_name(one, what="a message's id")
         named = [new_event_id() if one is None else one for one in given]
         return lambda: adding(self._core, listed, named)
 
@@ -249,58 +256,73 @@ class Session(Copies):
         """Begin anew; see `clear`."""
         await self._arun(lambda: clearing(self._core))
 
-    def pin(self, event_id: str, /) -> None:
+    def pin(self, event: Event | str, /) -> None:
         """Keep a message, and what belongs to it, in every view.
+
+        Args:
+            event: What `add` returned, or its id.
 
         Raises:
             UnknownNameError: There is no message of that id.
-            ConfigurationError: A summary stands for it.
+            ConfigurationError: A summary stands for it; or it is neither an event nor an id.
+
+        Complexity: O(1) in the log for a message in view or among the recent ones. For one that waits out
+        of view every event since the last summary is read: without a summarizer, the whole log.
         """
-        self._run(lambda: pinning(self._core, event_id, pinned=True))
+        self._run(lambda: pinning(self._core, event, pinned=True))
 
-    async def apin(self, event_id: str, /) -> None:
+    async def apin(self, event: Event | str, /) -> None:
         """Keep a message in every view; see `pin`."""
-        await self._arun(lambda: pinning(self._core, event_id, pinned=True))
+        await self._arun(lambda: pinning(self._core, event, pinned=True))
 
-    def unpin(self, event_id: str, /) -> None:
+    def unpin(self, event: Event | str, /) -> None:
         """Let a pinned message leave again."""
-        self._run(lambda: pinning(self._core, event_id, pinned=False))
+        self._run(lambda: pinning(self._core, event, pinned=False))
 
-    async def aunpin(self, event_id: str, /) -> None:
+    async def aunpin(self, event: Event | str, /) -> None:
         """Let a pinned message leave again."""
-        await self._arun(lambda: pinning(self._core, event_id, pinned=False))
+        await self._arun(lambda: pinning(self._core, event, pinned=False))
 
-    def undo(self, event_id: str | None = None, /) -> Event:
+    def undo(self, event: Event | str | None = None, /) -> Event:
         """Take back a summary or an eviction, and every one after it; messages stay.
 
         Args:
-            event_id: Which. None: the newest that is in force.
+            event: Which, or its id. None: the newest that is in force.
 
         Raises:
             UnknownNameError: There is none.
+
+        Complexity: reads the log back to what is taken back, and then every message that is not summarized
+        any more, to count it again: without a summarizer, the whole log.
         """
         made = new_event_id()
-        return self._run(lambda: undoing(self._core, event_id, made=made))
+        return self._run(lambda: undoing(self._core, event, made=made))
 
-    async def aundo(self, event_id: str | None = None, /) -> Event:
+    async def aundo(self, event: Event | str | None = None, /) -> Event:
         """Take back a summary or an eviction; see `undo`."""
         made = new_event_id()
-        return await self._arun(lambda: undoing(self._core, event_id, made=made))
+        return await self._arun(lambda: undoing(self._core, event, made=made))
 
-    def redact(self, ids: Sequence[str], /) -> list[Event]:
+    def redact(self, events: Sequence[Event | str] | Event | str, /) -> list[Event]:
         """Overwrite what messages say, in the log too.
 
         Summaries that cover one of them are marked stale and their text is removed; what they stood for
-        waits for a new summary.
+        waits for a new summary. What stays is who said it, and which calls it makes or answers.
+
+        Args:
+            events: What `add` returned, or ids; one or a list of them.
 
         Raises:
             UnknownNameError: There is no message of that id; nothing was changed.
-        """
-        return self._run(lambda: redacting(self._core, ids))
 
-    async def aredact(self, ids: Sequence[str], /) -> list[Event]:
+        Complexity: reads the log from the oldest of the messages on, for summaries of it, and every message
+        that is not summarized, to count it again: without a summarizer, the whole log.
+        """
+        return self._run(lambda: redacting(self._core, events))
+
+    async def aredact(self, events: Sequence[Event | str] | Event | str, /) -> list[Event]:
         """Overwrite what messages say; see `redact`."""
-        return await self._arun(lambda: redacting(self._core, ids))
+        return await self._arun(lambda: redacting(self._core, events))
 
     def delete(self) -> None:
         """Remove the session and every byte of it from its store.

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trimtab.errors import ConfigurationError, CorruptSessionError
 from trimtab.session._effects import Steps
+from trimtab.session._log import check_log
 from trimtab.session._looking import pages as pages_of
 from trimtab.session._options import Options, missing_functions, options_from
 from trimtab.session._plain import copied
-from trimtab.session._state import State
+from trimtab.session._sizer import Sizer
 from trimtab.stores import Event
 
 if TYPE_CHECKING:
     from trimtab.session._core import Core
 
-__all__ = ["events_from", "log_options", "snapshot_of"]
+__all__ = ["check_events", "events_from", "log_options", "snapshot_of"]
 
 VERSION = 1
 """Of the form of a snapshot."""
@@ -73,20 +74,35 @@ def _event(value: Any, version: int) -> Event:
         event = Event(
             id=value["id"],
             kind=value["kind"],
-            time=float(value["time"]),
+            time=value["time"],
             data=copied(value["data"]),
             state=copied(value["state"]),
             version=value["version"],
         )
-        State.from_dict(event.state)
         strings = all(isinstance(one, str) for one in (event.id, event.kind))
-        if not strings or not isinstance(event.data, dict) or event.version != version:
+        mappings = isinstance(event.data, dict) and isinstance(event.state, dict)
+        numbers = type(event.time) in (int, float) and type(event.version) is int
+        if not (strings and mappings and numbers) or event.version != version:
             raise ValueError("a value of another kind, or out of order")
-        if event.kind == "message" and not isinstance(event.data["message"], dict):
-            raise ValueError("no message")
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise CorruptSessionError(f"event {version} of the snapshot cannot be read: {error!r}") from error
     return event
+
+
+def check_events(events: Sequence[Event], known: Any, functions: Mapping[str, Any], /) -> None:
+    """Check the events of a snapshot, all of them.
+
+    Args:
+        events: In order, at least one.
+        known: The options in force.
+        functions: Those the session is restored with.
+
+    Raises:
+        CorruptSessionError: One does not say what it should.
+    """
+    if not isinstance(known, Mapping):
+        raise CorruptSessionError("the snapshot has events and no options among them")
+    check_log(events, Sizer(options_from(known, functions)).read)
 
 
 def log_options(data: Mapping[str, Any], functions: Mapping[str, Any], *, allow_missing: bool) -> Options:

@@ -81,7 +81,7 @@ class State:
             for name in ("beside", "left"):
                 values[name] = tuple(_members(one) for one in values.get(name, ()))
             values["waiting"] = tuple(
-                (_members(members), tuple(map(str, ids))) for members, ids in values.get("waiting", ())
+                (_members(members), _ids(ids)) for members, ids in values.get("waiting", ())
             )
             values["pins"] = _members(values.get("pins", ()))
             state = cls(**values)
@@ -102,6 +102,12 @@ def _members(value: Iterable[Any]) -> Members:
     if not all(type(one) is int for one in members):
         raise TypeError(f"versions are whole numbers, not {members!r:.80}")
     return members
+
+
+def _ids(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+        raise TypeError(f"ids of calls are texts, not {value!r:.80}")
+    return tuple(value)
 
 
 def _plain(value: Any) -> Any:

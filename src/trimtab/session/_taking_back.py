@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from trimtab.errors import (
     ConfigurationError,
     UnknownNameError,
 )
-from trimtab.session._core import Core
+from trimtab.session._core import Core, id_of
 from trimtab.session._effects import Steps
 from trimtab.session._plain import redacted
 from trimtab.session._reading import (
@@ -31,11 +31,12 @@ DECISIONS = frozenset({"summary", "evicted"})
 """Kinds of events that `undo` takes back."""
 
 
-def undoing(core: Core, event_id: str | None, *, made: str) -> Steps[Event]:
+def undoing(core: Core, given: Event | str | None, *, made: str) -> Steps[Event]:
     """Take back a summary or an eviction, and those after it.
 
     `made` is the id of the event that says so: asked again after a lost answer, it takes back nothing more.
     """
+    event_id = None if given is None else id_of(given)
     scene = yield from core.ready()
     done: list[Event] = yield LoadRequest(session=core.session, ids=(made,))
     if done:
@@ -122,15 +123,13 @@ def decision(core: Core, scene: Scene, event_id: str | None) -> Steps[Event]:
             continue
         break
     what = "no summary and no eviction in force" if event_id is None else f"no such decision {event_id!r}"
-    raise UnknownNameError(
-        f"session {core.session!r} has {what} that could be undone", name=str(event_id or "")
-    )
+    raise UnknownNameError(f"session {core.session!r} has {what} that could be undone", name=event_id or "")
 
 
-def redacting(core: Core, ids: Sequence[str]) -> Steps[list[Event]]:
+def redacting(core: Core, given: Sequence[Event | str] | Event | str) -> Steps[list[Event]]:
     """Overwrite what messages say, and drop the summaries that may repeat it."""
-    if isinstance(ids, str):
-        ids = [ids]
+    one = isinstance(given, (Event, str, bytes, Mapping)) or not isinstance(given, Iterable)
+    ids = [id_of(event) for event in ([given] if one else given)]
     scene = yield from core.ready()
     targets = []
     for event_id in dict.fromkeys(ids):

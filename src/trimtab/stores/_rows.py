@@ -213,14 +213,14 @@ def not_stored(request: AppendRequest, version: int, /) -> ConfigurationError:
 _NAME = "a text of 1 to 512 characters without NUL and lone surrogates"
 
 
-def check_session_name(name: object, /) -> str:
-    """Return the name of a session.
+def check_session_name(name: object, /, *, what: str = "a session's id") -> str:
+    """Return the name of a session, or of `what` else has to be one.
 
     Raises:
         ConfigurationError: It is not a text of 1 to 512 characters without NUL and lone surrogates.
     """
     if not _is_name(name):
-        raise ConfigurationError(f"a session's id is {_NAME}, not {name!r:.80}")
+        raise ConfigurationError(f"{what} is {_NAME}, not {name!r:.80}")
     return str(name)
 
 
