@@ -296,7 +296,14 @@ def test_a_loop_that_stands_still_is_passed_over() -> None:
         await until(store.asked)
         in_line = asyncio.create_task(session.aadd(user("three")))
         await turned()
-        in_thread(lambda: store.let.set())
+        here = threading.get_ident()
+
+        def let() -> None:
+            while here not in session._turns._still:
+                threading.Event().wait(0.001)
+            store.let.set()
+
+        in_thread(let)
         session.add(user("two"))
         await in_line
         joined(other)
@@ -503,7 +510,7 @@ def test_an_async_summarizer_that_calls_its_session_is_refused(
         elif back == "drain":
             await session.adrain()
         else:
-            await asyncio.to_thread(session.add, user("again"))
+            await asyncio.to_thread(session.recall, "w1")
         return "sum"
 
     session = Session(100, counter=WORDS, summarizer=AsyncSummarizer(answer))

@@ -91,17 +91,23 @@ class Driven:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _run(self, make: Callable[[], Steps[T]]) -> T:
+    def _run(self, make: Callable[[], Steps[T]], *, then_background: bool = False) -> T:
         with self._turns:
-            return self._retry.call(
+            done = self._retry.call(
                 lambda: run_steps(self._whole(make()), self._store, asking=self._turns.asking)
             )
+            if then_background:  # in the same turn: there may be no other one in this thread
+                self._start_background()
+            return done
 
-    async def _arun(self, make: Callable[[], Steps[T]]) -> T:
+    async def _arun(self, make: Callable[[], Steps[T]], *, then_background: bool = False) -> T:
         async with self._turns:
-            return await self._retry.acall(
+            done = await self._retry.acall(
                 lambda: arun_steps(self._whole(make()), self._store, asking=self._turns.asking)
             )
+            if then_background:
+                await self._astart_background()
+            return done
 
     def _whole(self, steps: Steps[T]) -> Steps[T]:
         """Have an algorithm that is cut off in the middle, as by a cancellation, leave nothing half done."""
@@ -154,18 +160,17 @@ class Driven:
         return self._writings.copy()
 
     def _start_background(self) -> None:
-        with self._turns:
-            job = run_steps(self._next_job(), self._store)
-            if job is None:
-                return
-            writing = self._begun(job, None)
-            name = f"trimtab-session-{self._id[:16]}"
-            thread = threading.Thread(target=self._work, args=(writing,), name=name, daemon=True)
-            try:
-                thread.start()
-            except RuntimeError as error:  # no more threads; the message is stored by now
-                self._ended(writing)
-                _log.warning("session %r: no summary in the background: %s", self._id, error)
+        job = run_steps(self._next_job(), self._store)
+        if job is None:
+            return
+        writing = self._begun(job, None)
+        name = f"trimtab-session-{self._id[:16]}"
+        thread = threading.Thread(target=self._work, args=(writing,), name=name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # no more threads; the message is stored by now
+            self._ended(writing)
+            _log.warning("session %r: no summary in the background: %s", self._id, error)
 
     def _work(self, writing: Writing) -> None:
         """Write a summary beside the conversation and put it in force."""
@@ -194,13 +199,12 @@ class Driven:
             core.job = None
 
     async def _astart_background(self) -> None:
-        async with self._turns:
-            job = await arun_steps(self._next_job(), self._store)
-            if job is not None:
-                writing = self._begun(job, asyncio.get_running_loop())
-                writing.task = asyncio.create_task(self._awork(job))
-                # not at the end of the task: one that is cancelled before it begins has none
-                writing.task.add_done_callback(lambda _: self._ended(writing))
+        job = await arun_steps(self._next_job(), self._store)
+        if job is not None:
+            writing = self._begun(job, asyncio.get_running_loop())
+            writing.task = asyncio.create_task(self._awork(job))
+            # not at the end of the task: one that is cancelled before it begins has none
+            writing.task.add_done_callback(lambda _: self._ended(writing))
 
     async def _awork(self, job: Job) -> None:
         with self._turns.asking(background=True):

@@ -173,18 +173,13 @@ class Session(Copies):
     def extend(self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None) -> list[Event]:
         """Add messages in one step: all of them are stored, or none."""
         self._check_summarizer()
-        make = self._adding(messages, ids)
-        events = self._run(make)
-        self._start_background()
-        return events
+        return self._run(self._adding(messages, ids), then_background=True)
 
     async def aextend(
         self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None
     ) -> list[Event]:
         """Add messages in one step; see `extend`."""
-        events = await self._arun(self._adding(messages, ids))
-        await self._astart_background()
-        return events
+        return await self._arun(self._adding(messages, ids), then_background=True)
 
     def _adding(
         self, messages: Sequence[Any], ids: Sequence[str | None] | None
@@ -219,13 +214,11 @@ class Session(Copies):
             BudgetExceededError: What is always shown passes it; nothing was changed.
         """
         self._check_summarizer()
-        self._run(lambda: setting_budget(self._core, budget))
-        self._start_background()
+        self._run(lambda: setting_budget(self._core, budget), then_background=True)
 
     async def aset_budget(self, budget: Budget | int, /) -> None:
         """Change the budget; see `set_budget`."""
-        await self._arun(lambda: setting_budget(self._core, budget))
-        await self._astart_background()
+        await self._arun(lambda: setting_budget(self._core, budget), then_background=True)
 
     def set_anchors(self, messages: Sequence[Any], /) -> None:
         """Replace the anchors.

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Generator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
@@ -219,7 +219,8 @@ class Turns:
             raise SummaryError(f"{error}: {asked.refused}") from error
         finally:
             asked.over = True
-            _asked.reset(before)
+            with suppress(ValueError):  # collected as garbage, in the middle of something else
+                _asked.reset(before)
 
     @property
     def in_background(self) -> bool:
