@@ -73,6 +73,8 @@ class Core:
         self.options: Options | None = options
         self.scene: Scene | None = None
         """None: to be read from the log before anything else."""
+        self.last_scene: Scene | None = None
+        """What a property shows while an operation has none."""
         self.opened: dict[str, Any] | None = None
         """Options that the log does not know yet; they are written with the next event."""
         self.job: Job | None = None
@@ -181,7 +183,7 @@ class Core:
 
     def again(self) -> Steps[Scene]:
         """Read the session again: another writer may have been there."""
-        self.scene = None
+        self.scene, self.last_scene = None, self.scene or self.last_scene
         return (yield from self.ready())
 
     def write(
@@ -220,7 +222,7 @@ class Core:
         self, scene: Scene, events: Sequence[Event], *, rewrites: Sequence[Event] = ()
     ) -> Steps[Appended]:
         """Write events down; if that fails, what was decided on the way is forgotten."""
-        self.scene = None
+        self.scene, self.last_scene = None, scene
         done: Appended = yield AppendRequest(
             session=self.session, expected_version=scene.version, events=events, rewrites=rewrites
         )

@@ -1,13 +1,17 @@
-"""What runs a session's algorithms: a lock and a retry for each colour, and summaries in the background."""
+"""What runs a session's algorithms: turns and a retry in both colours, and summaries in the background."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, cast
+from weakref import WeakSet
 
 from trimtab.errors import ConfigurationError, StoreError, SummaryError
 from trimtab.session._core import Core
@@ -16,13 +20,36 @@ from trimtab.session._effects import Steps, arun_steps, run_asking, run_steps
 from trimtab.session._jobs import early_job
 from trimtab.session._options import Options
 from trimtab.session._sizer import Sizer
-from trimtab.session._summarizing import Job, write_summary
+from trimtab.session._summarizing import Job, Written, write_summary
+from trimtab.session._turns import Turns, running_future
 from trimtab.stores import MemoryStore, Retry, Store
 from trimtab.stores._rows import check_session_name
 
 __all__ = ["Driven"]
 
 T = TypeVar("T")
+
+_log = logging.getLogger("trimtab.session")
+
+
+@dataclass(eq=False, slots=True)
+class Writing:
+    """A summary that is being written in the background."""
+
+    job: Job
+    loop: asyncio.AbstractEventLoop | None
+    """Where a task writes it; None: a thread does."""
+    done: Future[None] = field(default_factory=running_future)
+    task: asyncio.Task[None] | None = None
+    """Held here, since an event loop does not."""
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs in this thread."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class Driven:
@@ -46,10 +73,9 @@ class Driven:
             raise ConfigurationError(f"store is a Store, not {self._store!r:.80}")
         self._retry = Retry(attempts=1) if retry is None else retry
         self._core = Core(self._id, options, functions, allow_missing=allow_missing)
-        self._lock = threading.RLock()
-        self._alock = asyncio.Lock()
-        self._thread: threading.Thread | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._turns = Turns(self._id)
+        self._writings: list[Writing] = []
+        _living.add(self)
 
     def __repr__(self) -> str:
         """Name the session; no content."""
@@ -67,93 +93,161 @@ class Driven:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _run(self, make: Callable[[], Steps[T]]) -> T:
-        with self._lock:
-            return self._retry.call(lambda: run_steps(make(), self._store))
+    def _run(self, make: Callable[[], Steps[T]], *, then_background: bool = False) -> T:
+        with self._turns:
+            done = self._retry.call(
+                lambda: run_steps(self._whole(make()), self._store, asking=self._turns.asking)
+            )
+            if then_background:  # in the same turn: there may be no other one in this thread
+                self._start_background()
+            return done
 
-    async def _arun(self, make: Callable[[], Steps[T]]) -> T:
-        async with self._alock:
-            return await self._retry.acall(lambda: arun_steps(make(), self._store))
+    async def _arun(self, make: Callable[[], Steps[T]], *, then_background: bool = False) -> T:
+        async with self._turns:
+            done = await self._retry.acall(
+                lambda: arun_steps(self._whole(make()), self._store, asking=self._turns.asking)
+            )
+            if then_background:
+                await self._astart_background()
+            return done
+
+    def _whole(self, steps: Steps[T]) -> Steps[T]:
+        """Have an algorithm that is cut off in the middle, as by a cancellation, leave nothing half done."""
+        try:
+            return (yield from steps)
+        except Exception:
+            raise
+        except BaseException:
+            self._core.scene = None
+            raise
+
+    def _in_child(self) -> None:
+        """Begin anew after a fork: the threads, and what they were at, are the parent's."""
+        if self._turns.in_child():
+            self._core.scene = None
+        self._writings = []
+        self._core.job = None
+
+    def _next_job(self) -> Steps[Job | None]:
+        """Make the job of a background summary if one is due and none is being written."""
+        core = self._core
+        self._underway()
+        options, scene = core.options, core.scene
+        if options is None or not options.background or core.job is not None or scene is None:
+            return None
+        try:
+            return (yield from early_job(core, scene))
+        except StoreError:
+            core.scene = None  # what came before it is stored: it is tried again
+            return None
+
+    def _begun(self, job: Job, loop: asyncio.AbstractEventLoop | None) -> Writing:
+        self._core.job = job
+        writing = Writing(job, loop)
+        self._writings.append(writing)
+        return writing
+
+    def _ended(self, writing: Writing) -> None:
+        if self._core.job is writing.job:
+            self._core.job = None
+        if writing in self._writings:
+            self._writings.remove(writing)
+            writing.done.set_result(None)
+
+    def _underway(self) -> list[Writing]:
+        """List the summaries that are being written; one whose event loop was closed is not."""
+        for writing in self._writings.copy():
+            if writing.loop is not None and writing.loop.is_closed():
+                self._ended(writing)
+        return self._writings.copy()
 
     def _start_background(self) -> None:
-        with self._lock:
-            options = self._core.options
-            if options is None or not options.background or self._core.job is not None:
-                return
-            scene = self._core.scene
-            try:
-                job = None if scene is None else run_steps(early_job(self._core, scene), self._store)
-            except StoreError:
-                self._core.scene = job = None  # what came before it is stored: it is tried again
-            if job is None:
-                return
-            self._core.job = job
-            self._thread = threading.Thread(
-                target=self._work, args=(job,), name=f"trimtab-session-{self._id[:16]}", daemon=True
-            )
-            self._thread.start()
-
-    def _work(self, job: Job) -> None:
-        """Write a summary beside the conversation and put it in force."""
-        core = self._core
+        job = run_steps(self._next_job(), self._store)
+        if job is None:
+            return
+        writing = self._begun(job, None)
+        name = f"trimtab-session-{self._id[:16]}"
+        thread = threading.Thread(target=self._work, args=(writing,), name=name, daemon=True)
         try:
-            sizer = Sizer(cast("Options", core.options))
-            try:
-                written: Any = run_asking(write_summary(job, sizer))
-            except SummaryError as error:
-                written = error
-            with self._lock:
-                if core.job is job:
-                    run_steps(finish(core, job, written), self._store)
+            thread.start()
+        except RuntimeError as error:  # no more threads; the message is stored by now
+            self._ended(writing)
+            _log.warning("session %r: no summary in the background: %s", self._id, error)
+
+    def _work(self, writing: Writing) -> None:
+        """Write a summary beside the conversation and put it in force."""
+        try:
+            with self._turns.asking(background=True):
+                written: Written | SummaryError
+                try:
+                    sizer = Sizer(cast("Options", self._core.options))
+                    written = run_asking(write_summary(writing.job, sizer))
+                except SummaryError as error:
+                    written = error
+                with self._turns:
+                    run_steps(self._concluding(writing.job, written), self._store)
+        finally:
+            self._ended(writing)
+
+    def _concluding(self, job: Job, written: Written | SummaryError) -> Steps[None]:
+        core = self._core
+        if core.job is not job:
+            return
+        try:
+            yield from self._whole(finish(core, job, written))
         except StoreError:
             core.scene = None  # it is read again, and the summary tried again
         finally:
-            with self._lock:
-                if core.job is job:
-                    core.job = None
+            core.job = None
 
     async def _astart_background(self) -> None:
-        async with self._alock:
-            options = self._core.options
-            if options is None or not options.background or self._core.job is not None:
-                return
-            scene = self._core.scene
-            try:
-                job = None if scene is None else await arun_steps(early_job(self._core, scene), self._store)
-            except StoreError:
-                self._core.scene = job = None
-            if job is not None:
-                self._core.job = job
-                self._task = asyncio.create_task(self._awork(job))
+        job = await arun_steps(self._next_job(), self._store)
+        if job is not None:
+            writing = self._begun(job, asyncio.get_running_loop())
+            writing.task = asyncio.create_task(self._awork(job))
+            # not at the end of the task: one that is cancelled before it begins has none
+            writing.task.add_done_callback(lambda _: self._ended(writing))
 
     async def _awork(self, job: Job) -> None:
-        core = self._core
-        try:
-            sizer = Sizer(cast("Options", core.options))
+        with self._turns.asking(background=True):
+            written: Written | SummaryError
             try:
-                written: Any = await arun_steps(write_summary(job, sizer), self._store)
+                sizer = Sizer(cast("Options", self._core.options))
+                written = await arun_steps(write_summary(job, sizer), self._store)
             except SummaryError as error:
                 written = error
-            async with self._alock:
-                if core.job is job:
-                    await arun_steps(finish(core, job, written), self._store)
-        except StoreError:
-            core.scene = None
-        finally:
-            if core.job is job:
-                core.job = None
+            async with self._turns:
+                await arun_steps(self._concluding(job, written), self._store)
 
     def drain(self) -> None:
-        """Wait until no summary is being written in the background."""
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        """Wait until no summary is being written in the background, by a thread or by a task.
+
+        What writes one, and the hooks it calls, do not wait for themselves.
+
+        Raises:
+            ConfigurationError: It would wait for the thread it is called in: in a hook, or for a task of
+                the same event loop. Await `adrain` there.
+        """
+        self._turns.refuse_summarizer()
+        if self._turns.in_background:
+            return
+        for writing in self._underway():
+            loop = writing.loop
+            if loop is not None and (loop is running_loop() or not loop.is_running()):
+                raise ConfigurationError(
+                    f"session {self._id!r}: a task of an event loop writes a summary, and cannot while this"
+                    " thread waits for it: await adrain() in that loop"
+                )
+            with self._turns.standing_still():
+                writing.done.result()
 
     async def adrain(self) -> None:
-        """Wait until no summary is being written in the background."""
-        if self._task is not None:
-            with suppress(asyncio.CancelledError):
-                await asyncio.shield(self._task)
+        """Wait until no summary is being written in the background; see `drain`."""
+        self._turns.refuse_summarizer()
+        if self._turns.in_background:
+            return
+        for writing in self._underway():
+            await asyncio.wrap_future(writing.done)
 
     def close(self) -> None:
         """Wait for a summary in the background.
@@ -165,3 +259,15 @@ class Driven:
     async def aclose(self) -> None:
         """Wait for a summary in the background; see `close`."""
         await self.adrain()
+
+
+_living: WeakSet[Driven] = WeakSet()
+
+
+def _after_fork() -> None:
+    for driven in list(_living):
+        driven._in_child()
+
+
+# Windows has no fork.
+getattr(os, "register_at_fork", lambda **_: None)(after_in_child=_after_fork)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar
 
 from trimtab.context import Context
@@ -59,29 +61,17 @@ Steps = Generator[Effect, Any, T]
 """An algorithm on its way to a result."""
 
 
-def run_steps(steps: Steps[T], store: Store, /) -> T:
+Asking = Callable[[], AbstractContextManager[None]]
+"""What surrounds a question to a summarizer."""
+
+
+def run_steps(steps: Steps[T], store: Store, /, *, asking: Asking = nullcontext) -> T:
     """Run an algorithm to its end, waiting for each thing it needs."""
     try:
         effect = next(steps)
         while True:
             try:
-                answer = _perform(effect, store)
-            except Exception as error:
-                effect = steps.throw(error)
-            else:
-                effect = steps.send(answer)
-    except StopIteration as done:
-        value: T = done.value
-        return value
-
-
-async def arun_steps(steps: Steps[T], store: Store, /) -> T:
-    """Run an algorithm to its end, awaiting each thing it needs."""
-    try:
-        effect = next(steps)
-        while True:
-            try:
-                answer = await _aperform(effect, store)
+                answer = _perform(effect, store, asking)
             except Exception as error:
                 effect = steps.throw(error)
             else:
@@ -91,6 +81,53 @@ async def arun_steps(steps: Steps[T], store: Store, /) -> T:
         return value
     finally:
         steps.close()
+
+
+async def arun_steps(steps: Steps[T], store: Store, /, *, asking: Asking = nullcontext) -> T:
+    """Run an algorithm to its end, awaiting each thing it needs.
+
+    What is being written is awaited to its end even when the task is cancelled: it may be stored by then,
+    and the algorithm has to know. Then the cancellation goes on.
+    """
+    cut_off: asyncio.CancelledError | None = None
+    try:
+        effect = next(steps)
+        while True:
+            try:
+                if isinstance(effect, AppendRequest | Delete):
+                    writing = asyncio.ensure_future(_awritten(effect, store))
+                    cut_off = await _outlast(writing)
+                    answer = writing.result()
+                else:
+                    answer = await _aperform(effect, store, asking)
+            except Exception as error:
+                effect = steps.throw(error)
+            else:
+                effect = steps.send(answer)
+            if cut_off is not None:
+                break
+    except StopIteration as done:
+        value: T = done.value
+        if cut_off is None:
+            return value
+    except Exception:
+        if cut_off is None:
+            raise
+    finally:
+        steps.close()
+    raise cut_off
+
+
+async def _outlast(writing: Awaitable[Any]) -> asyncio.CancelledError | None:
+    """Await something to its end; return the cancellation that came meanwhile."""
+    cut_off = None
+    future = asyncio.ensure_future(writing)
+    while not future.done():
+        try:
+            await asyncio.wait({future})
+        except asyncio.CancelledError as error:
+            cut_off = error
+    return cut_off
 
 
 def run_asking(steps: Steps[T], /) -> T:
@@ -115,7 +152,7 @@ def _ask_anyhow(question: Effect) -> str:
     return ask(question) if answers_at_once(question.summarizer) else asyncio.run(aask(question))
 
 
-def _perform(effect: Effect, store: Store) -> Any:
+def _perform(effect: Effect, store: Store, asking: Asking) -> Any:
     if isinstance(effect, LoadRequest):
         return store.load(effect)
     if isinstance(effect, AppendRequest):
@@ -124,23 +161,25 @@ def _perform(effect: Effect, store: Store) -> Any:
         return store.search(effect)
     if isinstance(effect, Delete):
         return store.delete(effect.session)
-    if isinstance(effect, FitContext):
-        return effect.context.fit()
-    return ask(effect)
+    with asking():
+        return effect.context.fit() if isinstance(effect, FitContext) else ask(effect)
 
 
-async def _aperform(effect: Effect, store: Store) -> Any:
+async def _aperform(
+    effect: LoadRequest | SearchRequest | FitContext | AskSummary, store: Store, asking: Asking
+) -> Any:
     if isinstance(effect, LoadRequest):
         return await store.aload(effect)
-    if isinstance(effect, AppendRequest):
-        return await store.aappend(effect)
     if isinstance(effect, SearchRequest):
         return await store.asearch(effect)
-    if isinstance(effect, Delete):
-        return await store.adelete(effect.session)
-    if isinstance(effect, FitContext):
-        return await effect.context.afit()
-    return await aask(effect)
+    with asking():
+        return await effect.context.afit() if isinstance(effect, FitContext) else await aask(effect)
+
+
+async def _awritten(effect: AppendRequest | Delete, store: Store) -> Any:
+    if isinstance(effect, AppendRequest):
+        return await store.aappend(effect)
+    return await store.adelete(effect.session)
 
 
 def ask(question: AskSummary, /) -> str:
@@ -163,7 +202,8 @@ def ask(question: AskSummary, /) -> str:
             future.set_result(answer)
 
     # not of a pool: what hangs must not keep the process from ending
-    threading.Thread(target=work, name="trimtab-summary", daemon=True).start()
+    inside = copy_context().run  # the thread is the summarizer's, too
+    threading.Thread(target=inside, args=(work,), name="trimtab-summary", daemon=True).start()
     try:
         return future.result(seconds)
     except TimeoutError:

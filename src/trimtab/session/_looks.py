@@ -7,7 +7,8 @@ from typing import Any, TypeVar, cast
 
 from trimtab._fitted import Fitted
 from trimtab.context import Context
-from trimtab.session._driven import Driven
+from trimtab.errors import ConfigurationError
+from trimtab.session._driven import Driven, running_loop
 from trimtab.session._looking import diffing, recalling, viewing, viewing_at
 from trimtab.session._looking import pages as log_pages
 from trimtab.session._plain import copied
@@ -15,7 +16,7 @@ from trimtab.session._recall import RecallTool
 from trimtab.session._scene import Scene
 from trimtab.session._status import SessionStatus, ViewDiff
 from trimtab.session._zones import TokenBreakdown, Zones, shares
-from trimtab.stores import Event, Store
+from trimtab.stores import Event, MemoryStore, Store
 
 __all__ = ["Looks"]
 
@@ -23,7 +24,11 @@ T = TypeVar("T")
 
 
 class Looks(Driven):
-    """Everything that changes nothing."""
+    """Everything that changes nothing.
+
+    Properties tell what this object knows; one that was not used yet reads its store first. In asyncio
+    await `arefresh`, or any other method with an `a`, before.
+    """
 
     @property
     def id(self) -> str:
@@ -37,7 +42,12 @@ class Looks(Driven):
 
     @property
     def version(self) -> int:
-        """The number of events in its log, as far as this object knows."""
+        """The number of events in its log, as far as this object knows.
+
+        Raises:
+            ConfigurationError: Nothing was read yet, and an event loop runs in this thread; the same for
+                every property that tells where the session stands.
+        """
         return self._scene.version
 
     @property
@@ -48,7 +58,7 @@ class Looks(Driven):
     @property
     def missing(self) -> dict[str, str]:
         """Functions it was made with and is opened without, by kind; see `allow_missing`."""
-        self._run(self._core.ready)
+        self._known()
         missing = self._core.missing.items()
         return {
             kind: name.removeprefix(f"{kind} ") if isinstance(name, str) else "" for kind, name in missing
@@ -56,7 +66,27 @@ class Looks(Driven):
 
     @property
     def _scene(self) -> Scene:
-        return self._core.scene or self._run(self._core.ready)
+        return self._known()
+
+    def _known(self) -> Scene:
+        """Return where the session stands, read from the store only where that holds up nobody.
+
+        Raises:
+            ConfigurationError: It would hold up an event loop.
+        """
+        core = self._core
+        if core.scene is not None:
+            return core.scene
+        if running_loop() is not None:
+            if core.last_scene is not None and self._turns.others:
+                return core.last_scene  # an operation is underway that this loop may have to go on with
+            if not isinstance(self._store, MemoryStore):
+                raise ConfigurationError(
+                    f"session {self._id!r} has to be read from its store, and that would hold up the event"
+                    " loop of this thread: `await session.arefresh()` first (or `session.refresh()` where"
+                    " nobody else uses the loop, as in a notebook)"
+                )
+        return self._run(core.ready)
 
     @property
     def context(self) -> Context | None:
@@ -113,7 +143,11 @@ class Looks(Driven):
 
     def status(self) -> SessionStatus:
         """Say where the session stands, in numbers."""
-        return SessionStatus.of(self._scene, self._core)
+        return SessionStatus.of(self._core.scene or self._run(self._core.ready), self._core)
+
+    async def astatus(self) -> SessionStatus:
+        """Say where the session stands, in numbers; see `status`."""
+        return SessionStatus.of(await self._arun(self._core.ready), self._core)
 
     def messages(self) -> list[dict[str, Any]]:
         """Return the view, ready to send: it fits, and is as valid as what was added.

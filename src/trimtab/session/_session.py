@@ -32,6 +32,10 @@ class Session(Copies):
     recent ones and wait; when enough of them wait a summarizer writes a summary in their place.
 
     Every method that reads or writes has a form for asyncio, prefixed `a`: `await session.aadd(...)`.
+    Properties have none: in asyncio await `arefresh()`, or any other of these, before the first of them.
+
+    One object may be used by several threads and event loops: its operations run one after the other. Hooks
+    may call it; its summarizer may not, unless it works in the background.
 
     Raises:
         ConfigurationError: An option is out of range, or two contradict each other.
@@ -104,7 +108,9 @@ class Session(Copies):
             summary_instructions: What the summarizer is told to keep or to leave out.
             summary_timeout_seconds: How long to wait for the summarizer. None: as long as it takes.
             hooks: A `SessionHooks`, or a mapping of their names to functions.
-            background: Summarize ahead of time, beside the conversation; `add` never waits for it.
+            background: Summarize ahead of time, beside the conversation; `add` never waits for it. After
+                `add` that is in a thread, where an async summarizer runs in an event loop of its own:
+                its client must not belong to another loop. After `aadd` it is in a task.
             pending_first: Show what waits before the summary.
             tools: Tool schemas that every request carries; counted.
             format: Name of the wire form of the messages.
@@ -167,18 +173,13 @@ class Session(Copies):
     def extend(self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None) -> list[Event]:
         """Add messages in one step: all of them are stored, or none."""
         self._check_summarizer()
-        make = self._adding(messages, ids)
-        events = self._run(make)
-        self._start_background()
-        return events
+        return self._run(self._adding(messages, ids), then_background=True)
 
     async def aextend(
         self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None
     ) -> list[Event]:
         """Add messages in one step; see `extend`."""
-        events = await self._arun(self._adding(messages, ids))
-        await self._astart_background()
-        return events
+        return await self._arun(self._adding(messages, ids), then_background=True)
 
     def _adding(
         self, messages: Sequence[Any], ids: Sequence[str | None] | None
@@ -220,13 +221,11 @@ class Session(Copies):
             BudgetExceededError: What is always shown passes it; nothing was changed.
         """
         self._check_summarizer()
-        self._run(lambda: setting_budget(self._core, budget))
-        self._start_background()
+        self._run(lambda: setting_budget(self._core, budget), then_background=True)
 
     async def aset_budget(self, budget: Budget | int, /) -> None:
         """Change the budget; see `set_budget`."""
-        await self._arun(lambda: setting_budget(self._core, budget))
-        await self._astart_background()
+        await self._arun(lambda: setting_budget(self._core, budget), then_background=True)
 
     def set_anchors(self, messages: Sequence[Any], /) -> None:
         """Replace the anchors.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -128,8 +128,8 @@ def decision(core: Core, scene: Scene, event_id: str | None) -> Steps[Event]:
 
 def redacting(core: Core, given: Sequence[Event | str] | Event | str) -> Steps[list[Event]]:
     """Overwrite what messages say, and drop the summaries that may repeat it."""
-    one = isinstance(given, (Event, str, bytes, Mapping)) or not isinstance(given, Iterable)
-    ids = [id_of(event) for event in ([given] if one else given)]
+    listed = [given] if isinstance(given, (Event, str)) or not isinstance(given, Sequence) else given
+    ids = [id_of(event) for event in listed]
     scene = yield from core.ready()
     targets = []
     for event_id in dict.fromkeys(ids):

@@ -1,0 +1,720 @@
+"""What runs a session: one operation at a time in both colours, cancelled, called back, forked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import user
+from tests.session.test_background import SECONDS, Gate, begun, in_background
+from tests.session.test_summarizers import WORDS, AsyncSummarizer, texts
+from trimtab import ConfigurationError, Session
+from trimtab.stores import Appended, AppendRequest, Event, LoadRequest, MemoryStore, SQLiteStore
+from trimtab.summaries import SummaryRequest
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run on an event loop; a test that hangs fails."""
+
+    async def guarded() -> None:
+        async with asyncio.timeout(SECONDS):
+            await main
+
+    asyncio.run(guarded())
+
+
+def in_thread(work: Callable[[], object]) -> threading.Thread:
+    """Start a thread that does not keep the tests from ending."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def joined(*threads: threading.Thread) -> None:
+    """Wait for threads; a test that hangs fails."""
+    for thread in threads:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+
+
+def contents(session: Session) -> list[Any]:
+    """List what was said."""
+    return [event.message["content"] for event in session.history()]
+
+
+class Held(MemoryStore):
+    """Keeps an append, or its answer, until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.holds = False
+        self.asked = threading.Event()
+        self.let = threading.Event()
+
+    def append(self, request: AppendRequest, /) -> Appended:
+        """Store, and answer when it is let."""
+        done = super().append(request)
+        if self.holds:
+            self.holds = False
+            self.asked.set()
+            assert self.let.wait(SECONDS)
+        return done
+
+
+async def until(event: threading.Event) -> None:
+    """Await what another thread sets."""
+    assert await asyncio.to_thread(event.wait, SECONDS)
+
+
+async def turned() -> None:
+    """Let every task go as far as it can without other threads."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+# Cancelled
+
+
+WAITS: dict[str, Callable[[Session], Coroutine[Any, Any, Any]]] = {
+    "adrain": lambda session: session.adrain(),
+    "aclose": lambda session: session.aclose(),
+    "asnapshot": lambda session: session.asnapshot(),
+}
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS.keys())
+@pytest.mark.parametrize("by", ["task", "thread"])
+def test_waiting_for_the_background_can_be_cancelled(
+    wait: Callable[[Session], Coroutine[Any, Any, Any]], by: str
+) -> None:
+    """The caller's cancellation is the caller's; the summary is written nevertheless."""
+
+    async def main() -> None:
+        gate = Gate()
+        session = in_background(gate)
+        for text in texts(10):
+            await session.aadd(user(text)) if by == "task" else session.add(user(text))
+        await until(gate.began)
+        waiting = asyncio.create_task(wait(session))
+        await turned()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await wait(session)
+        gate.let.set()
+        await session.adrain()
+        assert session.summary == "in the background"
+
+    run(main())
+
+
+def test_a_cancelled_add_knows_what_was_stored() -> None:
+    """The store goes on with it; the next add does not conflict with it."""
+
+    async def main() -> None:
+        store = Held()
+        session = Session(200, counter=WORDS, store=store)
+        await session.aadd(user("one"))
+        store.holds = True
+        adding = asyncio.create_task(session.aadd(user("two")))
+        await until(store.asked)
+        adding.cancel()
+        await turned()
+        assert not adding.done()
+        store.let.set()
+        with pytest.raises(asyncio.CancelledError):
+            await adding
+        assert session.version == 3
+        await session.aadd(user("three"))
+        assert contents(session) == ["one", "two", "three"]
+
+    run(main())
+
+
+def test_a_timeout_around_an_add_is_one() -> None:
+    """Also where the store fails after it."""
+
+    class Failing(Held):
+        def append(self, request: AppendRequest, /) -> Appended:
+            super().append(request)
+            raise OSError("gone")
+
+    async def main(store: Held) -> None:
+        session = Session(200, counter=WORDS, store=store)
+        store.holds = True
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0) as limit:
+                limit.reschedule(None)
+                adding = asyncio.get_running_loop()
+                task = asyncio.current_task()
+
+                def let() -> None:
+                    assert store.asked.wait(SECONDS)
+                    adding.call_soon_threadsafe(limit.reschedule, 0.0)
+                    adding.call_soon_threadsafe(lambda: adding.call_later(0.01, store.let.set))
+
+                in_thread(let)
+                assert task is not None
+                await session.aadd(user("one"))
+
+    run(main(Held()))
+    run(main(Failing()))
+
+
+def test_an_operation_cut_off_in_the_middle_is_read_again() -> None:
+    """Cancelled while its summary is being written: what was decided on the way is not kept."""
+
+    async def main() -> None:
+        began = asyncio.Event()
+
+        async def answer(request: SummaryRequest) -> str:
+            began.set()
+            await asyncio.Event().wait()
+            return "never"
+
+        session = Session(100, counter=WORDS, summarizer=AsyncSummarizer(answer))
+
+        async def add() -> None:
+            for text in texts(20):
+                await session.aadd(user(text))
+
+        adding = asyncio.create_task(add())
+        await began.wait()
+        adding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await adding
+        before = await session.astatus()
+        await session.arefresh()
+        assert await session.astatus() == before == session.status()
+
+    run(main())
+
+
+# One at a time
+
+
+def test_a_cancelled_wait_for_the_turn_leaves_it_free() -> None:
+    """Whether it was cancelled in line or just when its turn came."""
+
+    async def main() -> None:
+        store = Held()
+        session = Session(200, counter=WORDS, store=store)
+        store.holds = True
+        first = asyncio.create_task(session.aadd(user("one")))
+        await until(store.asked)
+        in_line, next_one = (asyncio.create_task(session.aadd(user(name))) for name in ("two", "three"))
+        await turned()
+        in_line.cancel()
+        store.let.set()
+        first.add_done_callback(lambda _: next_one.cancel())
+        await first
+        for one in (in_line, next_one):
+            with pytest.raises(asyncio.CancelledError):
+                await one
+        await session.aadd(user("four"))
+        assert contents(session) == ["one", "four"]
+
+    run(main())
+
+
+def test_threads_and_event_loops_take_turns_on_one_object() -> None:
+    """No conflict with oneself, nothing lost, nothing counted twice."""
+    store = MemoryStore()
+    session = Session(100, counter=WORDS, summarizer=lambda messages: "sum", store=store, id="s")
+    begin = threading.Barrier(4)
+    failed: list[BaseException] = []
+
+    def guarded(work: Callable[[], object]) -> Callable[[], None]:
+        def guard() -> None:
+            begin.wait(SECONDS)
+            try:
+                work()
+            except BaseException as error:
+                failed.append(error)
+                raise
+
+        return guard
+
+    async def write() -> None:
+        async def some(name: str) -> None:
+            for at in range(15):
+                await session.aadd(user(f"{name} {at}"))
+
+        await asyncio.gather(some("a"), some("b"))
+
+    def write_at_once() -> None:
+        for at in range(30):
+            session.add(user(f"c {at}"))
+
+    loops = [in_thread(guarded(lambda: asyncio.run(write()))) for _ in range(2)]
+    joined(*loops, *(in_thread(guarded(write_at_once)) for _ in range(2)))
+    assert failed == []
+    assert len(contents(session)) == 120
+    before = session.status().to_dict()
+    session.refresh()
+    assert session.status().to_dict() == before
+
+
+def test_a_sync_call_beside_a_task_of_the_same_loop_is_refused() -> None:
+    """It could only wait for ever; nothing is stored, and properties still answer."""
+
+    async def main() -> None:
+        store = Held()
+        session = Session(200, counter=WORDS, store=store)
+        await session.aadd(user("one"))
+        store.holds = True
+        adding = asyncio.create_task(session.aadd(user("two")))
+        await until(store.asked)
+        assert session.budget_tokens == 200
+        with pytest.raises(ConfigurationError, match="await"):
+            session.add(user("three"))
+        store.let.set()
+        await adding
+        session.add(user("four"))
+        assert contents(session) == ["one", "two", "four"]
+
+    run(main())
+
+
+def test_a_loop_that_stands_still_is_passed_over() -> None:
+    """A task of it was in line first; its own sync call, and those of others, go before."""
+
+    async def main() -> None:
+        store = Held()
+        session = Session(200, counter=WORDS, store=store)
+        store.holds = True
+        other = in_thread(lambda: session.add(user("one")))
+        await until(store.asked)
+        in_line = asyncio.create_task(session.aadd(user("three")))
+        await turned()
+        here = threading.get_ident()
+
+        def let() -> None:
+            while here not in session._turns._still:
+                threading.Event().wait(0.001)
+            store.let.set()
+
+        in_thread(let)
+        session.add(user("two"))
+        await in_line
+        joined(other)
+        assert contents(session) == ["one", "two", "three"]
+
+    run(main())
+
+
+def test_history_lets_others_in_between_its_pages() -> None:
+    """Read half, then another task writes."""
+
+    async def main() -> None:
+        session = Session(200, counter=WORDS)
+        await session.aextend([user("one"), user("two")])
+        pages = session.ahistory()
+        first = await anext(pages)
+        await asyncio.create_task(session.aadd(user("three")))
+        session.add(user("four"))
+        rest = [event async for event in pages]
+        assert [event.message["content"] for event in [first, *rest]] == ["one", "two"]
+
+    run(main())
+
+
+def test_both_drains_wait_for_both() -> None:
+    """For a thread of `add` from asyncio, for a task of `aadd` from another thread."""
+
+    async def main() -> None:
+        for by in ("task", "thread"):
+            gate = Gate()
+            session = in_background(gate)
+            for text in texts(10):
+                await session.aadd(user(text)) if by == "task" else session.add(user(text))
+            await until(gate.began)
+            drained = [asyncio.create_task(asyncio.to_thread(session.drain)) for _ in range(2)]
+            drained.append(asyncio.create_task(session.adrain()))
+            await turned()
+            assert not any(one.done() for one in drained)
+            gate.let.set()
+            await asyncio.gather(*drained)
+            assert session.summary == "in the background"
+
+    run(main())
+
+
+def test_drain_refuses_to_wait_for_its_own_event_loop() -> None:
+    """The task could not go on; for a thread it waits, in a notebook for example."""
+
+    async def main() -> None:
+        gate = Gate()
+        session = in_background(gate)
+        for text in texts(10):
+            await session.aadd(user(text))
+        await until(gate.began)
+        with pytest.raises(ConfigurationError, match="adrain"):
+            session.drain()
+        gate.let.set()
+        await session.adrain()
+        gate = Gate()
+        session = begun(gate)
+        gate.let.set()
+        session.drain()
+        assert session.summary == "in the background"
+
+    run(main())
+
+
+def test_a_summary_of_a_closed_event_loop_is_no_longer_written() -> None:
+    """Its task ends with it; the next add begins another."""
+    session = in_background(AsyncSummarizer(lambda request: asyncio.Event().wait()))  # type: ignore
+
+    async def main() -> None:
+        for text in texts(10):
+            await session.aadd(user(text))
+        assert session.summary is None
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(main())
+    with pytest.raises(ConfigurationError, match="adrain"):
+        session.drain()
+    abandoned = asyncio.all_tasks(loop)
+    loop.close()
+    session.drain()
+    for task in abandoned:
+        task._log_destroy_pending = False  # type: ignore
+    run(main())
+    session.drain()
+
+
+# Called back
+
+
+def test_a_hook_of_an_async_operation_may_use_the_session() -> None:
+    """It is inside of the operation."""
+    seen: list[int] = []
+
+    async def main() -> None:
+        def evicted(messages: Any, reason: str) -> None:
+            if len(seen) < 3:
+                session.add(user("from the hook"))
+            seen.append(session.status().version)
+
+        session = Session(100, counter=WORDS, hooks={"on_evict": evicted})
+        for text in texts(30):
+            await session.aadd(user(text))
+        assert session.hook_errors == 0
+        assert contents(session).count("from the hook") == 3
+        before = session.status().to_dict()
+        await session.arefresh()
+        assert session.status().to_dict() == before
+
+    run(main())
+    assert len(seen) > 3
+
+
+def test_a_hook_may_run_an_event_loop_of_its_own() -> None:
+    """What runs in it is inside of the operation, too."""
+
+    def evicted(messages: Any, reason: str) -> None:
+        asyncio.run(session.arecall("w1"))
+
+    session = Session(100, counter=WORDS, hooks={"on_evict": evicted})
+    for text in texts(15):
+        session.add(user(text))
+    assert session.hook_errors == 0
+
+
+def test_a_hook_does_not_wait_for_the_background() -> None:
+    """What writes there may wait for the hook."""
+    told: list[str] = []
+
+    def exceeded(total: int, budget: int) -> None:
+        try:
+            session.drain()
+        except ConfigurationError as error:
+            told.append(str(error))
+
+    gate = Gate()
+    session = begun(gate, hooks={"on_budget_exceeded": exceeded})
+    session.extend([user(text) for text in texts(10)])
+    gate.let.set()
+    session.drain()
+    assert told
+    assert "adrain" in told[0]
+
+
+def test_what_writes_in_the_background_does_not_wait_for_itself() -> None:
+    """Neither the summarizer nor a hook it leads to; it may read and write."""
+    told: list[str] = []
+
+    def summarize(messages: Any) -> str:
+        session.drain()
+        asyncio.run(session.adrain())
+        session.add(user("from the summarizer"))
+        told.append(f"{len(session.recall('nothing'))}")
+        return "sum"
+
+    session = in_background(summarize, hooks={"on_summarize": lambda *_: session.close()})
+    for text in texts(10):
+        session.add(user(text))
+        session.drain()
+    assert told
+    assert session.hook_errors == 0
+    assert session.summary == "sum"
+
+
+CALLS_BACK: dict[str, Callable[[Session], Any]] = {
+    "add": lambda session: session.add(user("again")),
+    "recall": lambda session: session.recall("w1"),
+    "refresh": lambda session: session.refresh(),
+    "drain": lambda session: session.drain(),
+    "another-loop": lambda session: asyncio.run(session.aadd(user("again"))),
+}
+
+
+@pytest.mark.parametrize("seconds", [None, SECONDS])
+@pytest.mark.parametrize("back", CALLS_BACK.values(), ids=CALLS_BACK.keys())
+def test_a_summarizer_that_calls_its_session_is_refused(
+    back: Callable[[Session], Any], seconds: float | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No storm, no endless wait: a failed summary whose reason says what to do."""
+    session = Session(
+        100, counter=WORDS, summarizer=lambda messages: back(session), summary_timeout_seconds=seconds
+    )
+    with caplog.at_level(logging.CRITICAL):
+        for text in texts(12):
+            session.add(user(text))
+    assert session.status().failures == 1
+    assert "Session.open" in (session.status().last_failure or "")
+    assert contents(session) == texts(12)
+
+
+@pytest.mark.parametrize("back", ["await", "task", "thread", "drain"])
+def test_an_async_summarizer_that_calls_its_session_is_refused(
+    back: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also by a task it starts, and by a thread."""
+
+    async def answer(request: SummaryRequest) -> str:
+        if back == "await":
+            await session.aadd(user("again"))
+        elif back == "task":
+            await asyncio.create_task(session.aadd(user("again")))
+        elif back == "drain":
+            await session.adrain()
+        else:
+            await asyncio.to_thread(session.recall, "w1")
+        return "sum"
+
+    session = Session(100, counter=WORDS, summarizer=AsyncSummarizer(answer))
+
+    async def main() -> None:
+        for text in texts(12):
+            await session.aadd(user(text))
+
+    with caplog.at_level(logging.CRITICAL):
+        run(main())
+    assert session.status().failures == 1
+    assert "Session.open" in (session.status().last_failure or "")
+    assert contents(session) == texts(12)
+
+
+def test_another_object_on_the_session_may_be_used_by_the_summarizer() -> None:
+    """As the error says."""
+    found: list[Event] = []
+
+    def summarize(messages: Any) -> str:
+        other = Session.open(session.store, session.id, counter=WORDS, summarizer=summarize)
+        found.extend(other.history())
+        return "sum"
+
+    session = Session(100, counter=WORDS, summarizer=summarize)
+    for text in texts(12):
+        session.add(user(text))
+    assert found
+    assert session.summary == "sum"
+
+
+# Threads that do not start, processes that fork
+
+
+def test_an_add_whose_background_has_no_thread_is_stored(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next one tries again."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    gate = Gate()
+    gate.let.set()
+    session = in_background(gate)
+    with monkeypatch.context() as patched, caplog.at_level(logging.WARNING):
+        patched.setattr(threading.Thread, "start", refuse)
+        for text in texts(11):
+            session.add(user(text))
+        session.drain()
+    assert "can't start new thread" in caplog.text
+    session.add(user("one more"))
+    session.drain()
+    assert session.summary == "in the background"
+
+
+def in_child(work: Callable[[], bool]) -> bool:
+    """Tell what a forked process finds; one that hangs is ended."""
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(0 if work() else 1)
+        finally:
+            os._exit(2)
+    ended = threading.Event()
+    answer: list[int] = []
+
+    def wait() -> None:
+        answer.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        ended.set()
+
+    in_thread(wait)
+    if not ended.wait(SECONDS):
+        os.kill(child, 9)
+    assert ended.wait(SECONDS)
+    return answer == [0]
+
+
+@pytest.fixture
+def forks() -> Iterator[None]:
+    """Skip where a process cannot be forked."""
+    if not hasattr(os, "fork"):
+        pytest.skip("no fork on this system")
+    yield
+
+
+@pytest.mark.usefixtures("forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_summarizes_although_its_parent_was_at_it() -> None:
+    """The thread stayed behind."""
+    gate = Gate()
+    session = begun(gate)
+
+    def work() -> bool:
+        session.drain()
+        gate.let.set()
+        for text in texts(20):
+            session.add(user(text))
+        session.drain()
+        return session.summary == "in the background"
+
+    assert in_child(work)
+    gate.let.set()
+    session.drain()
+
+
+@pytest.mark.usefixtures("forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_goes_on_although_an_operation_was_underway() -> None:
+    """Of another thread, which stayed behind; and inside of a hook that forked."""
+    store = Held()
+    session = Session(200, counter=WORDS, store=store)
+    session.add(user("one"))
+    store.holds = True
+    other = in_thread(lambda: session.add(user("two")))
+    assert store.asked.wait(SECONDS)
+    assert in_child(lambda: session.messages()[0] == user("one") and session.add(user("x")).version > 1)
+    store.let.set()
+    joined(other)
+
+
+@pytest.mark.usefixtures("forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_hook_may_fork() -> None:
+    """The operation goes on in both."""
+    found: list[bool] = []
+
+    def exceeded(total: int, budget: int) -> None:
+        found.append(in_child(lambda: session.status().budget_tokens == 100))
+
+    session = Session(100, counter=WORDS, hooks={"on_budget_exceeded": exceeded})
+    for text in texts(11):
+        session.add(user(text))
+    assert found == [True]
+    assert session.hook_errors == 0
+
+
+# Properties
+
+
+class Counted(SQLiteStore):
+    """Counts what is read."""
+
+    loads = 0
+
+    def load(self, request: LoadRequest, /) -> list[Event]:
+        """Count, and read."""
+        self.loads += 1
+        return super().load(request)
+
+
+PROPERTIES = [
+    "version",
+    "summary",
+    "anchors",
+    "budget_tokens",
+    "token_count",
+    "token_breakdown",
+    "recent_message_count",
+    "total_message_count",
+    "missing",
+]
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_a_property_does_not_hold_up_an_event_loop(name: str, tmp_path: Path) -> None:
+    """It says what to await; afterwards it answers, and without a loop it reads."""
+    with Counted(tmp_path / "s.db") as store:
+        Session(200, counter=WORDS, store=store, id="s").add(user("one"))
+        expected = getattr(Session.open(store, "s", counter=WORDS), name)
+
+        async def main() -> None:
+            session = Session.open(store, "s", counter=WORDS)
+            before = store.loads
+            with pytest.raises(ConfigurationError, match="await session.arefresh"):
+                getattr(session, name)
+            assert store.loads == before
+            assert (await session.astatus()).version == 2
+            assert getattr(session, name) == expected
+
+        run(main())
+
+
+def test_in_memory_properties_read_under_an_event_loop() -> None:
+    """Nobody is held up."""
+    store = MemoryStore()
+    Session(200, counter=WORDS, store=store, id="s").add(user("one"))
+
+    async def main() -> None:
+        assert Session.open(store, "s", counter=WORDS).version == 2
+
+    run(main())
+
+
+def test_in_a_notebook_sync_calls_go_on(tmp_path: Path) -> None:
+    """A loop runs there, and nobody else uses it."""
+    with SQLiteStore(tmp_path / "s.db") as store:
+
+        async def main() -> None:
+            session = Session(200, counter=WORDS, store=store, id="s")
+            session.add(user("one"))
+            assert session.token_count == 1
+            later = Session.open(store, "s", counter=WORDS)
+            assert later.status().version == 2
+            assert later.version == 2
+
+        run(main())
