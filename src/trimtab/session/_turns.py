@@ -95,7 +95,9 @@ class Turns:
         """Begin anew after a fork, in the child; tell whether an operation was cut off by it."""
         owner, depth = self._owner, self._depth
         self._clear()
-        if owner is not None and owner.holds(Place(threading.get_ident(), None)):  # a hook forked: its operation goes on here too
+        if owner is not None and owner.holds(
+            Place(threading.get_ident(), None)
+        ):  # a hook forked: its operation goes on here too
             self._owner, self._depth = owner, depth
         return self._owner is not owner
 
