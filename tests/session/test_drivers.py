@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -148,23 +148,24 @@ def test_a_timeout_around_an_add_is_one() -> None:
             super().append(request)
             raise OSError("gone")
 
+    async def end(limit: asyncio.Timeout, store: Held) -> None:
+        await until(store.asked)
+        limit.reschedule(0.0)
+        await turned()
+        store.let.set()
+
+    async def add(session: Session, store: Held) -> None:
+        async with asyncio.timeout(None) as limit:
+            ending = asyncio.create_task(end(limit, store))
+            await session.aadd(user("one"))
+        await ending
+
     async def main(store: Held) -> None:
         session = Session(200, counter=WORDS, store=store)
         store.holds = True
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0) as limit:
-                limit.reschedule(None)
-                adding = asyncio.get_running_loop()
-                task = asyncio.current_task()
-
-                def let() -> None:
-                    assert store.asked.wait(SECONDS)
-                    adding.call_soon_threadsafe(limit.reschedule, 0.0)
-                    adding.call_soon_threadsafe(lambda: adding.call_later(0.01, store.let.set))
-
-                in_thread(let)
-                assert task is not None
-                await session.aadd(user("one"))
+            await add(session, store)
+        assert contents(session) == ["one"]
 
     run(main(Held()))
     run(main(Failing()))
@@ -373,24 +374,31 @@ def test_drain_refuses_to_wait_for_its_own_event_loop() -> None:
 
 def test_a_summary_of_a_closed_event_loop_is_no_longer_written() -> None:
     """Its task ends with it; the next add begins another."""
-    session = in_background(AsyncSummarizer(lambda request: asyncio.Event().wait()))  # type: ignore
+    asked: list[SummaryRequest] = []
 
-    async def main() -> None:
+    async def answer(request: SummaryRequest) -> str:
+        asked.append(request)
+        await asyncio.Event().wait()
+        return "never"
+
+    session = in_background(AsyncSummarizer(answer))
+
+    async def add() -> None:
         for text in texts(10):
             await session.aadd(user(text))
-        assert session.summary is None
+        await turned()
 
     loop = asyncio.new_event_loop()
-    loop.run_until_complete(main())
+    loop.run_until_complete(add())
     with pytest.raises(ConfigurationError, match="adrain"):
         session.drain()
-    abandoned = asyncio.all_tasks(loop)
+    unfinished = asyncio.all_tasks(loop)
     loop.close()
     session.drain()
-    for task in abandoned:
-        task._log_destroy_pending = False  # type: ignore
-    run(main())
+    assert len(asked) == len(unfinished) == 1
+    run(add())
     session.drain()
+    assert len(asked) == 2
 
 
 # Called back
@@ -589,15 +597,10 @@ def in_child(work: Callable[[], bool]) -> bool:
     return answer == [0]
 
 
-@pytest.fixture
-def forks() -> Iterator[None]:
-    """Skip where a process cannot be forked."""
-    if not hasattr(os, "fork"):
-        pytest.skip("no fork on this system")
-    yield
+forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
 
-@pytest.mark.usefixtures("forks")
+@forking
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_summarizes_although_its_parent_was_at_it() -> None:
     """The thread stayed behind."""
@@ -617,7 +620,7 @@ def test_a_child_summarizes_although_its_parent_was_at_it() -> None:
     session.drain()
 
 
-@pytest.mark.usefixtures("forks")
+@forking
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_goes_on_although_an_operation_was_underway() -> None:
     """Of another thread, which stayed behind; and inside of a hook that forked."""
@@ -632,7 +635,7 @@ def test_a_child_goes_on_although_an_operation_was_underway() -> None:
     joined(other)
 
 
-@pytest.mark.usefixtures("forks")
+@forking
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_hook_may_fork() -> None:
     """The operation goes on in both."""
@@ -685,7 +688,7 @@ def test_a_property_does_not_hold_up_an_event_loop(name: str, tmp_path: Path) ->
         async def main() -> None:
             session = Session.open(store, "s", counter=WORDS)
             before = store.loads
-            with pytest.raises(ConfigurationError, match="await session.arefresh"):
+            with pytest.raises(ConfigurationError, match="arefresh"):
                 getattr(session, name)
             assert store.loads == before
             assert (await session.astatus()).version == 2

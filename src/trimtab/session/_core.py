@@ -205,8 +205,11 @@ class Core:
         """Make the event with the options, if the log does not know them."""
         if self.opened is None:
             return []
-        scene.state = replace(scene.state, options=scene.version + 1)
-        return [self.event(scene, "options", {"options": self.opened})]
+        options, decided = scene.version + 1, scene.state
+        scene.state = replace(scene.before, options=options)  # what is decided now comes after it
+        made = self.event(scene, "options", {"options": self.opened})
+        scene.state = replace(decided, options=options)
+        return [made]
 
     def event(self, scene: Scene, kind: str, data: Mapping[str, Any], *, id: str | None = None) -> Event:
         """Make an event with the state the scene has by now."""
@@ -227,7 +230,8 @@ class Core:
             session=self.session, expected_version=scene.version, events=events, rewrites=rewrites
         )
         if not done.duplicate:
-            scene.version, self.scene, self.opened = done.version, scene, None
+            scene.version, scene.before = done.version, scene.state
+            self.scene, self.opened = scene, None
         return done
 
     def tell(self, hook: str, *arguments: Any) -> None:

@@ -26,6 +26,8 @@ class Scene:
     sizer: Sizer
     state: State
     version: int
+    before: State = field(init=False)
+    """The state at its version; `state` is what is being decided on it."""
     anchors: list[dict[str, Any]] = field(default_factory=list)
     summary: Summary | None = None
     anchor_summary: Summary | None = None
@@ -41,6 +43,10 @@ class Scene:
     """Recent units that find no room in the view."""
     system_tokens: int = 0
     anchor_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        """Note the state it begins with."""
+        self.before = self.state
 
     # -- sizes
 
