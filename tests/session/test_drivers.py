@@ -16,6 +16,8 @@ from tests.builders import user
 from tests.session.test_background import SECONDS, Gate, begun, in_background
 from tests.session.test_summarizers import WORDS, AsyncSummarizer, texts
 from trimtab import ConfigurationError, Session
+from trimtab.session._driven import _after_fork
+from trimtab.session._turns import Turns
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest, MemoryStore, SQLiteStore
 from trimtab.summaries import SummaryRequest
 
@@ -227,6 +229,28 @@ def test_a_cancelled_wait_for_the_turn_leaves_it_free() -> None:
     run(main())
 
 
+def test_an_interrupted_wait_for_the_turn_leaves_it_free() -> None:
+    """As by Ctrl+C."""
+    store = Held()
+    session = Session(200, counter=WORDS, store=store)
+    store.holds = True
+    other = in_thread(lambda: session.add(user("one")))
+    assert store.asked.wait(SECONDS)
+
+    def interrupt() -> None:
+        while not session._turns._waiting:
+            threading.Event().wait(0.001)
+        session._turns._waiting[0].granted.set_exception(KeyboardInterrupt())
+
+    in_thread(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        session.add(user("two"))
+    store.let.set()
+    joined(other)
+    session.add(user("three"))
+    assert contents(session) == ["one", "three"]
+
+
 def test_threads_and_event_loops_take_turns_on_one_object() -> None:
     """No conflict with oneself, nothing lost, nothing counted twice."""
     store = MemoryStore()
@@ -275,7 +299,7 @@ def test_a_sync_call_beside_a_task_of_the_same_loop_is_refused() -> None:
         store.holds = True
         adding = asyncio.create_task(session.aadd(user("two")))
         await until(store.asked)
-        assert session.budget_tokens == 200
+        assert session.budget_tokens == session.status().budget_tokens == 200
         with pytest.raises(ConfigurationError, match="await"):
             session.add(user("three"))
         store.let.set()
@@ -649,6 +673,33 @@ def test_a_hook_may_fork() -> None:
         session.add(user(text))
     assert found == [True]
     assert session.hook_errors == 0
+
+
+def test_what_is_left_of_a_lock_in_a_child() -> None:
+    """Nothing, unless who forked has it; then it is known that nothing was cut off."""
+    results: list[bool] = []
+    turns = Turns("s")
+    assert not turns.in_child()
+    with turns:
+        assert not turns.in_child()
+        joined(in_thread(lambda: results.append(turns.others)))
+        joined(in_thread(lambda: results.append(turns.in_child())))
+        assert not turns.others
+    assert results == [True, True]
+    with turns:
+        pass
+
+
+def test_what_is_left_of_a_session_in_a_child() -> None:
+    """No job; and no scene, if an operation of another thread was cut off."""
+    gate = Gate()
+    session = begun(gate)
+    with session._turns:
+        joined(in_thread(_after_fork))
+    assert session._core.scene is None
+    gate.let.set()
+    assert session.summary is None
+    session.drain()
 
 
 # Properties
