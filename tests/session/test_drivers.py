@@ -16,6 +16,7 @@ from tests.builders import user
 from tests.session.test_background import SECONDS, Gate, begun, in_background
 from tests.session.test_summarizers import WORDS, AsyncSummarizer, texts
 from trimtab import ConfigurationError, Session
+from trimtab.errors import CorruptSessionError
 from trimtab.session._driven import _after_fork
 from trimtab.session._turns import Turns
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest, MemoryStore, SQLiteStore
@@ -145,7 +146,7 @@ def test_a_cancelled_add_knows_what_was_stored() -> None:
 def test_a_timeout_around_an_add_is_one() -> None:
     """Also where the store fails after it."""
 
-    class Failing(Held):
+    class Broken(Held):
         def append(self, request: AppendRequest, /) -> Appended:
             super().append(request)
             raise OSError("gone")
@@ -170,7 +171,7 @@ def test_a_timeout_around_an_add_is_one() -> None:
         assert contents(session) == ["one"]
 
     run(main(Held()))
-    run(main(Failing()))
+    run(main(Broken()))
 
 
 def test_an_operation_cut_off_in_the_middle_is_read_again() -> None:
@@ -198,6 +199,35 @@ def test_an_operation_cut_off_in_the_middle_is_read_again() -> None:
         before = await session.astatus()
         await session.arefresh()
         assert await session.astatus() == before == session.status()
+
+    run(main())
+
+
+def test_a_cancelled_add_asks_for_no_summary_any_more() -> None:
+    """It is stored, and what was due is due at the next one."""
+
+    async def main() -> None:
+        store = Held()
+        asked: list[Any] = []
+
+        def summarize(messages: Any) -> str:
+            asked.append(messages)
+            return "sum"
+
+        session = Session(100, counter=WORDS, summarizer=summarize, store=store)
+        await session.aextend([user(text) for text in texts(10)])
+        store.holds = True
+        adding = asyncio.create_task(session.aadd(user(texts(11)[10])))
+        await until(store.asked)
+        adding.cancel()
+        await turned()
+        store.let.set()
+        with pytest.raises(asyncio.CancelledError):
+            await adding
+        assert asked == []
+        assert contents(session) == texts(11)
+        await session.aadd(user(texts(12)[11]))
+        assert len(asked) == 1
 
     run(main())
 
@@ -597,6 +627,57 @@ def test_an_add_whose_background_has_no_thread_is_stored(
     session.add(user("one more"))
     session.drain()
     assert session.summary == "in the background"
+
+
+class Failing(MemoryStore):
+    """Cannot be read while it is told so."""
+
+    fails = False
+
+    def load(self, request: LoadRequest, /) -> list[Event]:
+        """Read, or fail."""
+        if self.fails:
+            raise CorruptSessionError("a row is missing")
+        return super().load(request)
+
+
+def test_a_store_that_fails_beside_the_conversation_stops_nothing() -> None:
+    """It is tried again with the next add."""
+    store = Failing()
+    asked: list[Any] = []
+
+    def summarize(messages: Any) -> str:
+        store.fails = not asked
+        asked.append(messages)
+        return "sum"
+
+    session = in_background(summarize, store=store)
+    session.extend([user(text) for text in texts(10)])
+    session.drain()
+    store.fails = False
+    session.add(user("one more"))
+    session.drain()
+    assert session.summary == "sum"
+
+
+def test_a_store_that_fails_before_the_background_begins_stops_nothing() -> None:
+    """What was added is stored; the next add begins it."""
+    store = Failing()
+
+    told: list[str] = []
+
+    def evicted(messages: Any, reason: str) -> None:
+        store.fails = reason == "truncation" and reason not in told
+        told.append(reason)
+
+    session = in_background(lambda messages: "sum", store=store, hooks={"on_evict": evicted})
+    session.extend([user(text) for text in texts(30)])
+    assert store.fails
+    store.fails = False
+    assert contents(session) == texts(30)
+    session.add(user("one more"))
+    session.drain()
+    assert session.summary == "sum"
 
 
 def in_child(work: Callable[[], bool]) -> bool:
