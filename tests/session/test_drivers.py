@@ -16,6 +16,9 @@ from tests.builders import user
 from tests.session.test_background import SECONDS, Gate, begun, in_background
 from tests.session.test_summarizers import WORDS, AsyncSummarizer, texts
 from trimtab import ConfigurationError, Session
+from trimtab.errors import CorruptSessionError
+from trimtab.session._driven import _after_fork
+from trimtab.session._turns import Turns
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest, MemoryStore, SQLiteStore
 from trimtab.summaries import SummaryRequest
 
@@ -143,7 +146,7 @@ def test_a_cancelled_add_knows_what_was_stored() -> None:
 def test_a_timeout_around_an_add_is_one() -> None:
     """Also where the store fails after it."""
 
-    class Failing(Held):
+    class Broken(Held):
         def append(self, request: AppendRequest, /) -> Appended:
             super().append(request)
             raise OSError("gone")
@@ -168,7 +171,7 @@ def test_a_timeout_around_an_add_is_one() -> None:
         assert contents(session) == ["one"]
 
     run(main(Held()))
-    run(main(Failing()))
+    run(main(Broken()))
 
 
 def test_an_operation_cut_off_in_the_middle_is_read_again() -> None:
@@ -200,6 +203,35 @@ def test_an_operation_cut_off_in_the_middle_is_read_again() -> None:
     run(main())
 
 
+def test_a_cancelled_add_asks_for_no_summary_any_more() -> None:
+    """It is stored, and what was due is due at the next one."""
+
+    async def main() -> None:
+        store = Held()
+        asked: list[Any] = []
+
+        def summarize(messages: Any) -> str:
+            asked.append(messages)
+            return "sum"
+
+        session = Session(100, counter=WORDS, summarizer=summarize, store=store)
+        await session.aextend([user(text) for text in texts(10)])
+        store.holds = True
+        adding = asyncio.create_task(session.aadd(user(texts(11)[10])))
+        await until(store.asked)
+        adding.cancel()
+        await turned()
+        store.let.set()
+        with pytest.raises(asyncio.CancelledError):
+            await adding
+        assert asked == []
+        assert contents(session) == texts(11)
+        await session.aadd(user(texts(12)[11]))
+        assert len(asked) == 1
+
+    run(main())
+
+
 # One at a time
 
 
@@ -225,6 +257,28 @@ def test_a_cancelled_wait_for_the_turn_leaves_it_free() -> None:
         assert contents(session) == ["one", "four"]
 
     run(main())
+
+
+def test_an_interrupted_wait_for_the_turn_leaves_it_free() -> None:
+    """As by Ctrl+C."""
+    store = Held()
+    session = Session(200, counter=WORDS, store=store)
+    store.holds = True
+    other = in_thread(lambda: session.add(user("one")))
+    assert store.asked.wait(SECONDS)
+
+    def interrupt() -> None:
+        while not session._turns._waiting:
+            threading.Event().wait(0.001)
+        session._turns._waiting[0].granted.set_exception(KeyboardInterrupt())
+
+    in_thread(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        session.add(user("two"))
+    store.let.set()
+    joined(other)
+    session.add(user("three"))
+    assert contents(session) == ["one", "three"]
 
 
 def test_threads_and_event_loops_take_turns_on_one_object() -> None:
@@ -275,7 +329,7 @@ def test_a_sync_call_beside_a_task_of_the_same_loop_is_refused() -> None:
         store.holds = True
         adding = asyncio.create_task(session.aadd(user("two")))
         await until(store.asked)
-        assert session.budget_tokens == 200
+        assert session.budget_tokens == session.status().budget_tokens == 200
         with pytest.raises(ConfigurationError, match="await"):
             session.add(user("three"))
         store.let.set()
@@ -575,6 +629,57 @@ def test_an_add_whose_background_has_no_thread_is_stored(
     assert session.summary == "in the background"
 
 
+class Failing(MemoryStore):
+    """Cannot be read while it is told so."""
+
+    fails = False
+
+    def load(self, request: LoadRequest, /) -> list[Event]:
+        """Read, or fail."""
+        if self.fails:
+            raise CorruptSessionError("a row is missing")
+        return super().load(request)
+
+
+def test_a_store_that_fails_beside_the_conversation_stops_nothing() -> None:
+    """It is tried again with the next add."""
+    store = Failing()
+    asked: list[Any] = []
+
+    def summarize(messages: Any) -> str:
+        store.fails = not asked
+        asked.append(messages)
+        return "sum"
+
+    session = in_background(summarize, store=store)
+    session.extend([user(text) for text in texts(10)])
+    session.drain()
+    store.fails = False
+    session.add(user("one more"))
+    session.drain()
+    assert session.summary == "sum"
+
+
+def test_a_store_that_fails_before_the_background_begins_stops_nothing() -> None:
+    """What was added is stored; the next add begins it."""
+    store = Failing()
+
+    told: list[str] = []
+
+    def evicted(messages: Any, reason: str) -> None:
+        store.fails = reason == "truncation" and reason not in told
+        told.append(reason)
+
+    session = in_background(lambda messages: "sum", store=store, hooks={"on_evict": evicted})
+    session.extend([user(text) for text in texts(30)])
+    assert store.fails
+    store.fails = False
+    assert contents(session) == texts(30)
+    session.add(user("one more"))
+    session.drain()
+    assert session.summary == "sum"
+
+
 def in_child(work: Callable[[], bool]) -> bool:
     """Tell what a forked process finds; one that hangs is ended."""
     child = os.fork()
@@ -649,6 +754,33 @@ def test_a_hook_may_fork() -> None:
         session.add(user(text))
     assert found == [True]
     assert session.hook_errors == 0
+
+
+def test_what_is_left_of_a_lock_in_a_child() -> None:
+    """Nothing, unless who forked has it; then it is known that nothing was cut off."""
+    results: list[bool] = []
+    turns = Turns("s")
+    assert not turns.in_child()
+    with turns:
+        assert not turns.in_child()
+        joined(in_thread(lambda: results.append(turns.others)))
+        joined(in_thread(lambda: results.append(turns.in_child())))
+        assert not turns.others
+    assert results == [True, True]
+    with turns:
+        pass
+
+
+def test_what_is_left_of_a_session_in_a_child() -> None:
+    """No job; and no scene, if an operation of another thread was cut off."""
+    gate = Gate()
+    session = begun(gate)
+    with session._turns:
+        joined(in_thread(_after_fork))
+    assert session._core.scene is None
+    gate.let.set()
+    assert session.summary is None
+    session.drain()
 
 
 # Properties

@@ -220,9 +220,10 @@ class Driven:
                 await arun_steps(self._concluding(job, written), self._store)
 
     def drain(self) -> None:
-        """Wait until no summary is being written in the background, by a thread or by a task.
+        """Wait until no summary is being written in the background.
 
-        What writes one, and the hooks it calls, do not wait for themselves.
+        Whether by a thread, after `add`, or by a task, after `aadd`. What writes one, and the hooks it
+        calls, do not wait for themselves.
 
         Raises:
             ConfigurationError: It would wait for the thread it is called in: in a hook, or for a task of

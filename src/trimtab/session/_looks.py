@@ -68,7 +68,7 @@ class Looks(Driven):
     def _scene(self) -> Scene:
         return self._known()
 
-    def _known(self) -> Scene:
+    def _known(self, *, may_block: bool = False) -> Scene:
         """Return where the session stands, read from the store only where that holds up nobody.
 
         Raises:
@@ -80,7 +80,7 @@ class Looks(Driven):
         if running_loop() is not None:
             if core.last_scene is not None and self._turns.others:
                 return core.last_scene  # an operation is underway that this loop may have to go on with
-            if not isinstance(self._store, MemoryStore):
+            if not may_block and not isinstance(self._store, MemoryStore):
                 raise ConfigurationError(
                     f"session {self._id!r} has to be read from its store, and that would hold up the event"
                     " loop of this thread: `await session.arefresh()` first (or `session.refresh()` where"
@@ -143,7 +143,7 @@ class Looks(Driven):
 
     def status(self) -> SessionStatus:
         """Say where the session stands, in numbers."""
-        return SessionStatus.of(self._core.scene or self._run(self._core.ready), self._core)
+        return SessionStatus.of(self._known(may_block=True), self._core)
 
     async def astatus(self) -> SessionStatus:
         """Say where the session stands, in numbers; see `status`."""
