@@ -69,6 +69,8 @@ class Core:
         """None: to be read from the log before anything else."""
         self.opened: dict[str, Any] | None = None
         """Options that the log does not know yet; they are written with the next event."""
+        self.opened_state = State()
+        """Where the session stood when they were given: what is decided with the next event is later."""
         self.job: Job | None = None
         """The summary that is being written in the background."""
         self.missing: dict[str, Any] = {}
@@ -133,6 +135,7 @@ class Core:
         scene.measure()
         scene.require_room()
         scene.require_anchor_room()
+        self.opened_state = scene.state
         return scene
 
     def _open(self, head: Event) -> Steps[Scene]:
@@ -160,6 +163,7 @@ class Core:
         if self.given is not None:
             # Without, the options held once: what counts higher now must not keep the log from being read.
             scene.require_room()
+        self.opened_state = scene.state
         return scene
 
     def known_options(self, version: int) -> Steps[dict[str, Any]]:
@@ -197,8 +201,10 @@ class Core:
         """Make the event with the options, if the log does not know them."""
         if self.opened is None:
             return []
-        scene.state = replace(scene.state, options=scene.version + 1)
-        return [self.event(scene, "options", {"options": self.opened})]
+        version = scene.version + 1
+        scene.state = replace(scene.state, options=version)
+        made = self.event(scene, "options", {"options": self.opened})
+        return [replace(made, state=replace(self.opened_state, options=version).to_dict())]
 
     def event(self, scene: Scene, kind: str, data: Mapping[str, Any], *, id: str | None = None) -> Event:
         """Make an event with the state the scene has by now."""

@@ -128,8 +128,9 @@ def decision(core: Core, scene: Scene, event_id: str | None) -> Steps[Event]:
 
 def redacting(core: Core, given: Sequence[Event | str] | Event | str) -> Steps[list[Event]]:
     """Overwrite what messages say, and drop the summaries that may repeat it."""
-    one = isinstance(given, (Event, str, bytes, Mapping)) or not isinstance(given, Iterable)
-    ids = [id_of(event) for event in ([given] if one else given)]
+    if isinstance(given, (Event, str, bytes, Mapping)) or not isinstance(given, Iterable):
+        given = [id_of(given)]
+    ids = [id_of(event) for event in given]
     scene = yield from core.ready()
     targets = []
     for event_id in dict.fromkeys(ids):
