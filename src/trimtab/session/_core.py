@@ -6,16 +6,18 @@ import logging
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
+from trimtab._asking import budget_of
 from trimtab.errors import (
     ConfigurationError,
     CorruptSessionError,
     UnknownNameError,
 )
 from trimtab.session._effects import Steps
-from trimtab.session._options import Options, lacking, missing_functions, options_from
+from trimtab.session._options import Options, lacking, missing_functions, options_filled_in, options_from
 from trimtab.session._reading import (
     counted_again,
     event_at,
@@ -120,9 +122,13 @@ class Core:
             raise UnknownNameError(
                 f"there is no session {self.session!r} in this store", name=self.session, near=()
             )
+        if not options.budget_tokens and options.model is not None:
+            options = copy(options)  # those given name no budget, also where another was faster to begin
+            options.budget_tokens = budget_of(None, options.model).input_tokens
         if not options.budget_tokens:
             raise ConfigurationError(
-                f"session {self.session!r} is new and has no budget: pass budget= (tokens, or a Budget)"
+                f"session {self.session!r} is new and has no budget: pass budget= (tokens, or a Budget), or"
+                " model= (its window)"
             )
         self.options = options
         self.opened = options.to_data()
@@ -141,7 +147,7 @@ class Core:
     def _open(self, head: Event) -> Steps[Scene]:
         state = state_of(head, self.session)
         known = yield from self.known_options(state.options)
-        options = options_from(known, self.functions) if self.given is None else self.given
+        options = self._options_for(known)
         missing = missing_functions(known, options)
         if missing is not None and not self.allow_missing:
             raise ConfigurationError(
@@ -151,8 +157,6 @@ class Core:
         self.options, data = options, options.to_data()
         self.missing = lacking(known, options)
         data["given"].update(self.missing)  # who has them opens the session after us
-        if options.context is None and not options.budget_tokens:
-            data["budget_tokens"] = options.budget_tokens = known["budget_tokens"]
         changed = {name for name in data if name != "given" and data[name] != known.get(name)}
         self.opened = data if changed else None
         if "budget_tokens" in changed:
@@ -165,6 +169,12 @@ class Core:
             scene.require_room()
         self.opened_state = scene.state
         return scene
+
+    def _options_for(self, known: Mapping[str, Any]) -> Options:
+        given = self.given
+        if given is None:
+            return options_from(known, self.functions)
+        return options_filled_in(given, known) if given.budget is None and given.context is None else given
 
     def known_options(self, version: int) -> Steps[dict[str, Any]]:
         event = yield from event_at(self.session, version)
