@@ -159,9 +159,10 @@ class Scene:
 
     def add_unit(self, version: int, data: Mapping[str, Any], calls: tuple[str, ...]) -> LiveUnit:
         """Take a message that begins a unit."""
-        message = self.sizer.shown(data)
-        tokens = self.sizer.tokens(message)
-        unit = self.recent[version] = self.sizer.noted(LiveUnit({version: message}, tokens), [data])
+        shown = self.sizer.shown(data)
+        tokens = self.sizer.tokens(shown.message)
+        unit = self.recent[version] = LiveUnit({version: shown.message}, tokens)
+        unit.note(shown)
         self.change(recent_tokens=tokens, recent_messages=1)
         if calls:
             waiting = (*self.state.waiting, ((version,), calls))[-MAX_WAITING:]
@@ -170,11 +171,11 @@ class Scene:
 
     def join(self, unit: LiveUnit, version: int, data: Mapping[str, Any], answers: tuple[str, ...]) -> None:
         """Take a result that belongs to a recent unit."""
-        message = self.sizer.shown(data)
-        self.sizer.noted(unit, [data])
+        shown = self.sizer.shown(data)
+        unit.note(shown)
         old = unit.versions
-        tokens = self.sizer.tokens(message)
-        unit.members[version] = message
+        tokens = self.sizer.tokens(shown.message)
+        unit.members[version] = shown.message
         unit.tokens += tokens
         self.change(recent_tokens=tokens, recent_messages=1)
         new, state = unit.versions, self.state
@@ -240,13 +241,6 @@ class Scene:
         if leaving:
             self.put_aside(leaving)
         return leaving
-
-    def is_live(self, first: int, /) -> bool:
-        """Tell whether a unit is recent or waits: no summary stands for it, and it was not cleared."""
-        state = self.state
-        if first in self.recent or any(members[0] == first for members in state.left):
-            return True
-        return state.live <= first < state.cut
 
     def put_aside(self, leaving: list[LiveUnit], /) -> None:
         """Make recent units wait."""
