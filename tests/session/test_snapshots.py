@@ -156,3 +156,15 @@ def test_a_function_of_a_wrong_kind_is_no_fault_of_the_snapshot() -> None:
     with pytest.raises(ConfigurationError, match="hooks is") as caught:
         Session.restore(taken(), summarizer=summarize, counter=WORDS, hooks=5)
     assert not isinstance(caught.value, CorruptSessionError)
+
+
+@pytest.mark.parametrize(
+    "first", [lambda session: session.set_anchors([user("changed")]), lambda session: session.clear()]
+)
+def test_the_options_are_written_with_the_state_before_the_first_order(first: Any) -> None:
+    """What is decided next is not known yet: a fork from there, and the view of it, are as at first."""
+    session = Session(100, counter=WORDS, anchors=[user("given")])
+    first(session)
+    assert session.view_at(1) == [user("given")]
+    assert session.fork(1).messages() == [user("given")]
+    assert Session.restore(session.snapshot(), counter=WORDS).messages() == session.messages()

@@ -11,6 +11,7 @@ from tests.builders import assistant, call, result, user, words
 from tests.session.test_summarizers import WORDS, texts
 from trimtab import ConfigurationError, Session
 from trimtab.errors import FormatError, StoreUnavailableError, VersionConflictError
+from trimtab.models import facts_for
 from trimtab.stores import Appended, AppendRequest, MemoryStore, Retry
 
 QUICK = Retry(attempts=5, first_seconds=0.0)
@@ -281,3 +282,54 @@ def test_what_is_no_list_of_messages_is_refused(add: Callable[[Session], object]
     with pytest.raises(ConfigurationError, match=message):
         add(session)
     assert session.version == 0
+
+
+def made(**more: Any) -> MemoryStore:
+    """A store with a session that has options of its own."""
+    store = MemoryStore()
+    options: dict[str, Any] = {"system": "sys", "anchors": [user("an")], "pending_first": True, **more}
+    Session(300, counter=WORDS, store=store, id="ada", **options).add(user("hello"))
+    return store
+
+
+def test_a_session_gone_on_with_without_a_budget_is_as_its_log_has_it() -> None:
+    """Nothing that was left out is reset: not in the view, and not for who opens it next."""
+    store = made()
+    first = Session(counter=WORDS, store=store, id="ada")
+    first.set_budget(200)
+    assert [message["content"] for message in first.messages()] == ["sys", "an", "hello"]
+    assert len(list(first.history(kinds=("options",)))) == 1
+    again = Session(counter=WORDS, store=store, id="ada")
+    assert again.budget_tokens == 200
+    assert again.messages() == first.messages()
+
+
+def test_what_is_given_without_a_budget_changes_that_and_no_more() -> None:
+    """And is remembered."""
+    store = made(summary_instructions="keep names")
+    Session(counter=WORDS, store=store, id="ada", system="new").add(user("there"))
+    opened = Session.open(store, "ada", counter=WORDS)
+    assert [message["content"] for message in opened.messages()] == ["new", "an", "hello", "there"]
+    *_, options = opened.history(kinds=("options",))
+    assert options.data["options"]["summary_instructions"] == "keep names"
+    assert options.data["options"]["budget_tokens"] == 300
+
+
+def test_with_a_budget_options_left_out_are_as_by_default() -> None:
+    """The caller says what the session is."""
+    store = made()
+    session = Session(400, counter=WORDS, store=store, id="ada")
+    assert (session.budget_tokens, session.messages()) == (400, [user("hello")])
+
+
+def test_a_new_session_has_the_window_of_its_model() -> None:
+    """Less the output reserve, as in fit(); one in the log keeps its budget."""
+    session = Session(model="gpt-4o", counter=WORDS)
+    session.add(user("hello"))
+    facts = facts_for("gpt-4o")
+    assert facts.window_tokens is not None
+    assert session.budget_tokens == facts.window_tokens - facts.output_reserve_tokens
+    again = Session(model="gpt-4o", counter=WORDS, store=made(), id="ada")
+    assert again.budget_tokens == 300
+    with pytest.raises(ConfigurationError, match="pass budget="):
+        Session(counter=WORDS).add(user("hello"))

@@ -6,9 +6,11 @@ import logging
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
+from trimtab._asking import budget_of
 from trimtab.errors import (
     ConfigurationError,
     CorruptSessionError,
@@ -20,6 +22,7 @@ from trimtab.session._options import (
     functions_of,
     lacking,
     missing_functions,
+    options_filled_in,
     options_from,
 )
 from trimtab.session._reading import (
@@ -77,6 +80,8 @@ class Core:
         """What a property shows while an operation has none."""
         self.opened: dict[str, Any] | None = None
         """Options that the log does not know yet; they are written with the next event."""
+        self.opened_state = State()
+        """Where the session stood when they were given: what is decided with the next event is later."""
         self.job: Job | None = None
         """The summary that is being written in the background."""
         self.missing: dict[str, Any] = {}
@@ -125,9 +130,13 @@ class Core:
             raise UnknownNameError(
                 f"there is no session {self.session!r} in this store", name=self.session, near=()
             )
+        if not options.budget_tokens and options.context is None and options.model is not None:
+            options = copy(options)  # those given name no budget, also where another was faster to begin
+            options.budget_tokens = budget_of(None, options.model).input_tokens
         if not options.budget_tokens and options.context is None:
             raise ConfigurationError(
-                f"session {self.session!r} is new and has no budget: pass budget= (tokens, or a Budget)"
+                f"session {self.session!r} is new and has no budget: pass budget= (tokens, or a Budget), or"
+                " model= (its window)"
             )
         self.options = options
         self.opened = options.to_data()
@@ -141,12 +150,13 @@ class Core:
         if options.context is None:  # whose other blocks may change until a view is asked for
             scene.require_room()
         scene.require_anchor_room()
+        self.opened_state = scene.state
         return scene
 
     def _open(self, head: Event) -> Steps[Scene]:
         state = state_of(head, self.session)
         known = yield from self.known_options(state.options)
-        options = self.options_of(known) if self.given is None else self.given
+        options = self._options_for(known)
         missing = missing_functions(known, options)
         if missing is not None and not self.allow_missing:
             raise ConfigurationError(
@@ -156,8 +166,6 @@ class Core:
         self.options, data = options, options.to_data()
         self.missing = lacking(known, options)
         data["given"].update(self.missing)  # who has them opens the session after us
-        if options.context is None and not options.budget_tokens:
-            data["budget_tokens"] = options.budget_tokens = known["budget_tokens"]
         changed = {name for name in data if name != "given" and data[name] != known.get(name)}
         self.opened = data if changed else None
         if "budget_tokens" in changed or options.context is not None:
@@ -168,7 +176,14 @@ class Core:
         if self.given is not None and options.context is None:
             # Without, the options held once: what counts higher now must not keep the log from being read.
             scene.require_room()
+        self.opened_state = scene.state
         return scene
+
+    def _options_for(self, known: Mapping[str, Any]) -> Options:
+        given = self.given
+        if given is None:
+            return self.options_of(known)
+        return options_filled_in(given, known) if given.budget is None and given.context is None else given
 
     def known_options(self, version: int) -> Steps[dict[str, Any]]:
         event = yield from event_at(self.session, version)
@@ -205,11 +220,10 @@ class Core:
         """Make the event with the options, if the log does not know them."""
         if self.opened is None:
             return []
-        options, decided = scene.version + 1, scene.state
-        scene.state = replace(scene.before, options=options)  # what is decided now comes after it
+        version = scene.version + 1
+        scene.state = replace(scene.state, options=version)
         made = self.event(scene, "options", {"options": self.opened})
-        scene.state = replace(decided, options=options)
-        return [made]
+        return [replace(made, state=replace(self.opened_state, options=version).to_dict())]
 
     def event(self, scene: Scene, kind: str, data: Mapping[str, Any], *, id: str | None = None) -> Event:
         """Make an event with the state the scene has by now."""
@@ -230,8 +244,7 @@ class Core:
             session=self.session, expected_version=scene.version, events=events, rewrites=rewrites
         )
         if not done.duplicate:
-            scene.version, scene.before = done.version, scene.state
-            self.scene, self.opened = scene, None
+            scene.version, self.scene, self.opened = done.version, scene, None
         return done
 
     def tell(self, hook: str, *arguments: Any) -> None:

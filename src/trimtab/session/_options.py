@@ -271,6 +271,26 @@ def options_from(data: Mapping[str, Any], given: Mapping[str, Any], /) -> Option
     )
 
 
+def options_filled_in(given: Options, data: Mapping[str, Any], /) -> Options:
+    """Return options that were given without a budget, the rest as a log remembers it.
+
+    What was given as it is by default counts as not given.
+
+    Raises:
+        CorruptSessionError: What the log holds are no options.
+    """
+    known = plain_options(data)
+    default = Options()
+    values = {
+        name: known[name] if getattr(given, name) == getattr(default, name) else getattr(given, name)
+        for name in _DATA
+    }
+    format = data["format"] if given.format == "auto" else given.format
+    options = Options(**values, **functions_of(given), format=format)
+    options.budget_tokens = data["budget_tokens"]
+    return options
+
+
 def plain_options(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the plain options in a log, each of a kind and in a range it can have.
 

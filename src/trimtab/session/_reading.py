@@ -199,9 +199,13 @@ class _Waiting:
 
 
 def _unit(events: list[Event], sizer: Sizer) -> LiveUnit:
-    members = {event.version: sizer.shown(event.data) for event in events}
-    unit = LiveUnit(members, sum(map(sizer.tokens, members.values())))
-    return sizer.noted(unit, (event.data for event in events))
+    unit = LiveUnit({}, 0)
+    for event in events:
+        shown = sizer.shown(event.data)
+        unit.members[event.version] = shown.message
+        unit.tokens += sizer.tokens(shown.message)
+        unit.note(shown)
+    return unit
 
 
 def read_unit(
@@ -327,7 +331,7 @@ class _Oldest:
             waiting.difference_update(read.answers)
             if not waiting:
                 self._unanswered.pop(first, None)
-        self._left_tokens -= self._sizer.tokens(self._sizer.shown(event.data))
+        self._left_tokens -= self._sizer.tokens(self._sizer.shown(event.data).message)
 
 
 def counted_again(

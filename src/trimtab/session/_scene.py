@@ -26,8 +26,6 @@ class Scene:
     sizer: Sizer
     state: State
     version: int
-    before: State = field(init=False)
-    """The state at its version; `state` is what is being decided on it."""
     anchors: list[dict[str, Any]] = field(default_factory=list)
     summary: Summary | None = None
     anchor_summary: Summary | None = None
@@ -43,10 +41,6 @@ class Scene:
     """Recent units that find no room in the view."""
     system_tokens: int = 0
     anchor_tokens: int = 0
-
-    def __post_init__(self) -> None:
-        """Note the state it begins with."""
-        self.before = self.state
 
     # -- sizes
 
@@ -178,9 +172,10 @@ class Scene:
 
     def add_unit(self, version: int, data: Mapping[str, Any], calls: tuple[str, ...]) -> LiveUnit:
         """Take a message that begins a unit."""
-        message = self.sizer.shown(data)
-        tokens = self.sizer.tokens(message)
-        unit = self.recent[version] = self.sizer.noted(LiveUnit({version: message}, tokens), [data])
+        shown = self.sizer.shown(data)
+        tokens = self.sizer.tokens(shown.message)
+        unit = self.recent[version] = LiveUnit({version: shown.message}, tokens)
+        unit.note(shown)
         self.change(recent_tokens=tokens, recent_messages=1)
         if calls:
             waiting = (*self.state.waiting, ((version,), calls))[-MAX_WAITING:]
@@ -189,11 +184,11 @@ class Scene:
 
     def join(self, unit: LiveUnit, version: int, data: Mapping[str, Any], answers: tuple[str, ...]) -> None:
         """Take a result that belongs to a recent unit."""
-        message = self.sizer.shown(data)
-        self.sizer.noted(unit, [data])
+        shown = self.sizer.shown(data)
+        unit.note(shown)
         old = unit.versions
-        tokens = self.sizer.tokens(message)
-        unit.members[version] = message
+        tokens = self.sizer.tokens(shown.message)
+        unit.members[version] = shown.message
         unit.tokens += tokens
         self.change(recent_tokens=tokens, recent_messages=1)
         new, state = unit.versions, self.state
@@ -259,13 +254,6 @@ class Scene:
         if leaving:
             self.put_aside(leaving)
         return leaving
-
-    def is_live(self, first: int, /) -> bool:
-        """Tell whether a unit is recent or waits: no summary stands for it, and it was not cleared."""
-        state = self.state
-        if first in self.recent or any(members[0] == first for members in state.left):
-            return True
-        return state.live <= first < state.cut
 
     def put_aside(self, leaving: list[LiveUnit], /) -> None:
         """Make recent units wait."""

@@ -86,8 +86,16 @@ class Session(Copies):
     ) -> None:
         """Set the session up; nothing is read or written yet.
 
+        A session of that id in the store is gone on with: without a budget by what its log remembers and by
+        what is given here, with one by what is given here alone. What is by default stands as left out, so
+        that an option returns to its default only where the budget is given. Functions are always given
+        again. "None" below is the default.
+
         Args:
-            budget: Room for the view in tokens, at least 100, or a `Budget`. None: the one in the log.
+            budget: Room for the view in tokens, at least 100, or a `Budget`. None: as the log has it, with
+                every other option that is left out here; where there is no such session yet, the window of
+                the model less its output reserve. With a budget (or a context) nothing is taken from the
+                log: an option left out is as by default from then on.
             system: System text; never leaves.
             summarizer: A function of messages (and of the summary so far), or a `Summarizer`; may be async.
                 None: what finds no room is out of view, and stays in the log.

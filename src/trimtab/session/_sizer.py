@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +22,16 @@ class Read(NamedTuple):
     kind: str
     calls: tuple[str, ...]
     answers: tuple[str, ...]
+
+
+class Shown(NamedTuple):
+    """A message as a view shows it, and whether that is how it was said."""
+
+    message: dict[str, Any]
+    as_text: bool
+    """The result of a call that is not there."""
+    escaped: bool
+    """It looked like a mark of trimtab's."""
 
 
 class Sizer:
@@ -65,20 +75,14 @@ class Sizer:
         answers = tuple(call_id for call_id, _ in structure.answers.get(0, ()))
         return Read(self.format.kind(message), structure.calls.get(0, ()), answers)
 
-    def shown(self, data: Any, /) -> dict[str, Any]:
+    def shown(self, data: Mapping[str, Any], /) -> Shown:
         """Return a message of the log as a view shows it."""
         message = data["message"]
         if data.get("alone"):
-            return result_as_text(self.format, message, self.read(message).answers)
-        return defused(self.format, message)
-
-    def noted(self, unit: LiveUnit, datas: Iterable[Mapping[str, Any]], /) -> LiveUnit:
-        """Note which messages of a unit are not shown as they were said."""
-        for data in datas:
-            alone = bool(data.get("alone"))
-            unit.as_text += alone
-            unit.escaped += not alone and defused(self.format, data["message"]) is not data["message"]
-        return unit
+            text = result_as_text(self.format, message, self.read(message).answers)
+            return Shown(text, as_text=True, escaped=False)
+        safe = defused(self.format, message)
+        return Shown(safe, as_text=False, escaped=safe is not message)
 
     def system_message(self) -> dict[str, Any] | None:
         """Write the system text as a message."""
@@ -103,6 +107,11 @@ class LiveUnit:
     """Results among them that are shown as text, since their call is not there."""
     escaped: int = 0
     """Messages in which what looked like a mark of trimtab's was escaped."""
+
+    def note(self, shown: Shown, /) -> None:
+        """Note whether a message of it is shown as it was said."""
+        self.as_text += shown.as_text
+        self.escaped += shown.escaped
 
     @property
     def first(self) -> int:

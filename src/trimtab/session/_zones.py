@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -131,8 +130,3 @@ def recent_target(options: Any, budget_tokens: int, *, permanent_tokens: int, su
     room = max(0, after - summary_tokens)
     target = max(0, after - max(summary_tokens, zones.summary_tokens))
     return max(target, min(limits_of(options, budget_tokens).min_recent_tokens, room))
-
-
-def zones_data(zones: Zones, /) -> Mapping[str, int]:
-    """Write zones as plain data."""
-    return zones._asdict()
