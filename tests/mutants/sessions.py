@@ -113,8 +113,6 @@ SESSIONS = (
     module(
         "session/_log.py",
         "session/test_snapshots.py",
-        ("_require(event.id not in self._ids,", "_require(True,"),
-        ("_require(type(first) is int and self._heads.get(first) == first,", "_require(True,"),
         ("_require(not value or self._kinds[value] == kind,", "_require(True,"),
         ("_require(bool(members),", "_require(True,"),
     ),
