@@ -221,6 +221,7 @@ class RedisServer:
         command += ["--requirepass", "trimtab", "--pidfile", str(self.data / "redis.pid")]
         with (self.data / "log").open("ab") as out:
             self._process = subprocess.Popen([*command, *self._options], stdout=out, stderr=out)
+        _started.append(self._process)
         until(self._answers, "redis-server")
 
     def _answers(self) -> bool:
@@ -294,11 +295,14 @@ def _release() -> None:
     for keeper in _keepers:
         assert keeper.stdin is not None
         keeper.stdin.close()
-    for keeper in _keepers:
-        keeper.wait()
+    for process in (*_keepers, *_started):
+        process.wait()
 
 
 _keepers: list[subprocess.Popen[bytes]] = []
+_started: list[subprocess.Popen[bytes]] = []
+"""Servers that are children of this process; their keepers end them."""
+
 atexit.register(_release)
 
 

@@ -54,7 +54,8 @@ def crash(url: str, session: str, seed: str) -> None:
 
     def erase() -> None:
         store.append(AppendRequest(session=scrap, expected_version=0, events=[_message("scrap " * 200)]))
-        store.delete(scrap)
+        # other writers may see the rows for a moment yet: the store says so, and to ask again
+        Retry(attempts=40, max_seconds=0.5).call(lambda: store.delete(scrap))
 
     def reopen() -> None:
         nonlocal store
