@@ -298,9 +298,10 @@ def plain_options(data: Mapping[str, Any]) -> dict[str, Any]:
         CorruptSessionError: They are none.
     """
     try:
-        values = {name: data[name] for name in _DATA}
+        values: dict[str, Any] = {name: data[name] for name in _DATA}
         check_model(values["model"])
-        Options(**{**values, "model": None})
+        without_model: dict[str, Any] = {**values, "model": None}
+        Options(**without_model)
         _whole("budget_tokens", data["budget_tokens"], least=0)
         if not isinstance(data["format"], str) or not isinstance(data["counted_by"], str):
             raise TypeError("format and counted_by are names")
