@@ -9,7 +9,7 @@ _REDIS = "stores/test_redis.py stores/test_store_contract.py stores/test_servers
 
 SERVERS = (
     module(
-        "stores/_steps.py",
+        "_steps.py",
         _REDIS,
         (
             "given = _paused(step) if isinstance(step, Pause) else answer(step)",

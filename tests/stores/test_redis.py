@@ -13,12 +13,12 @@ import redis
 
 from tests import servers
 from tests.stores.served import Served, add, contents, event, load
+from trimtab._steps import run
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
 from trimtab.stores import AppendRequest, LoadRequest, RedisStore, SearchRequest
 from trimtab.stores._redis_clients import translated
 from trimtab.stores._redis_scripts import PAGE_EVENTS
 from trimtab.stores._redis_steps import Command, Operations
-from trimtab.stores._steps import run
 
 # -- what can be seen without a server
 

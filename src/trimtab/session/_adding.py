@@ -10,9 +10,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.session._core import Core
 from trimtab.session._effects import Steps
 from trimtab.session._plain import plain_message
-from trimtab.session._reading import (
-    read_unit,
-)
+from trimtab.session._reading import read_unit
 from trimtab.session._room import eviction, make_room
 from trimtab.session._scene import Scene
 from trimtab.session._sizer import LiveUnit

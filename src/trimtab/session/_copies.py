@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, cast
 
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError, CorruptSessionError
@@ -15,8 +15,6 @@ from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store, acop
 from trimtab.stores._rows import check_session_name
 
 __all__ = ["Copies"]
-
-T = TypeVar("T")
 
 
 class Copies(Looks):
@@ -99,6 +97,7 @@ class Copies(Looks):
         await self.adrain()
         return await self._arun(lambda: snapshot_of(self._core))
 
+    # Beside the snapshot: where it is kept, and what no log can hold (SPEC E10). The same for arestore.
     @classmethod
     def restore(
         cls,
@@ -134,6 +133,7 @@ class Copies(Looks):
             session.refresh()
         return session
 
+    # As for restore.
     @classmethod
     async def arestore(
         cls,

@@ -216,6 +216,10 @@ class Core:
         yield from self.append(scene, made, rewrites=rewrites)
         return replace(made[-1], version=scene.version)
 
+    def next_version(self, scene: Scene) -> int:
+        """Return the version the next event gets; options the log does not know come before it."""
+        return scene.version + (1 if self.opened is None else 2)
+
     def first_events(self, scene: Scene) -> list[Event]:
         """Make the event with the options, if the log does not know them."""
         if self.opened is None:
@@ -254,6 +258,7 @@ class Core:
             return
         try:
             function(*arguments)
+        # SPEC E8: the one place where what is raised goes no further.
         except Exception:
             self.hook_errors += 1
             _log.exception("hook %s of session %r failed", hook, self.session)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from trimtab.errors import (
-    StoreUnavailableError,
     SummaryError,
     VersionConflictError,
 )
@@ -15,10 +14,7 @@ from trimtab.session._core import Core
 from trimtab.session._effects import Steps
 from trimtab.session._jobs import is_due, messages_of, waiting_job
 from trimtab.session._plain import copied
-from trimtab.session._reading import (
-    live_units,
-    read_scene,
-)
+from trimtab.session._reading import live_units, read_scene
 from trimtab.session._scene import Scene
 from trimtab.session._sizer import LiveUnit, Sizer
 from trimtab.session._state import State
@@ -41,23 +37,12 @@ def summarize_if_due(core: Core) -> Steps[None]:
 
 def summarize(core: Core, job: Job) -> Steps[bool]:
     """Have a summary written and put it in force; a failure loses nothing (SPEC E7)."""
-    sizer = Sizer(core.in_force)
     written: Written | SummaryError
     try:
-        written = yield from write_summary(job, sizer)
+        written = yield from write_summary(job, Sizer(core.in_force))
     except SummaryError as error:
         written = error
     return (yield from conclude(core, job, written))
-
-
-def settled(core: Core, steps: Steps[bool]) -> Steps[bool]:
-    """Carry out a decision that follows a message already stored: it may be lost, the message not."""
-    try:
-        return (yield from steps)
-    except StoreUnavailableError:
-        core.scene = None
-        _log.warning("session %r: a summary could not be stored; it will be tried again", core.session)
-        return False
 
 
 def fail(core: Core, job: Job, why: str) -> Steps[bool]:
@@ -99,19 +84,19 @@ def tell_gone(core: Core, seen: Mapping[int, LiveUnit]) -> None:
 
 def conclude(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]:
     if isinstance(written, SummaryError):
-        return (yield from settled(core, fail(core, job, str(written))))
-    return (yield from settled(core, put_in_force(core, job, written)))
+        return (yield from fail(core, job, str(written)))
+    return (yield from put_in_force(core, job, written))
 
 
 def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
     """Let a summary stand for what it covers, if that is still as it was; else drop it."""
     for attempt in range(20):
         scene = (yield from core.again()) if attempt else (yield from core.ready())
-        state = yield from covered(core, scene, job, written)
+        state = yield from covered(core, scene, job)
         if state is None:
             core.stale_summaries += 1
             return False
-        version = scene.version + (1 if core.opened is None else 2)
+        version = core.next_version(scene)
         if job.becomes_anchor:
             scene.state = replace(state, anchor_summary=version)
         else:
@@ -141,7 +126,7 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
     return True
 
 
-def covered(core: Core, scene: Scene, job: Job, written: Written) -> Steps[State | None]:
+def covered(core: Core, scene: Scene, job: Job) -> Steps[State | None]:
     """Return the state in which a summary stands for its units; None if it is stale."""
     state = scene.state
     if (state.summary, state.epoch) != (job.base, job.epoch):

@@ -195,8 +195,9 @@ class Driven:
             return
         try:
             yield from self._whole(finish(core, job, written))
-        except StoreError:
+        except StoreError as error:
             core.scene = None  # it is read again, and the summary tried again
+            _log.warning("session %r: a summary was put off: %s", self._id, error)
         finally:
             core.job = None
 

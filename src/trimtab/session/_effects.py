@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar
 
+from trimtab._steps import run
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
@@ -67,20 +68,7 @@ Asking = Callable[[], AbstractContextManager[None]]
 
 def run_steps(steps: Steps[T], store: Store, /, *, asking: Asking = nullcontext) -> T:
     """Run an algorithm to its end, waiting for each thing it needs."""
-    try:
-        effect = next(steps)
-        while True:
-            try:
-                answer = _perform(effect, store, asking)
-            except Exception as error:
-                effect = steps.throw(error)
-            else:
-                effect = steps.send(answer)
-    except StopIteration as done:
-        value: T = done.value
-        return value
-    finally:
-        steps.close()
+    return run(steps, lambda effect: _perform(effect, store, asking), errors=Exception)
 
 
 async def arun_steps(steps: Steps[T], store: Store, /, *, asking: Asking = nullcontext) -> T:
@@ -118,13 +106,12 @@ async def arun_steps(steps: Steps[T], store: Store, /, *, asking: Asking = nullc
     raise cut_off
 
 
-async def _outlast(writing: Awaitable[Any]) -> asyncio.CancelledError | None:
+async def _outlast(writing: asyncio.Future[Any]) -> asyncio.CancelledError | None:
     """Await something to its end; return the cancellation that came meanwhile."""
     cut_off = None
-    future = asyncio.ensure_future(writing)
-    while not future.done():
+    while not writing.done():
         try:
-            await asyncio.wait({future})
+            await asyncio.wait({writing})
         except asyncio.CancelledError as error:
             cut_off = error
     return cut_off
@@ -132,18 +119,7 @@ async def _outlast(writing: Awaitable[Any]) -> asyncio.CancelledError | None:
 
 def run_asking(steps: Steps[T], /) -> T:
     """Run an algorithm that asks a summarizer and nothing else, in a thread of its own; it may be async."""
-    try:
-        question = next(steps)
-        while True:
-            try:
-                answer = _ask_anyhow(question)
-            except Exception as error:
-                question = steps.throw(error)
-            else:
-                question = steps.send(answer)
-    except StopIteration as done:
-        value: T = done.value
-        return value
+    return run(steps, _ask_anyhow, errors=Exception)
 
 
 def _ask_anyhow(question: Effect) -> str:
@@ -213,9 +189,8 @@ def ask(question: AskSummary, /) -> str:
 def _asked(question: AskSummary) -> str:
     try:
         return asked(question.summarizer, question.request)
-    except (
-        ConfigurationError
-    ) as error:  # only its answer tells that it is async: the message is stored by now
+    except ConfigurationError as error:
+        # Only its answer told that it is async, and the message is stored by now.
         raise SummaryError(
             f"{word_of(question.summarizer)} is async, and a session that is not awaited cannot wait for it:"
             " await aadd(...) instead of calling add(...)"

@@ -8,9 +8,7 @@ from typing import Any
 from trimtab.session._core import Core
 from trimtab.session._effects import Steps
 from trimtab.session._plain import copied
-from trimtab.session._reading import (
-    oldest_waiting,
-)
+from trimtab.session._reading import oldest_waiting
 from trimtab.session._scene import Scene
 from trimtab.session._sizer import LiveUnit
 from trimtab.session._state import State
@@ -78,11 +76,8 @@ def early_job(core: Core, scene: Scene) -> Steps[Job | None]:
 
 def job_of(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Job:
     """Write down what is to be summarized, and in place of what."""
-    options, state, limits = (
-        core.in_force,
-        scene.state,
-        limits_of(core.in_force, scene.state.budget_tokens),
-    )
+    options, state = core.in_force, scene.state
+    limits = limits_of(options, state.budget_tokens)
     cap = limits.max_summary_tokens
     anchored = options.summary_mode == "anchored" and not scene.anchors
     becomes_anchor = anchored and scene.anchor_summary is None

@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from trimtab._fitted import Fitted
-from trimtab.errors import (
-    ConfigurationError,
-)
+from trimtab.errors import ConfigurationError
 from trimtab.session._core import Core
 from trimtab.session._effects import FitContext, Steps
 from trimtab.session._in_context import NO_ROOM, request_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterator
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from trimtab._fitted import Fitted
 from trimtab.context import Context
@@ -19,8 +19,6 @@ from trimtab.session._zones import TokenBreakdown, Zones, shares
 from trimtab.stores import Event, MemoryStore, Store
 
 __all__ = ["Looks"]
-
-T = TypeVar("T")
 
 
 class Looks(Driven):

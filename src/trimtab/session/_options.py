@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -23,8 +22,6 @@ from trimtab.session._plain import plain_message
 from trimtab.summaries._base import require_summarizer, word_of
 
 __all__ = ["Options", "SessionHooks", "SummaryMode"]
-
-_log = logging.getLogger("trimtab.session")
 
 SummaryMode = Literal["incremental", "rolling", "anchored"]
 """How a summary is continued; see `Session`."""

@@ -6,17 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trimtab.errors import (
-    ConfigurationError,
-)
+from trimtab.errors import ConfigurationError
 from trimtab.session._core import Core, id_of
 from trimtab.session._effects import Delete, Steps
 from trimtab.session._options import budget_tokens
 from trimtab.session._plain import plain_message
-from trimtab.session._reading import (
-    live_units,
-    read_scene,
-)
+from trimtab.session._reading import live_units, read_scene
 from trimtab.session._room import eviction, make_room
 from trimtab.session._scene import Scene
 from trimtab.session._sizer import LiveUnit
@@ -50,7 +45,7 @@ def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
     scene = yield from core.ready()
     for message in plain:
         scene.sizer.read(message)
-    version = scene.version + (1 if core.opened is None else 2)
+    version = core.next_version(scene)
     core.scene = None  # until everything is written
     seen = scene.seen()
     scene.anchors = plain
@@ -80,7 +75,7 @@ def _ordered(
 def clearing(core: Core) -> Steps[None]:
     """Begin anew: nothing said so far is in view; anchors return to those given."""
     scene = yield from core.ready()
-    version = scene.version + (1 if core.opened is None else 2)
+    version = core.next_version(scene)
     state = State(
         budget_tokens=scene.state.budget_tokens,
         options=scene.state.options,

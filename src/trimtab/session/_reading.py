@@ -130,10 +130,15 @@ def summary_of(event: Event, sizer: Sizer) -> Summary:
     )
 
 
+def _explicit(state: State) -> set[int]:
+    """List the messages whose units a state names; no other rule says where these are."""
+    return {version for members in (*state.beside, *state.left) for version in members}
+
+
 def _read_messages(session: str, scene: Scene) -> Steps[None]:
     """Read the recent units, and then those that wait, newest first, as far as they fit."""
     state, sizer = scene.state, scene.sizer
-    explicit = {version for members in (*state.beside, *state.left) for version in members}
+    explicit = _explicit(state)
     for members in state.beside:
         unit = yield from read_unit(session, members, sizer)
         scene.recent[unit.first] = unit
@@ -234,7 +239,7 @@ def live_units(
     """
     new = {} if instead is None else instead
     units: list[LiveUnit] = []
-    explicit = {version for members in (*state.beside, *state.left) for version in members}
+    explicit = _explicit(state)
     for members in (*state.beside, *state.left):
         if members[0] < stop:
             units.append((yield from read_unit(session, members, sizer, instead=new)))
@@ -286,7 +291,7 @@ def oldest_waiting(session: str, state: State, *, sizer: Sizer, limit_tokens: in
 
     A unit is given with all its messages: while a call has no result yet, reading goes on.
     """
-    explicit = {version for members in (*state.beside, *state.left) for version in members}
+    explicit = _explicit(state)
     oldest = _Oldest(sizer, limit_tokens)
     pages = Pages(session, after=state.live - 1, before=state.cut, newest_first=False)
     while not oldest.border and (events := (yield from pages.next())):

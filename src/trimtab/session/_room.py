@@ -10,9 +10,7 @@ from trimtab.session._core import Core
 from trimtab.session._covering import summarize_if_due, tell_gone
 from trimtab.session._effects import Steps
 from trimtab.session._jobs import messages_of
-from trimtab.session._reading import (
-    read_scene,
-)
+from trimtab.session._reading import read_scene
 from trimtab.session._scene import Scene
 from trimtab.session._sizer import LiveUnit
 from trimtab.stores import Event

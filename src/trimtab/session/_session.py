@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from trimtab.budget import Budget
 from trimtab.context import Context
@@ -20,8 +20,6 @@ from trimtab.stores import Event, Retry, Store
 from trimtab.stores._rows import check_session_name
 
 __all__ = ["Session"]
-
-T = TypeVar("T")
 
 
 class Session(Copies):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, NamedTuple
 
-from trimtab.errors import ConfigurationError
+from trimtab._steps import arun, run
+from trimtab.errors import ConfigurationError, StoreError
 from trimtab.stores._base import AppendRequest, Event, LoadRequest, Store
 from trimtab.stores._rows import check_session_name
 
@@ -54,13 +55,7 @@ def copy_session(
         StoreError: As the stores raise; repeat the call to go on.
     """
     steps = _copied(source, target, _Copy.checked(session, to, before, page_events))
-    answer: Any = None
-    try:
-        while True:
-            ask = steps.send(answer)
-            answer = getattr(ask.store, ask.method)(ask.request)
-    except StopIteration as end:
-        return int(end.value)
+    return run(steps, lambda ask: getattr(ask.store, ask.method)(ask.request), errors=StoreError)
 
 
 async def acopy_session(
@@ -75,13 +70,7 @@ async def acopy_session(
 ) -> int:
     """Copy a session to another store, or under another name; see `copy_session`."""
     steps = _copied(source, target, _Copy.checked(session, to, before, page_events))
-    answer: Any = None
-    while True:
-        try:
-            ask = steps.send(answer)
-        except StopIteration as end:
-            return int(end.value)
-        answer = await getattr(ask.store, "a" + ask.method)(ask.request)
+    return await arun(steps, lambda ask: getattr(ask.store, "a" + ask.method)(ask.request), errors=StoreError)
 
 
 class _Copy(NamedTuple):

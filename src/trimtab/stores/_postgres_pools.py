@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from trimtab._extra import package_of
+from trimtab._steps import Steps, arun, run
 from trimtab.errors import (
     ConfigurationError,
     ContextError,
@@ -24,7 +25,6 @@ from trimtab.errors import (
     StoreUnavailableError,
 )
 from trimtab.stores._postgres_schema import Execute, Tables, prepare
-from trimtab.stores._steps import Steps, arun, run
 
 if TYPE_CHECKING:
     import asyncio

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
+from trimtab._steps import Steps
 from trimtab.errors import ConfigurationError
-from trimtab.stores._steps import Steps
 
 __all__ = ["MIGRATIONS", "Execute", "Tables", "prepare"]
 

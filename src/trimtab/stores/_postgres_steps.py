@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from trimtab._steps import Pause, Steps
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
 from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
 from trimtab.stores._postgres_schema import Execute, Tables
@@ -20,7 +21,6 @@ from trimtab.stores._rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores._steps import Pause, Steps
 from trimtab.stores._terms import best_versions, search_terms, searchable_text, usable_terms
 
 __all__ = ["Operations"]

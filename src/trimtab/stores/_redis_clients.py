@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from trimtab._extra import package_of
+from trimtab._steps import Steps, arun, run
 from trimtab.errors import (
     ConfigurationError,
     ContextError,
@@ -16,7 +17,6 @@ from trimtab.errors import (
     StoreUnavailableError,
 )
 from trimtab.stores._redis_steps import SCAN_KEYS, Command, Scan
-from trimtab.stores._steps import Steps, arun, run
 
 if TYPE_CHECKING:
     import asyncio

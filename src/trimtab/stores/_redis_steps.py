@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from trimtab._steps import Pause, Steps
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
 from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
 from trimtab.stores._redis_scripts import APPEND, LOAD, PAGE_EVENTS, Script
@@ -21,7 +22,6 @@ from trimtab.stores._rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores._steps import Pause, Steps
 from trimtab.stores._terms import best_versions, count_terms, usable_terms
 
 __all__ = ["SCAN_KEYS", "SCHEMA", "Command", "Operations", "Scan"]

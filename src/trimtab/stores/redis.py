@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from trimtab._steps import Steps
 from trimtab.errors import ConfigurationError
 from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
 from trimtab.stores._redis_clients import ClientOptions, Clients
 from trimtab.stores._redis_steps import Operations
-from trimtab.stores._steps import Steps
 
 __all__ = ["RedisStore"]
 
@@ -37,6 +37,7 @@ class RedisStore:
         >>> store = RedisStore("redis://:secret@cache.internal:6379/0", prefix="chats")
     """
 
+    # Each wait has a limit of its own, as operators set them.
     def __init__(
         self,
         url: str,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from trimtab._arguments import answers_later
+from trimtab._steps import run
 from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.formats import detect, mapping_of
 
@@ -264,18 +265,7 @@ def drive(steps: Generator[SummaryCall, str | None, T], /, *, planned: bool = Fa
     Raises:
         ConfigurationError: A summarizer is async.
     """
-    try:
-        call = next(steps)
-        while True:
-            try:
-                text = None if planned else asked(*call)
-            except SummaryError as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(text)
-    except StopIteration as done:
-        value: T = done.value
-        return value
+    return run(steps, lambda call: None if planned else asked(*call), errors=SummaryError)
 
 
 def word_of(summarizer: Any, /) -> str:

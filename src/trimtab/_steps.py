@@ -1,7 +1,7 @@
-"""One algorithm, two colours: a store's operation is a generator, run here at once or awaited.
+"""One algorithm, two colours: an operation is a generator, run here at once or awaited.
 
-An operation yields what it wants of the server (a statement, a command) or a `Pause`, is sent what came
-back, and has thrown into it what failed.
+An operation yields what it wants from outside (a statement, a call of a store, an answer of a summarizer)
+or a `Pause`, is sent what came back, and has thrown into it what failed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def run(steps: Steps[T], answer: Callable[[Any], Any], *, errors: type[Exception
 
     Args:
         steps: The operation.
-        answer: Asks the server.
-        errors: What of the server's package is thrown into the operation; it may know what to do.
+        answer: Gets what was yielded.
+        errors: What of its errors is thrown into the operation, which may know what to do.
     """
     try:
         step = next(steps)
@@ -54,8 +54,8 @@ def _paused(pause: Pause) -> object:
 
 
 async def arun(steps: Steps[T], answer: Callable[[Any], Awaitable[Any]], *, errors: type[Exception]) -> T:
-    """Run an operation to its end, awaiting the server; see `run`."""
-    import asyncio  # takes longer to import than the rest of trimtab.stores
+    """Run an operation to its end, awaiting each answer; see `run`."""
+    import asyncio  # takes longer to import than all of trimtab
 
     try:
         step = next(steps)
