@@ -129,7 +129,7 @@ def test_a_window_begins_with_what_may_lead(messages: list[Any], strategy: Strat
     fitted, _ = outcome(messages, limit, strategy)
     rows = [row for row in fitted.report.messages if row.fate != "evicted"]
     if rows[0].state == "free":
-        assert TOY.may_lead(fitted.messages[0])
+        assert TOY.order_fault(None, fitted.messages[0]) is None
 
 
 def test_results_in_one_message_leave_singly() -> None:

@@ -39,7 +39,7 @@ class ToyFormat:
     """The wire form of this file; see `Format` for what each method does."""
 
     name = "toy"
-    rules = Rules(results_follow_call=False, system_in_messages=False, first_kinds=frozenset({"user"}))
+    rules = Rules(results_follow_call=False, system_in_messages=False, ordered=True)
 
     def kind(self, message: Message, /) -> Kind:
         """Tell whom it is from: a user message without words is a tool's."""
@@ -65,9 +65,9 @@ class ToyFormat:
         """Find the newest message of a kind in `(after, index]`; -1 if there is none."""
         return next((at for at in range(index, after, -1) if self.kind(mapping_of(messages[at])) == kind), -1)
 
-    def may_lead(self, message: Message, /) -> bool:
-        """Tell whether it has words of the user."""
-        return self.kind(message) == "user"
+    def order_fault(self, previous: Message | None, message: Message, /) -> str | None:
+        """Insist on words of the user first."""
+        return None if previous is not None or self.kind(message) == "user" else "begins without the user"
 
     def texts(self, message: Message, /) -> list[TextSlot]:
         """List words and results."""

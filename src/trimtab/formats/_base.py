@@ -33,7 +33,7 @@ class Structure:
     Sparse on purpose: what nobody asks about costs nothing, however many messages there are.
     """
 
-    __slots__ = ("answers", "behind", "bound", "calls", "count", "kinds", "late", "loose", "replaced")
+    __slots__ = ("answers", "behind", "bound", "calls", "count", "kept", "kinds", "late", "loose", "replaced")
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -48,6 +48,8 @@ class Structure:
         """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
         self.bound: set[int] = set()
         """Messages that stay only together with the message after them (a reasoning item)."""
+        self.kept: set[int] = set()
+        """Messages the conversation means nothing without: those that stand for what was before them."""
         self.replaced: dict[int, Any] = {}
         """Entries that were no dict, as they were; the list read holds their dict form now."""
         self.behind: list[str] = []
@@ -166,11 +168,14 @@ class Rules:
     """A message may be bound to the one after it."""
     users_stand_alone: bool = False
     """A message of kind "user" neither calls, answers nor is bound to another."""
-    first_kinds: frozenset[str] = frozenset({"user", "assistant", "tool", "other", "system"})
-    """Kinds that may come first after leading system messages.
-
-    For wire forms with such a rule; every kind where there is none.
-    """
+    ordered: bool = False
+    """Not every message may stand behind every other, or come first; see `Format.order_fault`."""
+    keeps_messages: bool = False
+    """Some messages may not leave; see `Structure.kept`."""
+    body_key: str = "messages"
+    """The key of a request body that holds its messages."""
+    body_marks: frozenset[str] = frozenset()
+    """Keys of a request body that occur in this wire form only."""
     orphan_result: str = ""
     """What the provider answers to a result without its call; `{call_id}` and `{index}` are filled in."""
     unanswered_call: str = ""
@@ -232,11 +237,14 @@ class Format(Protocol):
         """
         ...
 
-    def may_lead(self, message: Dict, /) -> bool:
-        """Tell whether a conversation may begin with this message.
+    def order_fault(self, previous: Dict | None, message: Dict, /) -> str | None:
+        """Say what the provider answers to a message that stands directly behind another.
 
-        Leading system messages are passed over. For wire forms with such a rule (`Rules.first_kinds`);
-        True where there is none.
+        Leading system messages are passed over; None for `previous` is the beginning. Asked only where
+        `Rules.ordered` says that there is such a rule.
+
+        Returns:
+            The provider's words; None if it takes them in this order.
         """
         ...
 

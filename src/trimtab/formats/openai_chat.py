@@ -83,7 +83,6 @@ class OpenAIChat:
         results_follow_call=True,
         binds_messages=False,
         users_stand_alone=True,
-        first_kinds=frozenset({"system", "user", "assistant", "other"}),
         orphan_result=_ORPHAN,
         unanswered_call=_UNANSWERED,
         late_result=_UNANSWERED,
@@ -165,9 +164,9 @@ class OpenAIChat:
                     return at
         return -1
 
-    def may_lead(self, message: Dict, /) -> bool:
-        """Tell whether a conversation may begin with it: anything but a tool's result."""
-        return self.kind(message) != "tool"
+    def order_fault(self, previous: Dict | None, message: Dict, /) -> str | None:
+        """Find nothing wrong with any order: what must be together is a matter of calls."""
+        return None
 
     def texts(self, message: Dict, /) -> list[TextSlot]:
         """List string content and text parts.
