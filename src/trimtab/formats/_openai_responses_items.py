@@ -21,6 +21,7 @@ OUTPUT_OF = {
     "tool_search_call": "tool_search_output",
     "program": "program_output",
     "mcp_approval_request": "mcp_approval_response",
+    "multi_agent_call": "multi_agent_call_output",  # the API names it; no package has a type for it
 }
 """Item types that call for another item, and the type of that one."""
 
@@ -37,9 +38,6 @@ COMPLETE = frozenset(
     }
 )
 """Calls the provider ran itself: their result is in the item."""
-
-APPROVAL_PREFIX = "mcpr_"
-"""How ids of approval requests begin (developers.openai.com/api/docs/guides/tools-connectors-mcp, 2026)."""
 
 _ROLES: dict[str, Kind] = {
     "system": "system",
@@ -59,6 +57,7 @@ _KINDS: dict[str, Kind] = {
     # They stand for, or ask to replace, what was before them, whoever said it.
     "compaction": "other",
     "compaction_trigger": "other",
+    "agent_message": "other",  # named by the API alone, as above
 }
 
 ITEM_TYPES = frozenset({"message", *_KINDS})
@@ -88,7 +87,7 @@ def kind_of(item: Dict) -> Kind:
         return kind
     if name == "tool_search_output" and not _by_client(item):
         return "assistant"
-    return "other" if _is_unasked(name, item) else "tool"
+    return "other" if _answers_nothing(name, item) else "tool"
 
 
 def call_id_of(item: Dict) -> str | None:
@@ -136,6 +135,25 @@ def is_bound(item: Dict, following: Dict) -> bool:
     return not (_is_plain_message(item) and _is_plain_message(following))
 
 
+def dangling(items: list[Any], start: int, stop: int) -> list[int]:
+    """List reasoning that nothing of the model follows, among dicts; reasoning without an id may stand alone.
+
+    openai-agents leaves the ids out for that (`reasoning_item_id_policy`, 2026).
+    """
+    found: list[int] = []
+    after = stop
+    while after < len(items) and type_of(items[after]) == "reasoning":
+        after += 1
+    followed = after < len(items) and kind_of(items[after]) == "assistant"
+    for index in range(stop - 1, start - 1, -1):
+        item = items[index]
+        if type_of(item) != "reasoning":
+            followed = kind_of(item) == "assistant"
+        elif not followed and as_text(item.get("id")) is not None:
+            found.append(index)
+    return found[::-1]
+
+
 def is_reference(item: Dict) -> bool:
     """Tell whether an item only names one that is stored."""
     return type_of(item) == "item_reference"
@@ -160,10 +178,10 @@ def _by_client(item: Dict) -> bool:
     return execution == "client" if isinstance(execution, str) else as_text(item.get("call_id")) is not None
 
 
-def _is_unasked(name: str, item: Dict) -> bool:
-    """Tell whether an output answers no call: one that names its tool in place of a call's id."""
+def _answers_nothing(name: str, item: Dict) -> bool:
+    """Tell whether an output answers no call: it names its tool in place of a call's id."""
     named = name == "function_call_output" and as_text(item.get("name")) is not None
-    return named and item.get("call_id") is None
+    return (named or name == "multi_agent_call_output") and item.get("call_id") is None
 
 
 def _is_by_program(item: Dict) -> bool:

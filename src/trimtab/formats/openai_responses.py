@@ -36,10 +36,10 @@ from trimtab.formats._base import (
 )
 from trimtab.formats._openai_responses_faults import faults_of
 from trimtab.formats._openai_responses_items import (
-    APPROVAL_PREFIX,
     ITEM_TYPES,
     answered_id_of,
     call_id_of,
+    dangling,
     is_bound,
     is_output_message,
     is_reference,
@@ -55,6 +55,11 @@ __all__ = ["OpenAIResponses"]
 # router-for-me/CLIProxyAPI#2368, cloudflare/agents#477 (unanswered).
 _ORPHAN = "No tool call found for function call output with call_id {call_id}."
 _UNANSWERED = "No tool output found for function call {call_id}."
+# As NousResearch/hermes-agent#102629 got it through a gateway; of the API itself no answer is known.
+_REPEATED = (
+    "Duplicate function_call_output for call_id '{call_id}'. Each function_call must have exactly one "
+    "matching function_call_output"
+)
 
 _BODY_MARKS = frozenset(
     {
@@ -69,6 +74,7 @@ _BODY_MARKS = frozenset(
         "text",
     }
 )
+_STORED = ("previous_response_id", "conversation")
 _PARTS_ONLY_HERE = frozenset({"input_text", "output_text", "input_image", "input_file"})
 # What only the model's own output has; the same words from another role have none of it.
 _OUTPUT_KEYS = ("id", "status", "phase")
@@ -91,7 +97,7 @@ class OpenAIResponses:
         body_marks=_BODY_MARKS,
         orphan_result=_ORPHAN,
         unanswered_call=_UNANSWERED,
-        unchecked_prefix=APPROVAL_PREFIX,
+        repeated_result=_REPEATED,
     )
 
     def kind(self, message: Dict, /) -> Kind:
@@ -115,12 +121,20 @@ class OpenAIResponses:
                 structure.answers[index] = ((answered, None),)
             elif type_of(item) == "compaction" and index > max(structure.kept, default=-1):
                 structure.kept = {index}
+            elif is_reference(item):
+                structure.elsewhere = True
             if previous is not None and is_bound(previous, item):
                 structure.bound.add(index - 1)
             previous = item
-        if previous is not None and stop < len(messages):
-            if is_bound(previous, structure.read_as_dict(messages, stop)):
+        beyond = stop
+        while previous is not None and beyond < len(messages):
+            following = structure.read_as_dict(messages, beyond)
+            if beyond == stop and is_bound(previous, following):
                 structure.bound.add(stop - 1)
+            if type_of(following) != "reasoning":
+                break
+            beyond += 1
+        structure.dangling.update(dangling(messages, start, stop))
         self._bind_references(messages, start, stop, structure)
 
     def _bind_references(self, messages: list[Any], start: int, stop: int, structure: Structure) -> None:
@@ -214,6 +228,7 @@ class OpenAIResponses:
             tools=body.get("tools"),
             body=body,
             key="input",
+            elsewhere=any(body.get(key) is not None for key in _STORED),
             extra=_extra(body),
         )
 
