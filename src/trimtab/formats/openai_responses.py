@@ -320,6 +320,10 @@ class OpenAIResponses:
             return with_values(entry, {(key, len(parts) - 1, "prompt_cache_breakpoint"): mode})
         return message
 
+    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+        """Return the request's system text as it is: items may be system text as well."""
+        return system
+
     def transcript(self, message: Dict, /) -> str:
         """Write an item as `ROLE: text`, a call as its type and JSON."""
         found, name = pieces_of(message), type_of(message)
