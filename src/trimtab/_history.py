@@ -304,8 +304,12 @@ class History:
         if self._last_turn_at is None:
             # Results alone stand behind the newest unit's first message, where they are messages.
             count = self._newest_unit() + 1 if self._results_are_messages else self.count
-            self._last_turn_at = last_turn_of(min(count, self.count), self.kind)
+            is_bound = self._is_bound if self.format.rules.binds_messages else None
+            self._last_turn_at = last_turn_of(min(count, self.count), self.kind, is_bound)
         return self._last_turn_at
+
+    def _is_bound(self, index: int) -> bool:
+        return index in self.structure.bound or 0 in self._columns(index, index + 2).bound
 
     def staying(self) -> list[int]:
         """List, in a tidy history, the messages after the leading ones that do not leave.

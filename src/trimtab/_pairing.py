@@ -75,10 +75,17 @@ def pair(structure: Structure, indices: range) -> Pairing:
     return found
 
 
-def last_turn_of(count: int, kind_of: Callable[[int], Kind | None]) -> int:
-    """Return the last of `count` messages that is from the user or the model; -1 if there is none."""
+def last_turn_of(
+    count: int, kind_of: Callable[[int], Kind | None], is_bound: Callable[[int], bool] | None = None
+) -> int:
+    """Return the last of `count` messages that is from the user or the model; -1 if there is none.
+
+    Where messages are bound to the one after them, it is the first of those that are bound to it.
+    """
     last = count - 1
     while last >= 0 and kind_of(last) not in ("user", "assistant"):
+        last -= 1
+    while is_bound is not None and last > 0 and is_bound(last - 1):
         last -= 1
     return last
 

@@ -49,7 +49,7 @@ def repaired(
     pairing = pair(structure, range(len(originals)))
     work = _Work(format, originals, structure)
     work.drop_results(pairing)
-    last_turn = last_turn_of(structure.count, structure.kinds.get)
+    last_turn = last_turn_of(structure.count, structure.kinds.get, structure.bound.__contains__)
     work.drop_calls(pairing, open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls))
     if format.rules.results_follow_call:
         work.move_late_results(pairing)

@@ -189,7 +189,7 @@ def _pair_violations(
 ) -> Iterator[Violation]:
     pairing = pair(structure, range(structure.count))
     yield from _result_violations(format.rules, structure, pairing)
-    last_turn = last_turn_of(structure.count, structure.kinds.get)
+    last_turn = last_turn_of(structure.count, structure.kinds.get, structure.bound.__contains__)
     still_open = open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls)
     for index, call_id in pairing.unanswered:
         if (index, call_id) in still_open:
