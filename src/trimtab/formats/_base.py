@@ -33,7 +33,19 @@ class Structure:
     Sparse on purpose: what nobody asks about costs nothing, however many messages there are.
     """
 
-    __slots__ = ("answers", "behind", "bound", "calls", "count", "kept", "kinds", "late", "loose", "replaced")
+    __slots__ = (
+        "answers",
+        "behind",
+        "bound",
+        "calls",
+        "count",
+        "foreign",
+        "kept",
+        "kinds",
+        "late",
+        "loose",
+        "replaced",
+    )
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -55,7 +67,9 @@ class Structure:
         self.behind: list[str] = []
         """While reading back: ids of the results read since the last message that is no result."""
         self.late = False
-        """While reading back: whether a result did not stand directly behind its call, or a shape was foreign."""
+        """While reading back: whether a result did not stand directly behind its call."""
+        self.foreign = False
+        """While reading back: whether a message looked like one of another wire form."""
 
     def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
         """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.
