@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -49,7 +49,9 @@ def repaired(
     work = _Work(format, originals, structure)
     work.drop_results(pairing)
     last_turn = last_turn_of(structure.count, structure.kinds.get)
-    work.drop_calls(pairing, open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls))
+    bound = structure.bound
+    still_open = open_calls(pairing, last_turn=last_turn, bound=bound, pending_calls=pending_calls)
+    work.drop_calls(pairing, still_open)
     if format.rules.results_follow_call:
         work.move_late_results(pairing)
     return work.result(), tuple(sorted(work.changes, key=lambda change: change.index))
@@ -105,11 +107,15 @@ class _Work:
 
     def move_late_results(self, pairing: Pairing) -> None:
         """Put each result that does not follow its call behind it, after those already there."""
-        run: frozenset[int] = frozenset()
+        in_one, bound = self.format.rules.results_in_one, self.structure.bound
+        run: set[int] = set()
         ends: dict[int, int] = {}
         late: dict[int, list[tuple[int, _Parts]]] = {}
+        last = 0
         for index in range(len(self.originals)):
             if index in self.gone:
+                if index not in bound:
+                    ends.update(dict.fromkeys(run, last))
                 continue
             here, away = self._by_place(index, pairing, run)
             for owner, parts in away.items():
@@ -117,8 +123,14 @@ class _Work:
             if away and not here and not self._has_more(index):
                 self.gone.add(index)
                 continue
-            run = frozenset(here | {index}) if index in self.structure.calls else frozenset(here)
-            ends.update(dict.fromkeys(run, index))
+            last = index
+            if index - 1 not in bound:
+                run = set(here)
+            if index in self.structure.calls:
+                run.add(index)
+            if index not in bound:  # else the turn goes on
+                ends.update(dict.fromkeys(run, index))
+                run = set() if in_one and here else run
         for owner, results in late.items():
             for index, parts in results:
                 self._move(index, parts, ends[owner])
@@ -129,8 +141,22 @@ class _Work:
         for index in range(len(self.originals)):
             if index not in self.gone:
                 found.append(Placed(index, self._staying(index)))
-            found.extend(self.behind.get(index, ()))
+            moved = self.behind.get(index, ())
+            if moved and self.format.rules.results_in_one:
+                found[-1:] = self._joined(found[-1], moved, index)
+            else:
+                found.extend(moved)
         return found
+
+    def _joined(self, last: Placed, moved: Sequence[Placed], index: int) -> list[Placed]:
+        """Put results that moved behind a call into one message, with those that were there."""
+        first, *rest = (last, *moved) if index in self.structure.answers else moved
+        join: Callable[[Any, Any], Any] = getattr(self.format, "joined")  # noqa: B009
+        message = first.message
+        for placed in rest:
+            message = join(message, placed.message)
+        there = [] if index in self.structure.answers else [last]
+        return [*there, Placed(first.position, message)]
 
     def _by_place(
         self, index: int, pairing: Pairing, run: Collection[int]

@@ -64,17 +64,12 @@ def faults_of(messages: list[Any]) -> list[Fault]:
     """List what is wrong with each content, in order; see `Format.faults`."""
     found: list[Fault] = []
     unsigned = set(_unsigned(messages))
-    before: list[Dict] = []
     for index, message in enumerate(messages):
         parts = parts_in(message)
         faults = list(_faults(index, message, parts))
-        if results_of(parts) and results_of(before) and not calls_of(before):
-            detail = f"the responses of one call turn belong in one content; {UNEQUAL}"
-            faults.append(("split_results", detail, ("parts",)))
         if index in unsigned:
             faults.append(("missing_thought_signature", _NO_SIGNATURE, ("parts", calls_of(parts)[0].part)))
         found += [Fault(index=index, rule=rule, detail=detail, path=path) for rule, detail, path in faults]
-        before = parts
     return found
 
 

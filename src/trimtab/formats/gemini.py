@@ -55,8 +55,11 @@ _CALL_FIRST = (
 # Quoted, of contents that begin with a model's text, in NousResearch/hermes-agent#55427 (2026-06).
 _MODEL_FIRST = "Please ensure that multiturn requests alternate between user and model."
 
-_ROLES = {"assistant": "model", "model": "model"}
-"""Roles as asked for by name; every other one is the user's."""
+_ROLES = {"assistant": "model", "model": "model", "system": "system", "developer": "system"}
+"""Roles as asked for by name; every other one is the user's.
+
+No content may be the system's: a request holds that text apart, and such contents at its front go there.
+"""
 
 _MAX_DEPTH = 16
 """Levels of a response in which texts are looked for; what is deeper stays whole."""
@@ -74,6 +77,7 @@ class Gemini:
     name = "gemini"
     rules = Rules(
         results_follow_call=True,
+        results_in_one=True,
         system_in_messages=False,
         ordered=True,
         body_key="contents",
@@ -245,6 +249,16 @@ class Gemini:
     def with_text(self, message: Any, text: str, /) -> Any:
         """Return a shallow copy of the caller's content with one text for parts."""
         return with_values(message, {("parts",): [_like_parts(message, {"text": text})]})
+
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return a shallow copy of the caller's content with the parts of another behind its own."""
+        parts = [*(as_list(item_of(message, "parts")) or ()), *(as_list(item_of(other, "parts")) or ())]
+        return with_values(message, {("parts",): parts})
+
+    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+        """Return a request's system text with the parts of system contents behind it."""
+        before = [] if system is None else [system] if isinstance(system, str) else list(system)
+        return [*before, *(part for message in messages for part in item_of(message, "parts") or ())]
 
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
         """Return the content itself: nothing in a content marks a cached prefix."""
