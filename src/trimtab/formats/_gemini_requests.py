@@ -32,15 +32,14 @@ def read_body(body: Mapping[str, Any]) -> Request:
         )
     for index, entry in enumerate(contents or ()):
         _check_entry(index, entry)
-    config = _config(held)
-    beside = held if config is None else config
+    beside, settings = _places(held)
     return Request(
         messages=contents or [],
-        system=_system(value_in(beside, "system_instruction")),
-        tools=value_in(beside, "tools"),
+        system=_system(_under(beside, "system_instruction")),
+        tools=_under(beside, "tools"),
         body=body,
         key="contents",
-        extra=_extra(beside if config is not None else as_dict(value_in(held, "generation_config")) or {}),
+        extra=_extra(settings),
     )
 
 
@@ -50,34 +49,40 @@ def write_body(request: Request, messages: list[Any]) -> Any:
     if body is None:
         return messages
     held = dict(body)
+    beside, _ = _places(held)
     changes: dict[Path, Any] = {}
-    config = _config(held)
-    at: Path = () if config is None else ("config",)
-    beside = held if config is None else config
-    key = key_in(beside, "system_instruction")
-    was = None if key is None else beside[key]
+    was = _under(beside, "system_instruction")
     if request.system is not None and request.system != _system(was):
-        snake = config is not None or _is_snake(held)
-        name = key or ("system_instruction" if snake else "systemInstruction")
-        changes[(*at, name)] = _as_instruction(request.system, was)
-    if request.tools and request.tools is not value_in(beside, "tools"):
-        changes[(*at, "tools")] = request.tools
-    contents = held.get("contents")
-    changes[("contents",)] = messages
-    if isinstance(contents, str) and request.messages and messages == list(request.messages):
-        changes[("contents",)] = contents
-    return with_values(held, changes)
+        changes[(_key(beside, "system_instruction", held),)] = _as_instruction(request.system, was)
+    if request.tools and request.tools is not _under(beside, "tools"):
+        changes[("tools",)] = request.tools
+    if "config" in held:
+        # The caller's own config, where nothing of it changed.
+        changes = {("config",): with_values(beside, changes)} if changes else {}
+    same = not isinstance(held.get("contents"), list | tuple) and messages == list(request.messages)
+    return with_values(held, changes if same else {**changes, ("contents",): messages})
 
 
-def _config(body: Mapping[str, Any]) -> Dict | None:
-    """Return the SDK's `config` as a dict, an empty one if the body is the SDK's without one."""
+def _places(body: Dict) -> tuple[Any, Any]:
+    """Return what holds system text and tools, and what holds the output schema."""
     if "config" in body:
-        return as_dict(body["config"]) or {}
-    return None
+        config: Any = {} if body["config"] is None else body["config"]
+        return config, config
+    return body, _under(body, "generation_config") or {}
 
 
-def _is_snake(body: Mapping[str, Any]) -> bool:
-    return any(isinstance(key, str) and "_" in key for key in body)
+def _under(owner: Any, name: str) -> Any:
+    """Return the caller's own value under a key or attribute, in either spelling."""
+    return value_in(dict(owner), name) if isinstance(owner, Mapping) else item_of(owner, name)
+
+
+def _key(owner: Any, name: str, body: Dict) -> str:
+    """Return the spelling a key has, or that of the other keys if it is new."""
+    if not isinstance(owner, Mapping):
+        return name
+    found = key_in(dict(owner), name)
+    snake = "config" in body or any("_" in key for key in body if isinstance(key, str))
+    return found or (name if snake else "systemInstruction")
 
 
 def _is_content(value: Any) -> bool:
@@ -131,10 +136,9 @@ def _as_instruction(system: Any, was: Any) -> Any:
     return {"parts": parts}
 
 
-def _extra(config: Mapping[str, Any]) -> dict[str, Any]:
+def _extra(settings: Any) -> dict[str, Any]:
     """Write an output schema as Chat Completions does."""
-    held = dict(config)
-    schema = next((found for key in _SCHEMA_KEYS if (found := value_in(held, key)) is not None), None)
+    schema = next((found for key in _SCHEMA_KEYS if (found := _under(settings, key)) is not None), None)
     if schema is None:
         return {}
     maker = getattr(schema, "model_json_schema", None)
