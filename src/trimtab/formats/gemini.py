@@ -79,6 +79,7 @@ class Gemini:
         results_follow_call=True,
         results_in_one=True,
         system_in_messages=False,
+        lifts_system=True,
         ordered=True,
         body_key="contents",
         body_marks=frozenset(
