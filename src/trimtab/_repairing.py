@@ -78,6 +78,35 @@ def order_faults(format: Format, messages: Sequence[Any]) -> Iterator[tuple[int,
             yield index, words
 
 
+class _Run:
+    """While reading on: the calls whose results stand here, and the last message of each call's results."""
+
+    def __init__(self, structure: Structure, *, in_one: bool) -> None:
+        self._structure = structure
+        self._in_one = in_one
+        self._last = 0
+        self.calls: set[int] = set()
+        self.ends: dict[int, int] = {}
+
+    def skip(self, index: int) -> None:
+        """Pass over a message that left."""
+        if index not in self._structure.bound:
+            self.ends.update(dict.fromkeys(self.calls, self._last))
+
+    def take(self, index: int, here: set[int]) -> None:
+        """Go on to a message that answers the calls of those messages in their place."""
+        bound = self._structure.bound
+        self._last = index
+        if index - 1 not in bound:
+            self.calls = set(here)
+        if index in self._structure.calls:
+            self.calls.add(index)
+        if index not in bound:  # else the turn goes on
+            self.ends.update(dict.fromkeys(self.calls, index))
+            if self._in_one and here:
+                self.calls = set()
+
+
 class _Work:
     """What is to be done to each message, by its position in the input."""
 
@@ -128,33 +157,22 @@ class _Work:
 
     def move_late_results(self, pairing: Pairing) -> None:
         """Put each result that does not follow its call behind it, after those already there."""
-        in_one, bound = self.format.rules.results_in_one, self.structure.bound
-        run: set[int] = set()
-        ends: dict[int, int] = {}
+        run = _Run(self.structure, in_one=self.format.rules.results_in_one)
         late: dict[int, list[tuple[int, _Parts]]] = {}
-        last = 0
         for index in range(len(self.originals)):
             if index in self.gone:
-                if index not in bound:
-                    ends.update(dict.fromkeys(run, last))
+                run.skip(index)
                 continue
-            here, away = self._by_place(index, pairing, run)
+            here, away = self._by_place(index, pairing, run.calls)
             for owner, parts in away.items():
                 late.setdefault(owner, []).append((index, parts))
             if away and not here and not self._has_more(index):
                 self.gone.add(index)
                 continue
-            last = index
-            if index - 1 not in bound:
-                run = set(here)
-            if index in self.structure.calls:
-                run.add(index)
-            if index not in bound:  # else the turn goes on
-                ends.update(dict.fromkeys(run, index))
-                run = set() if in_one and here else run
+            run.take(index, here)
         for owner, results in late.items():
             for index, parts in results:
-                self._move(index, parts, ends[owner])
+                self._move(index, parts, run.ends[owner])
 
     def result(self) -> list[Placed]:
         """Return the messages as they are now, in order."""
