@@ -29,6 +29,7 @@ from trimtab.formats import mapping_of
 from trimtab.testing import WordCounter
 from trimtab.validity import repair, validate
 
+BOTH = Cascade(ClearToolResults(), SlidingWindow())
 PAIRS = {"orphan_result", "repeated_result", "unanswered_call", "late_result", "wrong_order"}
 
 
@@ -160,7 +161,7 @@ class TestFit:
     @pytest.mark.parametrize("ids", [True, False])
     @pytest.mark.parametrize(
         "strategy",
-        [SlidingWindow(), ClearToolResults(keep_results=1), TruncateText(), Cascade(ClearToolResults(), SlidingWindow())],
+        [SlidingWindow(), ClearToolResults(keep_results=1), TruncateText(), BOTH],
     )  # fmt: skip
     def test_a_fitted_agent_conversation_is_valid(self, spelled: Any, ids: bool, strategy: Any) -> None:
         """At every budget: no violations, whole turns, and the user first."""
@@ -195,7 +196,7 @@ class TestFit:
             content for content in contents if content["role"] == "model"
         ]
 
-    @given(odd_conversations, st.integers(0, 9))
+    @given(odd_conversations, st.integers(1, 9))
     def test_nothing_becomes_invalid_that_was_not(self, contents: list[dict[str, Any]], budget: int) -> None:
         """A conversation that is taken whole is taken fitted."""
         if validate(contents, format="gemini"):
