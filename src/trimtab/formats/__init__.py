@@ -23,6 +23,7 @@ from trimtab.formats._base import (
 )
 from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
+from trimtab.formats.openai_responses import OpenAIResponses
 
 __all__ = [
     "Dict",
@@ -32,6 +33,7 @@ __all__ = [
     "Kind",
     "Media",
     "OpenAIChat",
+    "OpenAIResponses",
     "Path",
     "Pieces",
     "Prices",
@@ -48,7 +50,7 @@ __all__ = [
 DEFAULT = "openai_chat"
 """The form assumed where nothing tells another: most providers take it."""
 
-_FORMATS: dict[str, Format] = {format.name: format for format in (OpenAIChat(), Gemini())}
+_FORMATS: dict[str, Format] = {format.name: format for format in (OpenAIChat(), OpenAIResponses(), Gemini())}
 
 
 def formats() -> list[str]:
@@ -56,7 +58,7 @@ def formats() -> list[str]:
 
     Example:
         >>> formats()
-        ['gemini', 'openai_chat']
+        ['gemini', 'openai_chat', 'openai_responses']
     """
     return sorted(_FORMATS)
 
