@@ -99,7 +99,7 @@ def open_calls(
 def late_results(structure: Structure, pairing: Pairing) -> frozenset[tuple[int, int | None]]:
     """Return (message, part) of results that do not stand directly behind their call.
 
-    Between a call and its result only messages with results of the same call message may stand.
+    Between a call and its result only messages bound to the call's may stand, and results of it.
     Repeated and orphan results are not among them.
     """
     ends: dict[int, int] = {}
@@ -109,15 +109,25 @@ def late_results(structure: Structure, pairing: Pairing) -> frozenset[tuple[int,
             if owner is None or (index, part) in pairing.repeated:
                 continue
             if owner not in ends:
-                ends[owner] = _end_of_results(pairing, owner)
+                ends[owner] = _end_of_results(structure, pairing, owner)
             if index > ends[owner]:
                 late.add((index, part))
     return frozenset(late)
 
 
-def _end_of_results(pairing: Pairing, call: int) -> int:
+def _end_of_bound(structure: Structure, index: int) -> int:
+    """Return the last of the messages bound together from one on, or itself.
+
+    A provider may join them: then what follows a call follows the last of them.
+    """
+    while index in structure.bound and index + 1 not in structure.answers:
+        index += 1
+    return index
+
+
+def _end_of_results(structure: Structure, pairing: Pairing, call: int) -> int:
     """Return the last message of the run of results right behind a call message, or itself."""
-    index = call
+    index = _end_of_bound(structure, call)
     while call in pairing.owner.get(index + 1, ()):
         index += 1
     return index

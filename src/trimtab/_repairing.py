@@ -22,7 +22,7 @@ class Change:
     index: int
     """Position of the message in the input."""
     action: Literal["removed", "edited", "moved"]
-    """The message left, a call or a part of it left, or it now stands behind its call."""
+    """The message left, a part of it left or came, or its result now stands behind its call."""
     rule: str
     """The pair rule that was broken; see `validity.PairRule`."""
     call_id: str | None
@@ -33,7 +33,7 @@ class Placed(NamedTuple):
     """A message of the repaired conversation, and where it came from."""
 
     position: int
-    """Position in the input; two entries share one where parts of a message moved away."""
+    """Position in the input; two entries share one where parts of it moved to a message of their own."""
     message: Any
 
 
@@ -117,7 +117,10 @@ class _Work:
             if away and not here and not self._has_more(index):
                 self.gone.add(index)
                 continue
-            run = frozenset(here | {index}) if index in self.structure.calls else frozenset(here)
+            goes_on = index - 1 in self.structure.bound and index not in self.structure.answers
+            run = frozenset(here | {index} if index in self.structure.calls else here) | (
+                run if goes_on else frozenset()
+            )
             ends.update(dict.fromkeys(run, index))
         for owner, results in late.items():
             for index, parts in results:
@@ -127,10 +130,20 @@ class _Work:
         """Return the messages as they are now, in order."""
         found: list[Placed] = []
         for index in range(len(self.originals)):
+            behind = self.behind.get(index, [])
             if index not in self.gone:
-                found.append(Placed(index, self._staying(index)))
-            found.extend(self.behind.get(index, ()))
+                message = self._staying(index)
+                if behind and self._holds_results(index):
+                    for placed in behind:
+                        message = self.format.joined(message, placed.message)
+                    behind = []
+                found.append(Placed(index, message))
+            found.extend(behind)
         return found
+
+    def _holds_results(self, index: int) -> bool:
+        """Tell whether results are parts of a message, so that more of them belong into it."""
+        return any(part is not None for _, part in self.structure.answers.get(index, ()))
 
     def _by_place(
         self, index: int, pairing: Pairing, run: Collection[int]
@@ -157,9 +170,12 @@ class _Work:
             message = self.format.without_parts(message, sorted(part for part in others if part is not None))
         self.behind.setdefault(end, []).append(Placed(index, message))
         self._take_out(index, parts)
+        joined = self._holds_results(end)
         for call_id, part in self.structure.answers[index]:
             if part in parts:
                 self.changes.append(Change(index=index, action="moved", rule="late_result", call_id=call_id))
+                if joined:
+                    self._note(end, False, "late_result", call_id)
 
     def _staying(self, index: int) -> Any:
         """Return a message without what leaves it; None if nothing is left."""

@@ -21,9 +21,11 @@ from trimtab.formats._base import (
     TextSlot,
     mapping_of,
 )
+from trimtab.formats.anthropic import Anthropic
 from trimtab.formats.openai_chat import OpenAIChat
 
 __all__ = [
+    "Anthropic",
     "Dict",
     "Fault",
     "Format",
@@ -46,7 +48,7 @@ __all__ = [
 DEFAULT = "openai_chat"
 """The form assumed where nothing tells another: most providers take it."""
 
-_FORMATS: dict[str, Format] = {format.name: format for format in (OpenAIChat(),)}
+_FORMATS: dict[str, Format] = {format.name: format for format in (Anthropic(), OpenAIChat())}
 
 
 def formats() -> list[str]:
@@ -54,7 +56,7 @@ def formats() -> list[str]:
 
     Example:
         >>> formats()
-        ['openai_chat']
+        ['anthropic', 'openai_chat']
     """
     return sorted(_FORMATS)
 
