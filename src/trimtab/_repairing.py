@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from trimtab._grouping import Group, members
 from trimtab._pairing import Pairing, last_turn_of, open_calls, pair
-from trimtab.formats import Format, Structure
+from trimtab.formats import Dict, Format, Structure, mapping_of
 
-__all__ = ["Change", "Placed", "repaired"]
+__all__ = ["Change", "Placed", "order_faults", "repaired"]
 
 _Parts = list[int | None]
 """Parts of one message; None stands for the whole message."""
@@ -33,7 +34,7 @@ class Placed(NamedTuple):
     """A message of the repaired conversation, and where it came from."""
 
     position: int
-    """Position in the input; two entries share one where parts of it moved to a message of their own."""
+    """Position in the input; two entries share one where parts of a message moved away."""
     message: Any
 
 
@@ -49,10 +50,61 @@ def repaired(
     work = _Work(format, originals, structure)
     work.drop_results(pairing)
     last_turn = last_turn_of(structure.count, structure.kinds.get)
-    work.drop_calls(pairing, open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls))
+    bound = structure.bound
+    still_open = open_calls(pairing, last_turn=last_turn, bound=bound, pending_calls=pending_calls)
+    work.drop_calls(pairing, still_open)
     if format.rules.results_follow_call:
         work.move_late_results(pairing)
-    return work.result(), tuple(sorted(work.changes, key=lambda change: change.index))
+    result = work.in_order() if format.rules.ordered else work.result()
+    return result, tuple(sorted(work.changes, key=lambda change: change.index))
+
+
+def order_faults(format: Format, messages: Sequence[Any]) -> Iterator[tuple[int, str]]:
+    """Find messages the provider does not take behind the one before them, and its words.
+
+    Each is passed over from then on: what follows is looked at as if it were not there.
+    """
+    if not format.rules.ordered:
+        return
+    previous: Dict | None = None
+    for index, message in enumerate(messages):
+        entry = mapping_of(message)
+        if previous is None and format.kind(entry) == "system":
+            continue
+        words = format.order_fault(previous, entry)
+        if words is None:
+            previous = entry
+        else:
+            yield index, words
+
+
+class _Run:
+    """While reading on: the calls whose results stand here, and the last message of each call's results."""
+
+    def __init__(self, structure: Structure, *, in_one: bool) -> None:
+        self._structure = structure
+        self._in_one = in_one
+        self._last = 0
+        self.calls: set[int] = set()
+        self.ends: dict[int, int] = {}
+
+    def skip(self, index: int) -> None:
+        """Pass over a message that left."""
+        if index not in self._structure.bound:
+            self.ends.update(dict.fromkeys(self.calls, self._last))
+
+    def take(self, index: int, here: set[int]) -> None:
+        """Go on to a message that answers the calls of those messages in their place."""
+        bound = self._structure.bound
+        self._last = index
+        if index - 1 not in bound:
+            self.calls = set(here)
+        if index in self._structure.calls:
+            self.calls.add(index)
+        if index not in bound:  # else the turn goes on
+            self.ends.update(dict.fromkeys(self.calls, index))
+            if self._in_one and here:
+                self.calls = set()
 
 
 class _Work:
@@ -105,45 +157,81 @@ class _Work:
 
     def move_late_results(self, pairing: Pairing) -> None:
         """Put each result that does not follow its call behind it, after those already there."""
-        run: frozenset[int] = frozenset()
-        ends: dict[int, int] = {}
+        run = _Run(self.structure, in_one=self.format.rules.results_in_one)
         late: dict[int, list[tuple[int, _Parts]]] = {}
         for index in range(len(self.originals)):
             if index in self.gone:
+                run.skip(index)
                 continue
-            here, away = self._by_place(index, pairing, run)
+            here, away = self._by_place(index, pairing, run.calls)
             for owner, parts in away.items():
                 late.setdefault(owner, []).append((index, parts))
             if away and not here and not self._has_more(index):
                 self.gone.add(index)
                 continue
-            goes_on = index - 1 in self.structure.bound and index not in self.structure.answers
-            run = frozenset(here | {index} if index in self.structure.calls else here) | (
-                run if goes_on else frozenset()
-            )
-            ends.update(dict.fromkeys(run, index))
+            run.take(index, here)
         for owner, results in late.items():
             for index, parts in results:
-                self._move(index, parts, ends[owner])
+                self._move(index, parts, run.ends[owner])
 
     def result(self) -> list[Placed]:
         """Return the messages as they are now, in order."""
         found: list[Placed] = []
         for index in range(len(self.originals)):
-            behind = self.behind.get(index, [])
             if index not in self.gone:
-                message = self._staying(index)
-                if behind and self._holds_results(index):
-                    for placed in behind:
-                        message = self.format.joined(message, placed.message)
-                    behind = []
-                found.append(Placed(index, message))
-            found.extend(behind)
+                found.append(Placed(index, self._staying(index)))
+            moved = self.behind.get(index, ())
+            if moved and (self.format.rules.results_in_one or self._holds_results(index)):
+                found[-1:] = self._joined(found[-1], moved, index)
+            else:
+                found.extend(moved)
         return found
 
+    def _joined(self, last: Placed, moved: Sequence[Placed], index: int) -> list[Placed]:
+        """Put results that moved behind a call into one message, with those that were there."""
+        first, *rest = (last, *moved) if index in self.structure.answers else moved
+        message = first.message
+        for placed in rest:
+            message = self.format.joined(message, placed.message)
+        there = [] if index in self.structure.answers else [last]
+        return [*there, Placed(first.position, message)]
+
     def _holds_results(self, index: int) -> bool:
-        """Tell whether results are parts of a message, so that more of them belong into it."""
+        """Tell whether results are parts of a message, so that more of them belong beside them."""
         return any(part is not None for _, part in self.structure.answers.get(index, ()))
+
+    def in_order(self) -> list[Placed]:
+        """Take out what may not stand where it does, with calls and results that belong to it."""
+        result = self.result()
+        while faults := {at for at, _ in order_faults(self.format, [placed.message for placed in result])}:
+            entries = [mapping_of(placed.message) for placed in result]
+            structure = Structure(len(entries))
+            self.format.scan(entries, 0, len(entries), structure)
+            groups = members(structure, pair(structure, range(len(entries))))
+            leaving = [group for group in groups if not faults.isdisjoint(group.indices)]
+            result = self._without(result, leaving, structure)
+        return result
+
+    def _without(self, result: list[Placed], leaving: list[Group], structure: Structure) -> list[Placed]:
+        """Take units out; a message shared with others loses its parts of them only."""
+        parts: dict[int, set[int]] = {}
+        for group in leaving:
+            for index in group.indices:
+                parts.setdefault(index, set()).update(group.parts.get(index, structure.parts_of(index)))
+        left: list[Placed] = []
+        for index, placed in enumerate(result):
+            if index not in parts:
+                left.append(placed)
+                continue
+            stays = structure.parts_of(index) - parts[index]
+            if stays:
+                message = self.format.without_parts(placed.message, sorted(parts[index]))
+                left.append(Placed(placed.position, message))
+            action: Literal["removed", "edited"] = "edited" if stays else "removed"
+            self.changes.append(
+                Change(index=placed.position, action=action, rule="wrong_order", call_id=None)
+            )
+        return left
 
     def _by_place(
         self, index: int, pairing: Pairing, run: Collection[int]
@@ -170,11 +258,10 @@ class _Work:
             message = self.format.without_parts(message, sorted(part for part in others if part is not None))
         self.behind.setdefault(end, []).append(Placed(index, message))
         self._take_out(index, parts)
-        joined = self._holds_results(end)
         for call_id, part in self.structure.answers[index]:
             if part in parts:
                 self.changes.append(Change(index=index, action="moved", rule="late_result", call_id=call_id))
-                if joined:
+                if self._holds_results(end):
                     self._note(end, False, "late_result", call_id)
 
     def _staying(self, index: int) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from trimtab._arguments import check_messages, check_pending_calls
 from trimtab._grouping import format_of
 from trimtab._pairing import Pairing, last_turn_of, late_results, open_calls, pair
-from trimtab._repairing import Change, repaired
+from trimtab._repairing import Change, order_faults, repaired
 from trimtab.errors import FormatError
 from trimtab.formats import Fault, Format, Request, Rules, Structure, mapping_of
 
@@ -90,6 +90,7 @@ def validate(
     found = [
         *broken,
         *_shape_violations(chosen, items, {violation.index for violation in broken}),
+        *_order_violations(chosen, items),
         *_pair_violations(chosen, structure, pending),
     ]
     return sorted(found, key=lambda violation: violation.index)
@@ -105,8 +106,9 @@ def repair(
 
     Faults in the shape of single messages stay as they are. Orphan and repeated results leave, and
     so do unanswered calls that are not open; a message leaves when nothing of it is left. A late
-    result moves behind its call, after the results already there. A valid conversation comes back
-    as a new list of the same objects.
+    result moves behind its call, after the results already there. What the provider then takes in no
+    such order leaves, with what belongs to it. A valid conversation comes back as a new list of the same
+    objects.
 
     Args:
         messages: A list of messages or a request body; never changed.
@@ -170,6 +172,11 @@ def _shape_violations(format: Format, items: list[Any], skipped: Collection[int]
     ]
 
 
+def _order_violations(format: Format, items: list[Any]) -> Iterator[Violation]:
+    for index, words in order_faults(format, items):
+        yield Violation(index=index, rule="wrong_order", message=f"messages[{index}]: {words}")
+
+
 def _where(fault: Fault) -> str:
     keys = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in fault.path)
     return f"messages[{fault.index}]{keys}: {fault.detail}"
@@ -181,7 +188,7 @@ def _pair_violations(
     pairing = pair(structure, range(structure.count))
     yield from _result_violations(format.rules, structure, pairing)
     last_turn = last_turn_of(structure.count, structure.kinds.get)
-    still_open = open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls)
+    still_open = open_calls(pairing, last_turn=last_turn, bound=structure.bound, pending_calls=pending_calls)
     for index, call_id in pairing.unanswered:
         if (index, call_id) in still_open:
             text = f"call {call_id!r} waits for its result"
@@ -193,7 +200,8 @@ def _pair_violations(
 
 
 def _result_violations(rules: Rules, structure: Structure, pairing: Pairing) -> Iterator[Violation]:
-    late = late_results(structure, pairing) if rules.results_follow_call else frozenset()
+    in_one = rules.results_in_one
+    late = late_results(structure, pairing, in_one=in_one) if rules.results_follow_call else frozenset()
     behind_call: set[int] = set()
     for index, answers in structure.answers.items():
         if index - 1 in structure.calls or index - 1 in behind_call:

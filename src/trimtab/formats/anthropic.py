@@ -46,6 +46,7 @@ from trimtab.formats._base import (
     Structure,
     TextSlot,
     entry_of,
+    mapping_of,
 )
 
 __all__ = ["Anthropic"]
@@ -99,6 +100,7 @@ class Anthropic:
     name = "anthropic"
     rules = Rules(
         system_in_messages=False,
+        lifts_system=True,
         ordered=True,
         keeps_messages=True,
         body_marks=frozenset(
@@ -255,7 +257,10 @@ class Anthropic:
         return any(_is_of_here(block) for block in blocks_of(message))
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
-        """Make a message of texts and ready-made blocks; of a role the API lacks, a user's."""
+        """Make a message of texts and ready-made blocks; of a role the API lacks, a user's.
+
+        One of the role "system" is for the front of a request, where its text is lifted out; see `lifted`.
+        """
         content: Any = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
         if len(parts) == 1 and isinstance(parts[0], str):
             content = parts[0]
@@ -283,6 +288,14 @@ class Anthropic:
             if block is not None and block.get("type") not in _UNMARKED and block.get("text") != "":
                 return with_values(message, {("content", at): {**block, "cache_control": value}})
         return message
+
+    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+        """Return system text with that of system messages behind it, as blocks if any of it is."""
+        said = [message["content"] for message in map(mapping_of, messages)]
+        given = [] if system is None else [system]
+        if all(isinstance(one, str) for one in (*given, *said)):
+            return "\n\n".join(filter(None, (*given, *said)))
+        return [block for one in (*given, *said) for block in _system_blocks(one)]
 
     def transcript(self, message: Dict, /) -> str:
         """Write a message as `ROLE: text`, one line a result, calls as JSON behind the text."""
@@ -318,18 +331,21 @@ def _is_of_here(block: Any) -> bool:
 
 
 def _role(role: str) -> str:
-    """Return a role as the API knows it: system text stands beside the messages, not among them."""
-    return role if role in ("user", "assistant") else "user"
+    """Return a role as the API knows it."""
+    if role in ("system", "developer"):
+        return "system"
+    return role if role == "assistant" else "user"
 
 
 def _system(system: Any) -> Any:
     """Write system text as the API takes it: a string, or blocks of text."""
-    if isinstance(system, str):
-        return system
+    return system if isinstance(system, str) else _system_blocks(system)
+
+
+def _system_blocks(system: Any) -> list[Any]:
     parts = as_list(system)
-    if parts is None:
-        return [system]
-    return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
+    parts = (system,) if parts is None else parts
+    return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts if part]
 
 
 def _output_schema(body: Mapping[str, Any]) -> dict[str, Any]:
