@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.judge import anthropic, gemini, openai_chat, openai_responses
-from tests.judge._rules import Refusal, Rule, Table, more
+from tests.judge._rules import Refusal, Rule, Table, as_body, more
 
 TABLES: dict[str, Table] = {
     "openai_chat": openai_chat.TABLE,
@@ -32,7 +32,7 @@ def judge(form: str, request: Mapping[str, Any], *, origin: Mapping[str, Any] | 
     """
     refusals = TABLES[form].read(request)
     if origin is not None and form == "openai_responses":
-        refusals += openai_responses.parted(origin, request)
+        refusals += openai_responses.ORIGIN.read({"origin": as_body(origin), "request": as_body(request)})
     return refusals
 
 

@@ -73,8 +73,12 @@ class Table(dict[str, Rule]):
 
     def read(self, request: Any) -> list[Refusal]:
         """Say everything that is wrong with a request."""
-        body = request if isinstance(request, Mapping) else {}
-        return [refusal for rule in self.values() for refusal in rule.read(body)]
+        return [refusal for rule in self.values() for refusal in rule.read(as_body(request))]
+
+
+def as_body(request: Any) -> Body:
+    """Return a request if it is an object; anything else says nothing."""
+    return request if isinstance(request, Mapping) else {}
 
 
 def more(before: Iterable[Refusal], after: Iterable[Refusal]) -> list[Refusal]:

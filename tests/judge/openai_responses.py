@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.judge._rules import Body, Found, Refusal, Rule, Table, entry, found, items, mistyped, objects, text
+from tests.judge._rules import Body, Found, Table, entry, found, items, mistyped, objects, text
 
 TABLE = Table()
 
@@ -381,20 +381,6 @@ def reasoning_without_follower(request: Body) -> Iterator[Found]:
     yield from (found("input", id_) for id_ in waiting if id_)
 
 
-WITHOUT_REASONING = Rule(
-    "item_without_reasoning",
-    "Item '{about}' of type '{type}' was provided without its required 'reasoning' item: '{reasoning}'.",
-    "https://github.com/cline/cline/issues/12242",
-    lambda request: (),
-)
-WITHOUT_FOLLOWER = Rule(
-    "reasoning_with_another_follower",
-    TABLE["reasoning_without_follower"].words,
-    "https://github.com/openai/openai-python/issues/3008",
-    lambda request: (),
-)
-
-
 def bonds(request: Body) -> dict[str, tuple[str, str]]:
     """Map the id of reasoning to id and type of the item right behind it, as one response gave them."""
     bound: dict[str, tuple[str, str]] = {}
@@ -410,25 +396,40 @@ def bonds(request: Body) -> dict[str, tuple[str, str]]:
     return bound
 
 
-def parted(origin: Body, request: Body) -> list[Refusal]:
-    """Return the refusals that only the origin shows: items that came with reasoning, now without it.
+ORIGIN = Table()
+"""Rules that read `{"origin": ..., "request": ...}`: only the origin shows what an item came with.
 
-    With `previous_response_id` or a conversation the server holds the other half.
-    """
+With `previous_response_id` or a conversation the server holds the other half.
+"""
+
+
+def pair(both: Body) -> tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]], set[str]]:
+    """Return the bonds of the origin, those of the request, and the ids of the request."""
+    request = both["request"]
     if holds(request):
-        return []
-    now = bonds(request)
-    ids = {text(item.get("id")) for _, _, item in read(request)}
-    refusals: list[Refusal] = []
-    for reasoning, (id_, type_) in bonds(origin).items():
+        return {}, {}, set()
+    return bonds(both["origin"]), bonds(request), {text(item.get("id")) for _, _, item in read(request)}
+
+
+@ORIGIN.rule(
+    "Item '{about}' of type '{type}' was provided without its required 'reasoning' item: '{reasoning}'.",
+    "https://github.com/cline/cline/issues/12242",
+)
+def item_without_reasoning(both: Body) -> Iterator[Found]:
+    """What came right behind reasoning goes with it."""
+    before, _, ids = pair(both)
+    for reasoning, (id_, type_) in before.items():
         if id_ in ids and reasoning not in ids:
-            place = found("input", id_, type=type_, reasoning=reasoning)
-            rule = WITHOUT_REASONING
-        elif reasoning in ids and now.get(reasoning, ("",))[0] not in ("", id_):
-            place = found("input", reasoning)
-            rule = WITHOUT_FOLLOWER
-        else:
-            continue
-        words = rule.words.format(**place.values)
-        refusals.append(Refusal(rule.name, place.where, words, rule.source, place.about))
-    return refusals
+            yield found("input", id_, type=type_, reasoning=reasoning)
+
+
+@ORIGIN.rule(
+    "Item '{about}' of type 'reasoning' was provided without its required following item.",
+    "https://github.com/openai/openai-python/issues/3008",
+)
+def reasoning_with_another_follower(both: Body) -> Iterator[Found]:
+    """Reasoning stays with the item it came with, not with the next one left."""
+    before, now, ids = pair(both)
+    for reasoning, (id_, _) in before.items():
+        if reasoning in ids and now.get(reasoning, (id_,))[0] != id_:
+            yield found("input", reasoning)
