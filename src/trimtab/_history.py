@@ -271,8 +271,9 @@ class History:
     def _is_alone(self, index: int) -> bool:
         columns = self.structure
         if index <= self._read_from:
-            columns = self._columns(max(0, index - 1), index + 1)
-            index = columns.count - 1
+            start = max(0, index - 1)  # the one behind tells whether it is bound to that
+            columns = self._columns(start, min(index + 2, self.count))
+            index -= start
         tied = index in columns.calls or index in columns.answers or index in columns.loose
         return not tied and columns.bound.isdisjoint((index - 1, index))
 

@@ -203,7 +203,8 @@ def _pair_violations(
 
 
 def _result_violations(rules: Rules, structure: Structure, pairing: Pairing) -> Iterator[Violation]:
-    late = late_results(structure, pairing) if rules.results_follow_call else frozenset()
+    in_one = rules.results_in_one
+    late = late_results(structure, pairing, in_one=in_one) if rules.results_follow_call else frozenset()
     behind_call: set[int] = set()
     for index, answers in structure.answers.items():
         if index - 1 in structure.calls or index - 1 in behind_call:
