@@ -21,10 +21,13 @@ from trimtab.formats._base import (
     TextSlot,
     mapping_of,
 )
+from trimtab.formats.anthropic import Anthropic
 from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
+from trimtab.formats.openai_responses import OpenAIResponses
 
 __all__ = [
+    "Anthropic",
     "Dict",
     "Fault",
     "Format",
@@ -32,6 +35,7 @@ __all__ = [
     "Kind",
     "Media",
     "OpenAIChat",
+    "OpenAIResponses",
     "Path",
     "Pieces",
     "Prices",
@@ -48,7 +52,9 @@ __all__ = [
 DEFAULT = "openai_chat"
 """The form assumed where nothing tells another: most providers take it."""
 
-_FORMATS: dict[str, Format] = {format.name: format for format in (OpenAIChat(), Gemini())}
+_FORMATS: dict[str, Format] = {
+    format.name: format for format in (Anthropic(), OpenAIChat(), OpenAIResponses(), Gemini())
+}
 
 
 def formats() -> list[str]:
@@ -56,7 +62,7 @@ def formats() -> list[str]:
 
     Example:
         >>> formats()
-        ['gemini', 'openai_chat']
+        ['anthropic', 'gemini', 'openai_chat', 'openai_responses']
     """
     return sorted(_FORMATS)
 
@@ -106,7 +112,7 @@ def detect(messages: Any, /, *, model: str | None = None) -> Format:
     entries = entries if isinstance(entries, list | tuple) else ()
     found = _by_shape(entries, known)
     if found is None and model is not None:
-        named = _FORMATS.get(_form_of(model))
+        named = _FORMATS.get(form_of(model))
         found = named if named in known else None
     return found or _FORMATS[DEFAULT]
 
@@ -143,7 +149,7 @@ def _shapes_of(entry: Any, known: list[Format]) -> Sequence[Format]:
     return [format for format in known if format.matches(message)]
 
 
-def _form_of(model: str) -> str:
+def form_of(model: str) -> str:
     """Return the wire form of a model's provider; "" if the model is not known."""
     from trimtab.models import facts_for
 

@@ -33,7 +33,21 @@ class Structure:
     Sparse on purpose: what nobody asks about costs nothing, however many messages there are.
     """
 
-    __slots__ = ("answers", "behind", "bound", "calls", "count", "kept", "kinds", "late", "loose", "replaced")
+    __slots__ = (
+        "answers",
+        "behind",
+        "bound",
+        "calls",
+        "count",
+        "dangling",
+        "elsewhere",
+        "foreign",
+        "kept",
+        "kinds",
+        "late",
+        "loose",
+        "replaced",
+    )
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -48,6 +62,10 @@ class Structure:
         """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
         self.bound: set[int] = set()
         """Messages that stay only together with the message after them (a reasoning item)."""
+        self.dangling: set[int] = set()
+        """Messages that mean nothing where they are, since what they would be bound to is not there."""
+        self.elsewhere = False
+        """Whether messages refer to stored ones that cannot be read: calls may be among those."""
         self.kept: set[int] = set()
         """Messages the conversation means nothing without: those that stand for what was before them."""
         self.replaced: dict[int, Any] = {}
@@ -55,7 +73,9 @@ class Structure:
         self.behind: list[str] = []
         """While reading back: ids of the results read since the last message that is no result."""
         self.late = False
-        """While reading back: whether a result did not stand directly behind its call, or a shape was foreign."""
+        """While reading back: whether a result did not stand directly behind its call."""
+        self.foreign = False
+        """While reading back: whether a message looked like one of another wire form."""
 
     def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
         """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.
@@ -217,6 +237,8 @@ class Request:
     """The body itself; None if the input was a plain list."""
     key: str = "messages"
     """The body's key that holds the messages."""
+    elsewhere: bool = False
+    """True if the conversation goes on from messages the provider has stored: calls may be among those."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Other charged parts of the body by key (an output schema under "response_format")."""
 
@@ -273,6 +295,13 @@ class Format(Protocol):
 
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
         """Return a shallow copy without those calls; None if nothing would be left."""
+        ...
+
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return a shallow copy of a message with the results of another behind its own.
+
+        Both carry results as parts, `other` nothing else. Not asked where results are messages.
+        """
         ...
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:

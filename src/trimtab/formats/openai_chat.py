@@ -137,7 +137,7 @@ class OpenAIChat:
 
         def other(index: int) -> int:
             message = structure.read_as_dict(messages, index)
-            structure.late |= is_foreign(message)
+            structure.foreign |= is_foreign(message)
             if self.kind(message) == "tool":
                 structure.behind.append(result_id_of(message) or "")
             elif structure.behind:
@@ -206,6 +206,10 @@ class OpenAIChat:
         if _function_id(item_of(message, "function_call")) in call_ids:
             changed = without_keys(changed, ("function_call",))
         return changed if changed is message or _says_something(changed) else None
+
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return the message: a result is a message of its own here."""
+        return message
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
         """Map the call ids of a message to the names of the tools called."""
