@@ -6,6 +6,7 @@ the API takes both. A part is read in the spelling it has, and paths name the ke
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -141,10 +142,12 @@ def answered_ids(messages: Sequence[Any], index: int, results: Sequence[Result])
     if all(result.id is not None for result in results):
         return [result.id or "" for result in results]
     turn, before = _turn_before(messages, index)
-    by_id = {result.id for result in (*before, *results)}
+    by_id = Counter(result.id for result in (*before, *results))
     free: dict[str, list[str]] = {}
     for call in turn:
-        if not call.given or call.id not in by_id:
+        if call.given and by_id[call.id] > 0:
+            by_id[call.id] -= 1
+        else:
             free.setdefault(call.name, []).append(call.id)
     taken: dict[str, int] = {}
     for result in before:
