@@ -168,7 +168,8 @@ class Summarize:
         return made
 
     def _message(self, request: EvictionRequest, text: str, messages: int) -> dict[str, Any]:
-        return summary_message(request.history.format, self.role, text, messages=messages)
+        made: dict[str, Any] = summary_message(request.history.format, self.role, text, messages=messages)
+        return made
 
     def _fall_back(
         self, request: EvictionRequest, why: str | None
