@@ -119,7 +119,7 @@ class TestScan:
         assert 1 in structure.bound
 
     def test_messages_of_the_model_in_a_row_are_one_turn(self) -> None:
-        """The API joins them: calls of both are answered behind the second; thinking stands with what follows."""
+        """The API joins them: calls of both are answered behind the second."""
         calls = (model(use("a")), model(use("b")), user(result("a"), result("b")))
         assert units(user("q"), *calls) == [(0,), (1, 2, 3)]
         assert units(user("q"), model(thinking()), model(text("x"))) == [(0,), (1, 2)]
@@ -130,7 +130,7 @@ class TestScan:
         assert units(user("q"), system("s"), model("x"), user("r"), system("t")) == [(0,), (1, 2), (3,), (4,)]
 
     def test_the_last_turn_keeps_the_thinking_it_opened_with(self) -> None:
-        """The API wants it to begin with thinking; a turn that is over may lose it, and so may one without."""
+        """The API wants it to begin with thinking; a turn that is over may lose it."""
         loop = (model(thinking(), use("a")), user(result("a")), model(use("b")), user(result("b")))
         assert units(user("q"), *loop) == [(0,), (1, 2, 3, 4)]
         assert units(user("q"), *loop, model("done"), user("thanks")) == [(0,), (1, 2), (3, 4), (5,), (6,)]
@@ -216,7 +216,7 @@ class TestEdits:
         """Nothing of a message with thinking, no cited text, and nothing its own tools found."""
         assert FORM.texts(model(thinking(), text("x"))) == []
         assert FORM.texts(model(redacted(), text("x"))) == []
-        assert FORM.texts(sdk_message()) == []
+        assert FORM.texts(mapping_of(sdk_message())) == []
         cited = text("x", citations=[{"type": "char_location"}])
         assert [slot.text for slot in FORM.texts(model(server_use(), found(), cited, text("y")))] == ["y"]
 

@@ -6,7 +6,7 @@ nearest earlier call with its id and is *repeated*; one without any earlier call
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from trimtab.formats import Kind, Structure
 
@@ -75,10 +75,17 @@ def pair(structure: Structure, indices: range) -> Pairing:
     return found
 
 
-def last_turn_of(count: int, kind_of: Callable[[int], Kind | None]) -> int:
-    """Return the last of `count` messages that is from the user or the model; -1 if there is none."""
+def last_turn_of(
+    count: int, kind_of: Callable[[int], Kind | None], is_bound: Callable[[int], bool] | None = None
+) -> int:
+    """Return the last of `count` messages that is from the user or the model; -1 if there is none.
+
+    Where messages are bound to the one after them, it is the first of those that are bound to it.
+    """
     last = count - 1
     while last >= 0 and kind_of(last) not in ("user", "assistant"):
+        last -= 1
+    while is_bound is not None and last > 0 and is_bound(last - 1):
         last -= 1
     return last
 
@@ -87,17 +94,13 @@ def open_calls(
     pairing: Pairing,
     *,
     last_turn: int,
-    bound: Collection[int] = (),
     pending_calls: Collection[str] = (),
 ) -> frozenset[tuple[int, str]]:
     """Return the unanswered calls whose result can still come (SPEC A4b).
 
-    No user message and no later model turn follows them, or their id is in `pending_calls`. What is bound to
-    a turn is part of it.
+    No user message and no later model turn follows them, or their id is in `pending_calls`.
     """
     pending = frozenset(pending_calls)
-    while last_turn - 1 in bound:
-        last_turn -= 1
     return frozenset(
         (index, call_id) for index, call_id in pairing.unanswered if index >= last_turn or call_id in pending
     )
@@ -113,6 +116,7 @@ def late_results(
     results are not among them.
     """
     starts: dict[int, int] = {}
+    """The last of the messages bound to a message: calls of one such turn share it."""
     for index in sorted(structure.bound, reverse=True):
         starts[index] = starts.get(index + 1, index + 1)
     ends: dict[int, int] = {}
@@ -121,17 +125,19 @@ def late_results(
         for (_, part), owner in zip(structure.answers[index], owners, strict=True):
             if owner is None or (index, part) in pairing.repeated:
                 continue
-            if owner not in ends:
-                start = starts.get(owner, owner)
-                ends[owner] = start + 1 if in_one else _end_of_results(pairing, owner, start)
-            if index > ends[owner]:
+            start = starts.get(owner, owner)
+            if start not in ends:
+                ends[start] = start + 1 if in_one else _end_of_results(pairing, starts, start)
+            if index > ends[start]:
                 late.add((index, part))
     return frozenset(late)
 
 
-def _end_of_results(pairing: Pairing, call: int, start: int) -> int:
-    """Return the last message of the run of a call's results right behind `start`, or `start`."""
+def _end_of_results(pairing: Pairing, starts: Mapping[int, int], start: int) -> int:
+    """Return the last message of the run of a turn's results right behind `start`, or `start`."""
     index = start
-    while call in pairing.owner.get(index + 1, ()):
+    while any(
+        owner is not None and starts.get(owner, owner) == start for owner in pairing.owner.get(index + 1, ())
+    ):
         index += 1
     return index

@@ -25,9 +25,9 @@ class Change:
     action: Literal["removed", "edited", "moved"]
     """The message left, a part of it left or came, or its result now stands behind its call."""
     rule: str
-    """The pair rule that was broken; see `validity.PairRule`."""
+    """The pair rule that was broken (see `validity.PairRule`), or "dangling"."""
     call_id: str | None
-    """Id of the call concerned; None for a result that names none."""
+    """Id of the call concerned; None for a result that names none, and for a dangling message."""
 
 
 class Placed(NamedTuple):
@@ -49,13 +49,11 @@ def repaired(
     pairing = pair(structure, range(len(originals)))
     work = _Work(format, originals, structure)
     work.drop_results(pairing)
-    last_turn = last_turn_of(structure.count, structure.kinds.get)
-    bound = structure.bound
-    still_open = open_calls(pairing, last_turn=last_turn, bound=bound, pending_calls=pending_calls)
-    work.drop_calls(pairing, still_open)
+    last_turn = last_turn_of(structure.count, structure.kinds.get, structure.bound.__contains__)
+    work.drop_calls(pairing, open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls))
     if format.rules.results_follow_call:
         work.move_late_results(pairing)
-    result = work.in_order() if format.rules.ordered else work.result()
+    result = work.without_dangling(work.in_order() if format.rules.ordered else work.result())
     return result, tuple(sorted(work.changes, key=lambda change: change.index))
 
 
@@ -97,8 +95,8 @@ class _Run:
         """Go on to a message that answers the calls of those messages in their place."""
         bound = self._structure.bound
         self._last = index
-        if index - 1 not in bound:
-            self.calls = set(here)
+        if index - 1 not in bound and not here:
+            self.calls = set()
         if index in self._structure.calls:
             self.calls.add(index)
         if index not in bound:  # else the turn goes on
@@ -129,6 +127,8 @@ class _Work:
             dropped: list[tuple[str, int | None, str]] = []
             for (call_id, part), owner in zip(answers, pairing.owner[index], strict=True):
                 if owner is None:
+                    if self.structure.elsewhere and call_id:
+                        continue  # its call may be among what the provider has stored
                     dropped.append((call_id, part, "orphan_result"))
                 elif (index, part) in pairing.repeated:
                     dropped.append((call_id, part, "repeated_result"))
@@ -199,6 +199,18 @@ class _Work:
     def _holds_results(self, index: int) -> bool:
         """Tell whether results are parts of a message, so that more of them belong beside them."""
         return any(part is not None for _, part in self.structure.answers.get(index, ()))
+
+    def without_dangling(self, placed: list[Placed]) -> list[Placed]:
+        """Take out messages that need another behind them, where that is not there or has left."""
+        if not self.structure.bound and not self.structure.dangling:
+            return placed
+        left = [item.message for item in placed]
+        structure = Structure(len(left))
+        self.format.scan(left, 0, len(left), structure)
+        for at in structure.dangling:
+            change = Change(index=placed[at].position, action="removed", rule="dangling", call_id=None)
+            self.changes.append(change)
+        return [item for at, item in enumerate(placed) if at not in structure.dangling]
 
     def in_order(self) -> list[Placed]:
         """Take out what may not stand where it does, with calls and results that belong to it."""

@@ -22,16 +22,20 @@ from trimtab.formats._base import (
     mapping_of,
 )
 from trimtab.formats.anthropic import Anthropic
+from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
+from trimtab.formats.openai_responses import OpenAIResponses
 
 __all__ = [
     "Anthropic",
     "Dict",
     "Fault",
     "Format",
+    "Gemini",
     "Kind",
     "Media",
     "OpenAIChat",
+    "OpenAIResponses",
     "Path",
     "Pieces",
     "Prices",
@@ -48,7 +52,9 @@ __all__ = [
 DEFAULT = "openai_chat"
 """The form assumed where nothing tells another: most providers take it."""
 
-_FORMATS: dict[str, Format] = {format.name: format for format in (Anthropic(), OpenAIChat())}
+_FORMATS: dict[str, Format] = {
+    format.name: format for format in (OpenAIChat(), OpenAIResponses(), Anthropic(), Gemini())
+}
 
 
 def formats() -> list[str]:
@@ -56,7 +62,7 @@ def formats() -> list[str]:
 
     Example:
         >>> formats()
-        ['anthropic', 'openai_chat']
+        ['anthropic', 'gemini', 'openai_chat', 'openai_responses']
     """
     return sorted(_FORMATS)
 
