@@ -168,8 +168,8 @@ class Summarize:
         return made
 
     def _message(self, request: EvictionRequest, text: str, messages: int) -> dict[str, Any]:
-        made: dict[str, Any] = summary_message(request.history.format, self.role, text, messages=messages)
-        return made
+        message: dict[str, Any] = summary_message(request.history.format, self.role, text, messages=messages)
+        return message
 
     def _fall_back(
         self, request: EvictionRequest, why: str | None
