@@ -118,6 +118,16 @@ class TestAgents:
         fitted = fit(messages, 12, counter=COUNTER, format=FORM)
         assert fitted.messages == [user(text("and mind the gap")), messages[3], messages[4]]
 
+    def test_a_summary_stands_for_whole_messages(self) -> None:
+        """Words of the user beside a result that leaves are still there: no summary stands for them."""
+        told = user(result("a", "w " * 40), text("and mind the gap"))
+        strategy = Summarize(lambda messages: "so far", max_summary_tokens=12)
+        for before, summarized in (([user("first"), model(use("a"))], True), ([], False)):
+            messages = [*before, told, model("ok"), user("last")]
+            fitted = fit(messages, 25, counter=COUNTER, format=FORM, strategy=strategy)
+            assert user(text("and mind the gap")) in fitted.messages
+            assert ("so far" in json.dumps(fitted.messages)) == summarized
+
     def test_blanked_results_are_accepted(self) -> None:
         """No empty block of text is left behind."""
         messages = [*tool_loop(6), user("and?")]
