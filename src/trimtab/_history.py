@@ -308,7 +308,10 @@ class History:
         return self._last_turn_at
 
     def _is_bound(self, index: int) -> bool:
-        return self.format.rules.binds_messages and 0 in self._columns(index, index + 2).bound
+        if not self.format.rules.binds_messages:
+            return False
+        self.read(index)
+        return index in self.structure.bound
 
     def staying(self) -> list[int]:
         """List, in a tidy history, the messages after the leading ones that do not leave.

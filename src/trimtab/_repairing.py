@@ -95,8 +95,8 @@ class _Run:
         """Go on to a message that answers the calls of those messages in their place."""
         bound = self._structure.bound
         self._last = index
-        if index - 1 not in bound:
-            self.calls = set(here)
+        if index - 1 not in bound and not here:
+            self.calls = set()
         if index in self._structure.calls:
             self.calls.add(index)
         if index not in bound:  # else the turn goes on
