@@ -241,6 +241,10 @@ class Shares(Sizes):
         counter, fixed = self.counter, self._fixed
         whole = getattr(counter, "count_request", None)
         listed = list(messages)
+        if whole is not None and getattr(counter, "reads_extra", False):
+            return checked_count(
+                lambda: whole(listed, fixed.system, fixed.tools, fixed.extra), counter, None
+            )
         if whole is not None:
             listed = [*_leading(Fixed(extra=fixed.extra)), *listed]
             return checked_count(lambda: whole(listed, fixed.system, fixed.tools), counter, None)
