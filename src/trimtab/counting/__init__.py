@@ -21,12 +21,13 @@ from trimtab.models import ModelFacts, facts_for
 
 if TYPE_CHECKING:
     from trimtab.counting._baseline import UsageBaseline
-    from trimtab.counting._remote import RemoteCounter
+    from trimtab.counting._remote import CountQuestion, RemoteCounter
 else:
     # What few programs need.
     __getattr__ = later(
         globals(),
         {
+            "CountQuestion": "trimtab.counting._remote",
             "RemoteCounter": "trimtab.counting._remote",
             "UsageBaseline": "trimtab.counting._baseline",
         },
@@ -38,6 +39,7 @@ __all__ = [
     "Additive",
     "AdditiveCounter",
     "CharCounter",
+    "CountQuestion",
     "Counter",
     "EstimateCounter",
     "FixedCounter",

@@ -319,7 +319,7 @@ class _Bill:
             bills = _Bills(model=model, learned=bills.learned)
         learned = bills.of_model
         if not bills.total_tokens:
-            learned = learned.with_report(self.fixed_counted + self._sum(self.counted), self.tokens)
+            learned = learned.with_first_report(self.fixed_counted + self._sum(self.counted), self.tokens)
             sizes = {key: learned.factor.of(size) for key, size in self.counted.items()}
         else:
             learned, sizes = self._after(bills, learned)

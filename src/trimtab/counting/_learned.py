@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import isqrt
 from typing import Any, NamedTuple
 
 from trimtab.errors import ConfigurationError
@@ -77,6 +78,17 @@ class Learned:
             counted_tokens=_part(self.counted_tokens, _FADES) + weight,
             reported_tokens=_part(self.reported_tokens, _FADES) + weight * reported_tokens // counted_tokens,
         )
+
+    def with_first_report(self, counted_tokens: int, reported_tokens: int, /) -> Learned:
+        """Take in the first bill of a conversation, which may hold what nobody counted.
+
+        Of one that is higher a factor is believed by half (its root), the rest may be an unseen prompt: were
+        that taken for a factor, messages that leave would seem to free more than they do; were a factor
+        taken for a prompt, nothing that leaves would seem to free enough.
+        """
+        if not self.believable(counted_tokens, reported_tokens):
+            return self
+        return self.with_report(counted_tokens, min(reported_tokens, isqrt(counted_tokens * reported_tokens)))
 
     def with_deviation(self, part_tokens: int, off_tokens: int, /) -> Learned:
         """Take in how far off a prediction of a new part was."""
