@@ -89,9 +89,7 @@ def judged_half(name: str, /) -> bool:
 # -- a session of a coding agent
 
 
-def pi_calls(
-    data: Path, *, counter: Callable[[], Any] = EstimateCounter, answers: bool = True
-) -> list[Call]:
+def pi_calls(data: Path, *, counter: Callable[[], Any] = EstimateCounter, answers: bool = True) -> list[Call]:
     """Predict every call of the session from the bills before it.
 
     Args:

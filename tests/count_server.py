@@ -49,7 +49,9 @@ class CountServer:
             self._inside += 1
             self.most_at_once = max(self.most_at_once, self._inside)
         try:
-            key = {"count_tokens": "messages", "input_tokens": "input"}.get(path.rpartition("/")[2], "contents")
+            key = {"count_tokens": "messages", "input_tokens": "input"}.get(
+                path.rpartition("/")[2], "contents"
+            )
             if not body[key]:
                 raise ValueError(f"{key}: at least one is required")
             tokens = tokens_of(body)

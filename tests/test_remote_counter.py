@@ -106,7 +106,10 @@ def test_googles_client_is_asked_with_what_its_developer_api_takes() -> None:
         assert asyncio.run(run(server, None)) == 5
         (body,) = server.bodies
         assert body["path"].endswith("/models/gemini-2.5-flash:countTokens")
-        assert [one["parts"] for one in body["contents"]] == [[{"text": "be brief"}], [{"text": "how are you"}]]
+        assert [one["parts"] for one in body["contents"]] == [
+            [{"text": "be brief"}],
+            [{"text": "how are you"}],
+        ]
         beside = WORDS.count_request([], None, tools) - WORDS.count([])
         assert beside > 0
         assert asyncio.run(run(server, tools)) == 5 + beside

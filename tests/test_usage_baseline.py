@@ -130,12 +130,12 @@ def test_real_objects_of_three_sdks_are_read() -> None:
     """Usage as openai, anthropic and google-genai return it."""
     anthropic, openai = pytest.importorskip("anthropic.types"), pytest.importorskip("openai.types")
     google = pytest.importorskip("google.genai.types")
-    assert usage_of(
-        anthropic.Usage(input_tokens=3, output_tokens=9, cache_read_input_tokens=87)
-    ) == Usage(90, 9)
-    assert usage_of(
-        openai.CompletionUsage(prompt_tokens=90, completion_tokens=9, total_tokens=99)
-    ) == Usage(90, 9)
+    assert usage_of(anthropic.Usage(input_tokens=3, output_tokens=9, cache_read_input_tokens=87)) == Usage(
+        90, 9
+    )
+    assert usage_of(openai.CompletionUsage(prompt_tokens=90, completion_tokens=9, total_tokens=99)) == Usage(
+        90, 9
+    )
     metadata = google.GenerateContentResponseUsageMetadata(prompt_token_count=90, candidates_token_count=9)
     assert usage_of(metadata) == Usage(90, 9)
     assert usage_of(google.GenerateContentResponse(usage_metadata=metadata)) == Usage(90, 9)

@@ -27,7 +27,6 @@ from trimtab.errors import CorruptSessionError
 from trimtab.session._state import State
 from trimtab.stores import MemoryStore, SQLiteStore
 
-
 WORDS = counter_from_text(lambda text: len(text.split()), message_overhead=0, name="words")
 """One token a word, and no promise that it is the model's tokenizer."""
 

@@ -10,9 +10,10 @@ from typing import Any, Self
 from trimtab.counting._additive import Additive
 from trimtab.counting._checks import counter_name
 from trimtab.counting._learned import NOTHING_LEARNED, Learned
+from trimtab.counting._sizes import reading
 from trimtab.counting._usage import Usage, usage_of
 from trimtab.errors import ConfigurationError
-from trimtab.formats import Format, get_format, mapping_of
+from trimtab.formats import Format, detect, get_format, mapping_of
 
 __all__ = ["UsageBaseline"]
 
@@ -73,14 +74,14 @@ class UsageBaseline(Additive):
         12
     """
 
-    __slots__ = ("_bills", "_counter", "_lock")
+    __slots__ = ("_bills", "_counter", "_given", "_lock")
 
     def __init__(self, counter: Any, /, *, format: str | Format | None = None) -> None:
         """Calibrate a counter.
 
         Args:
             counter: What estimates; it must count single messages (`count_message`, `fixed_tokens`).
-            format: The wire form of the messages. None: that of the counter, else `openai_chat`.
+            format: The wire form of the messages. None: told by what is recorded, as `fit` tells it.
         """
         if isinstance(counter, type):
             raise ConfigurationError(f"counter={counter.__name__} is a class: pass a counter")
@@ -94,9 +95,11 @@ class UsageBaseline(Additive):
                 f"a usage baseline needs a counter that counts single messages; {counter_name(counter)} has no"
                 f" {lacks[0]}(). Pass EstimateCounter(), counter_for(...) or counter_from_text(...)"
             )
-        form = getattr(counter, "_format", "openai_chat") if format is None else format
-        self._format = get_format(form)
-        self._counter = counter if format is None else _in_format(counter, self._format)
+        self._given = None if format is None else get_format(format)
+        self._format = (
+            get_format(getattr(counter, "format", "openai_chat")) if format is None else self._given
+        )
+        self._counter = counter if format is None else reading(counter, self._format)
         self._bills = _Bills()
         self._lock = threading.Lock()
         self.name = counter_name(counter)
@@ -105,7 +108,8 @@ class UsageBaseline(Additive):
     def with_format(self, format: str | Format, /) -> Self:
         """Return the same counter, with what was recorded so far, for another wire form."""
         twin = super().with_format(format)
-        twin._counter = _in_format(self._counter, twin._format)
+        twin._counter = reading(self._counter, twin._format)
+        twin._given = twin._format
         twin._lock = threading.Lock()
         return twin
 
@@ -120,7 +124,7 @@ class UsageBaseline(Additive):
         entry = mapping_of(message)
         bills = self._bills
         if bills.sizes:
-            size = bills.sizes.get(self._key(entry))
+            size = bills.sizes.get(_key(entry, self._format))
             if size is not None:
                 return size
         return self._estimated(self._counter.count_message(entry), bills)
@@ -153,13 +157,6 @@ class UsageBaseline(Additive):
         bills = self._bills if bills is None else bills
         return bills.of_model.factor.of(tokens) if bills.total_tokens else tokens
 
-    def _key(self, entry: dict[str, Any]) -> str:
-        """Key a message by what of it is charged: marks for a cache move, and objects come as dicts."""
-        from hashlib import blake2b  # not above: most programs feed back no usage
-
-        pieces = repr(self._format.pieces(entry)).encode("utf-8", "surrogatepass")
-        return blake2b(pieces, digest_size=16).hexdigest()
-
     # -- what the provider said
 
     def record(
@@ -189,19 +186,21 @@ class UsageBaseline(Additive):
             FormatError: A message cannot be read.
         """
         reported = usage_of(usage)
-        messages, system, tools, extra = self._taken_apart(request, system, tools)
+        form = detect(request, model=model) if self._given is None else self._given
+        counter = reading(self._counter, form)
+        messages, system, tools, extra = _taken_apart(form, request, system, tools)
         first = messages[0].get("role") if messages else None
-        fixed: int = self._counter.fixed_tokens(
+        fixed: int = counter.fixed_tokens(
             system, tools, has_system=bool(system) or first in _SYSTEM_ROLES, extra=extra
         )
         counted: dict[str, int] = {}
         times: dict[str, int] = {}
         for message in messages:
-            key = self._key(message)
+            key = _key(message, form)
             times[key] = times.get(key, 0) + 1
             if key not in counted:
-                counted[key] = self._counter.count_message(message)
-        back = None if answer is None else mapping_of(answer)
+                counted[key] = counter.count_message(message)
+        back = None if answer is None else _key(mapping_of(answer), form)
         with self._lock:
             bill = _Bill(
                 tokens=reported.input_tokens,
@@ -213,31 +212,11 @@ class UsageBaseline(Additive):
             self._bills = self._with_answer(bills, back, reported)
             self.name = f"{counter_name(self._counter)}, calibrated"
 
-    def _taken_apart(
-        self, request: Any, system: Any, tools: Any
-    ) -> tuple[list[dict[str, Any]], Any, Any, Mapping[str, Any] | None]:
-        extra = None
-        if isinstance(request, Mapping):
-            body = self._format.read_request(request)
-            if (system is not None and body.system is not None) or (tools and body.tools):
-                raise ConfigurationError("system or tools are given twice: beside the request body and in it")
-            system = body.system if system is None else system
-            tools, extra = body.tools or tools, body.extra or None
-            request = body.messages
-        elif isinstance(request, (str, bytes)) or not isinstance(request, Sequence):
-            raise ConfigurationError(f"request is a list of messages or a body, not {request!r:.80}")
-        messages = [mapping_of(message) for message in request]
-        if system is not None and self._format.rules.system_in_messages:
-            parts = [system] if isinstance(system, str) else list(system)
-            messages.insert(0, self._format.message("system", parts))
-            system = None
-        return messages, system, tools, extra
-
-    def _with_answer(self, bills: _Bills, answer: dict[str, Any] | None, reported: Usage) -> _Bills:
+    def _with_answer(self, bills: _Bills, key: str | None, reported: Usage) -> _Bills:
         # a tokenizer that is right needs no report, which counts without the framing of the next request
-        if answer is None or getattr(self._counter, "exact", False) or not reported.answer_tokens:
+        if key is None or getattr(self._counter, "exact", False) or not reported.answer_tokens:
             return bills
-        key, tokens = self._key(answer), reported.answer_tokens
+        tokens = reported.answer_tokens
         return replace(
             bills,
             total_tokens=bills.total_tokens + tokens,
@@ -368,12 +347,36 @@ class _Bill:
         return sum(size * self.times[key] for key, size in sizes.items())
 
 
+def _taken_apart(
+    form: Format, request: Any, system: Any, tools: Any
+) -> tuple[list[dict[str, Any]], Any, Any, Mapping[str, Any] | None]:
+    extra = None
+    if isinstance(request, Mapping):
+        body = form.read_request(request)
+        if (system is not None and body.system is not None) or (tools and body.tools):
+            raise ConfigurationError("system or tools are given twice: beside the request body and in it")
+        system = body.system if system is None else system
+        tools, extra = body.tools or tools, body.extra or None
+        request = body.messages
+    elif isinstance(request, (str, bytes)) or not isinstance(request, Sequence):
+        raise ConfigurationError(f"request is a list of messages or a body, not {request!r:.80}")
+    messages = [mapping_of(message) for message in request]
+    if system is not None and form.rules.system_in_messages:
+        parts = [system] if isinstance(system, str) else list(system)
+        messages.insert(0, form.message("system", parts))
+        system = None
+    return messages, system, tools, extra
+
+
 def _bounded(sizes: dict[str, int]) -> dict[str, int]:
     """Forget what was recorded first, if there is too much."""
     too_many = len(sizes) - _MOST_SIZES
     return dict(list(sizes.items())[too_many:]) if too_many > 0 else sizes
 
 
-def _in_format(counter: Any, format: Format) -> Any:
-    change = getattr(counter, "with_format", None)
-    return counter if change is None else change(format)
+def _key(entry: dict[str, Any], form: Format) -> str:
+    """Key a message by what of it is charged: marks for a cache move, and objects come as dicts."""
+    from hashlib import blake2b  # not above: most programs feed back no usage
+
+    pieces = repr(form.pieces(entry)).encode("utf-8", "surrogatepass")
+    return blake2b(pieces, digest_size=16).hexdigest()

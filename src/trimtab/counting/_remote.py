@@ -114,7 +114,9 @@ class RemoteCounter:
         self._name = name or counter_name(ask)
         self._estimate: Any = EstimateCounter() if estimate is None else estimate
         if not hasattr(self._estimate, "count_request"):
-            raise ConfigurationError("estimate is a counter with count_request(), as counter_for(...) makes it")
+            raise ConfigurationError(
+                "estimate is a counter with count_request(), as counter_for(...) makes it"
+            )
         self._timeout_seconds = _seconds("timeout_seconds", timeout_seconds)
         self._retry_after_seconds = _seconds("retry_after_seconds", retry_after_seconds, least=0.0)
         self._max_concurrent = not_negative("max_concurrent", max_concurrent)

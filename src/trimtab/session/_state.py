@@ -99,7 +99,9 @@ class State:
     def _less(self) -> Factor:
         """What leaves frees no more than the average did: something unseen may be behind the rest."""
         factor, average = self.learned.factor, Factor(self.usage_tokens, max(1, self.usage_counted))
-        lower = average.reported_tokens * factor.counted_tokens < factor.reported_tokens * average.counted_tokens
+        lower = (
+            average.reported_tokens * factor.counted_tokens < factor.reported_tokens * average.counted_tokens
+        )
         return average if lower else factor
 
     def without_usage(self) -> State:
