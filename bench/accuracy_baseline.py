@@ -117,7 +117,7 @@ def pi_calls(data: Path, *, counter: Callable[[], Any] = EstimateCounter, answer
                     judged=judged_half(f"{PI}#{at}"),
                     billed=billed,
                     counted=counted,
-                    margin=baseline.margin_tokens(counted),
+                    margin=baseline.margin_tokens(counted) or 0,
                     new=billed - before,
                     counted_new=counted - before,
                 )
@@ -177,7 +177,7 @@ def golden_calls(data: Path, provider: str, api: str) -> list[Call]:
                 judged=judged_half(name.rpartition("#")[0]),
                 billed=now,
                 counted=counted,
-                margin=baseline.margin_tokens(counted),
+                margin=baseline.margin_tokens(counted) or 0,
                 new=now - before,
                 counted_new=counted - before,
             )

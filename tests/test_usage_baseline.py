@@ -1,4 +1,4 @@
-"""The usage baseline: what was billed is shared out exactly, what is newer is estimated by what was learned."""
+"""The usage baseline: what was billed is shared out exactly, what is newer is estimated by what it taught."""
 
 from __future__ import annotations
 
@@ -343,7 +343,7 @@ def test_before_a_bill_the_margin_is_that_of_the_counter_inside() -> None:
             """A tenth."""
             return tokens // 10
 
-    assert UsageBaseline(WordCounter()).margin_tokens(1_000) == 0
+    assert UsageBaseline(WordCounter()).margin_tokens(1_000) is None
     assert UsageBaseline(Careful()).margin_tokens(1_000) == 100
 
 

@@ -79,6 +79,8 @@ class AwaitedCounter:
         """Show the counter's own methods, asked in this way; "count" also where it is a function."""
         if name == "count_back" and hasattr(self._counter, "count_message"):
             return self._count_back
+        if name == "margin_tokens":
+            return getattr(self._counter, name)
         if name not in _ASKED:
             raise AttributeError(name)
         if name == "count" and not hasattr(self._counter, "count"):

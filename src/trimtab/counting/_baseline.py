@@ -92,14 +92,12 @@ class UsageBaseline(Additive):
         ]
         if lacks:
             raise ConfigurationError(
-                f"a usage baseline needs a counter that counts single messages; {counter_name(counter)} has no"
-                f" {lacks[0]}(). Pass EstimateCounter(), counter_for(...) or counter_from_text(...)"
+                f"a usage baseline needs a counter that counts single messages; {counter_name(counter)} has"
+                f" no {lacks[0]}(). Pass EstimateCounter(), counter_for(...) or counter_from_text(...)"
             )
         self._given = None if format is None else get_format(format)
-        self._format = (
-            get_format(getattr(counter, "format", "openai_chat")) if format is None else self._given
-        )
-        self._counter = counter if format is None else reading(counter, self._format)
+        self._format = self._given or get_format(getattr(counter, "format", "openai_chat"))
+        self._counter = reading(counter, self._format)
         self._bills = _Bills()
         self._lock = threading.Lock()
         self.name = counter_name(counter)
@@ -132,25 +130,27 @@ class UsageBaseline(Additive):
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
-        """Return what the bill leaves for it; if it changed since, the difference is estimated."""
+        """Return what the bill leaves for it; what changed since is estimated."""
         counted: int = self._counter.fixed_tokens(system, tools, has_system=has_system, extra=extra)
         bills = self._bills
         return max(0, bills.fixed_tokens + self._estimated(counted - bills.fixed_counted, bills))
 
-    def margin_tokens(self, tokens: int, /) -> int:
-        """Return how far off a count may be: that of the part that was not billed yet.
+    def margin_tokens(self, tokens: int, /) -> int | None:
+        """Say how far off a count may be, either way.
+
+        Only the part that was not billed yet may be.
 
         Args:
             tokens: The count of a whole request.
 
         Returns:
             Tokens; meant to hold for 95 of 100 requests that go on from the latest bill. Before there is
-            a bill, the margin of the counter inside, 0 if it offers none.
+            a bill, the margin of the counter inside; None if it does not say.
         """
         bills = self._bills
         if not bills.total_tokens:
-            inside = getattr(self._counter, "margin_tokens", None)
-            return 0 if inside is None else int(inside(tokens))
+            inside: int | None = getattr(self._counter, "margin_tokens", _unknown)(tokens)
+            return inside
         return bills.of_model.margin_tokens(abs(tokens - bills.total_tokens))
 
     def _estimated(self, tokens: int, bills: _Bills | None = None) -> int:
@@ -366,6 +366,10 @@ def _taken_apart(
         messages.insert(0, form.message("system", parts))
         system = None
     return messages, system, tools, extra
+
+
+def _unknown(tokens: int, /) -> None:
+    """Say that nobody knows how far off a count may be."""
 
 
 def _bounded(sizes: dict[str, int]) -> dict[str, int]:

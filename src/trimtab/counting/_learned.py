@@ -30,6 +30,8 @@ _LEAST_TOKENS, _PARTS = 16, 10
 """What a new part is off by if all is well: framing that nobody tells of, and a tenth."""
 _COLD, _SAFETY = 2_000, (5, 4)
 """How many times that is allowed for before anything is known, and above the worst seen since."""
+_MOST = 9_000
+"""Allowed for at most: a margin grows slower than what it is of, or a budget had no largest count."""
 
 
 class Factor(NamedTuple):
@@ -98,7 +100,7 @@ class Learned:
     def margin_tokens(self, part_tokens: int, /) -> int:
         """Return how far off the next prediction of a part may be."""
         worst = max(_UNITS, _part(max(self.deviations), _SAFETY)) if self.deviations else _COLD
-        return -(-_usual(part_tokens) * worst // _UNITS)
+        return -(-_usual(part_tokens) * min(worst, _MOST) // _UNITS)
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data."""
@@ -116,7 +118,11 @@ class Learned:
             ConfigurationError: It is none that `to_dict` wrote.
         """
         try:
-            found = cls(**{**data, "deviations": tuple(data["deviations"])})
+            found = cls(
+                counted_tokens=data["counted_tokens"],
+                reported_tokens=data["reported_tokens"],
+                deviations=tuple(data["deviations"]),
+            )
             numbers = (found.counted_tokens, found.reported_tokens, *found.deviations)
         except (KeyError, TypeError) as error:
             raise ConfigurationError(f"what was learned from usage cannot be read: {error}") from error

@@ -1,4 +1,4 @@
-"""Counting by a provider's own endpoint: one question a request, shared, remembered, never waited for long."""
+"""Counting by a provider's own endpoint: a question a request, shared, remembered, not waited for long."""
 
 from __future__ import annotations
 
@@ -178,6 +178,17 @@ class RemoteCounter:
         """Whether the provider itself answers now."""
         return not self._is_silent()
 
+    def margin_tokens(self, tokens: int, /) -> int | None:
+        """Say how far off a count may be, either way.
+
+        Not at all while the provider answers; else as far as the estimate says.
+        """
+        if not self._is_silent():
+            return 0
+        inside = getattr(self._estimate, "margin_tokens", None)
+        margin: int | None = None if inside is None else inside(tokens)
+        return margin
+
     async def count(self, messages: Sequence[Any], /) -> int:
         """Count a request that is these messages alone."""
         return await self.count_request(messages)
@@ -190,7 +201,7 @@ class RemoteCounter:
         extra: Mapping[str, Any] | None = None,
         /,
     ) -> int:
-        """Ask the provider for the tokens of a request; the estimate answers where it does not.
+        """Ask the provider for the tokens of a request; else the estimate answers.
 
         A request without messages, which no provider takes, is always estimated; so is an output schema
         (`extra`), which the endpoints take in other words than requests do.
@@ -292,6 +303,7 @@ def _seconds(name: str, value: float, *, least: float | None = None) -> float:
     wrong = isinstance(value, bool) or not isinstance(value, (int, float)) or value != value
     if wrong or (value <= 0 if least is None else value < least):
         raise ConfigurationError(
-            f"{name} is a number of seconds {'above 0' if least is None else 'of 0 or more'}, not {value!r:.80}"
+            f"{name} is a number of seconds {'above 0' if least is None else 'of 0 or more'}, not"
+            f" {value!r:.80}"
         )
     return float(value)

@@ -198,8 +198,8 @@ class Options:
         model = self.model if self.model is not None or policy is None else policy.model
         if isinstance(counter, UsageBaseline):
             raise ConfigurationError(
-                "counter is a UsageBaseline, whose sizes change with each report: give the session the counter"
-                " inside, and call record_usage() after each answer"
+                "counter is a UsageBaseline, whose sizes change with each report: give the session the"
+                " counter inside, and call record_usage() after each answer"
             )
         if counter is not None or model is not None or self.message_overhead == 4:
             return counter_of(counter, model, self.reader)

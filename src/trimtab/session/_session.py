@@ -235,7 +235,9 @@ class Session(Copies):
         await self._arun(lambda: setting_budget(self._core, budget), then_background=True)
 
     def record_usage(self, usage: Any, /) -> None:
-        """Take in what the provider reported for the view given last; the budget is kept by it from then on.
+        """Take in what the provider reported for the view given last.
+
+        The budget is kept by it from then on.
 
         Call it once after each answer, best when the answer is added: its reported size is then known, too.
         What is newer is estimated, times a factor learned from this session's own reports. It is an event
