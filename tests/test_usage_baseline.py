@@ -78,10 +78,13 @@ SHAPES = {
             "promptTokenCount": 90,
             "cachedContentTokenCount": 64,
             "candidatesTokenCount": 9,
-            "thoughtsTokenCount": 41,
             "toolUsePromptTokenCount": 12,
         },
         Usage(90, 9),
+    ),
+    "gemini that thought": (
+        {"promptTokenCount": 90, "candidatesTokenCount": 9, "thoughtsTokenCount": 41},
+        Usage(90, None),  # the signature of a thought is billed, and nobody says how much
     ),
     "gemini's own objects": (
         Dumped(prompt_token_count=90, candidates_token_count=9, cached_content_token_count=None),

@@ -148,10 +148,12 @@ class UsageBaseline(Additive):
             a bill, the margin of the counter inside; None if it does not say.
         """
         bills = self._bills
+        inside: int | None = getattr(self._counter, "margin_tokens", _unknown)(tokens)
         if not bills.total_tokens:
-            inside: int | None = getattr(self._counter, "margin_tokens", _unknown)(tokens)
             return inside
-        return bills.of_model.margin_tokens(abs(tokens - bills.total_tokens))
+        margin = bills.of_model.margin_tokens(abs(tokens - bills.total_tokens))
+        # before a second bill nothing was seen to go wrong: no less is known than without a bill
+        return margin if inside is None or bills.of_model.deviations else min(inside, margin)
 
     def _estimated(self, tokens: int, bills: _Bills | None = None) -> int:
         bills = self._bills if bills is None else bills
@@ -298,7 +300,8 @@ class _Bill:
             bills = _Bills(model=model, learned=bills.learned)
         learned = bills.of_model
         if not bills.total_tokens:
-            learned = learned.with_first_report(self.fixed_counted + self._sum(self.counted), self.tokens)
+            part = self._sum(self.counted)
+            learned = learned.with_first_report(self.fixed_counted + part, self.tokens, messages_tokens=part)
             sizes = {key: learned.factor.of(size) for key, size in self.counted.items()}
         else:
             learned, sizes = self._after(bills, learned)

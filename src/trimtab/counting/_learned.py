@@ -81,8 +81,10 @@ class Learned:
             reported_tokens=_part(self.reported_tokens, _FADES) + weight * reported_tokens // counted_tokens,
         )
 
-    def with_first_report(self, counted_tokens: int, reported_tokens: int, /) -> Learned:
+    def with_first_report(self, counted_tokens: int, reported_tokens: int, *, messages_tokens: int) -> Learned:
         """Take in the first bill of a conversation, which may hold what nobody counted.
+
+        It weighs as much as its messages do: tools and system text say little of other texts.
 
         Of one that is higher a factor is believed by half (its root), the rest may be an unseen prompt: were
         that taken for a factor, messages that leave would seem to free more than they do; were a factor
@@ -90,7 +92,8 @@ class Learned:
         """
         if not self.believable(counted_tokens, reported_tokens):
             return self
-        return self.with_report(counted_tokens, min(reported_tokens, isqrt(counted_tokens * reported_tokens)))
+        believed = min(reported_tokens, isqrt(counted_tokens * reported_tokens))
+        return self.with_report(messages_tokens, messages_tokens * believed // max(1, counted_tokens))
 
     def with_deviation(self, part_tokens: int, off_tokens: int, /) -> Learned:
         """Take in how far off a prediction of a new part was."""

@@ -35,6 +35,8 @@ class _Shape(NamedTuple):
     output: str = ""
     not_sent_back: tuple[str, ...] = ()
     """Parts of the output that are not in the next request."""
+    hides: str = ""
+    """If there is any of this, the answer costs more than its output, and nobody says how much."""
 
 
 # Read 2026-11-21 in the types of openai 3.54 (CompletionUsage, ResponseUsage), anthropic 2.12 (Usage) and
@@ -46,9 +48,10 @@ _SHAPES = (
         output="completion_tokens",
         not_sent_back=("completion_tokens_details.reasoning_tokens",),
     ),
-    # Gemini. Cached tokens are part of the count; thoughts are apart from candidates and not sent back.
-    _Shape("prompt_token_count", output="candidates_token_count"),
-    _Shape("promptTokenCount", output="candidatesTokenCount"),
+    # Gemini. Cached tokens are part of the count. Thoughts are apart from candidates; what is sent back of
+    # them is their signature, which is billed and not reported: an answer with thoughts has no known size.
+    _Shape("prompt_token_count", output="candidates_token_count", hides="thoughts_token_count"),
+    _Shape("promptTokenCount", output="candidatesTokenCount", hides="thoughtsTokenCount"),
     # Anthropic (cache parts stand apart) and OpenAI Responses (they do not). Thinking is sent back within a
     # tool loop, and on later models always; reasoning is not, but for items with encrypted content.
     _Shape(
@@ -107,6 +110,8 @@ def _report_in(value: Any) -> Mapping[str, Any]:
 def _read(report: Mapping[str, Any], shape: _Shape) -> Usage:
     tokens = sum(_number(report, key) or 0 for key in (shape.input, *shape.beside))
     output = _number(report, shape.output)
+    if shape.hides and _number(report, shape.hides):
+        output = None
     if output is not None:
         output = max(0, output - sum(_number(report, key) or 0 for key in shape.not_sent_back))
     return Usage(_whole(tokens, shape.input, least=1), output)

@@ -47,7 +47,11 @@ def _learn(scene: Scene, given: ViewGiven, reported: Usage) -> None:
     """Begin from the report, and learn from it if its view goes on from that of the report before."""
     state, learned = scene.state, scene.state.learned
     if not state.usage_tokens:
-        learned = learned.with_first_report(given.counted_tokens, reported.input_tokens)
+        learned = learned.with_first_report(
+            given.counted_tokens,
+            reported.input_tokens,
+            messages_tokens=max(0, given.counted_tokens - scene.permanent_tokens),
+        )
     elif state.usage_first == given.first:
         learned = learned.with_report(
             given.counted_tokens - state.usage_counted, reported.input_tokens - state.usage_tokens
