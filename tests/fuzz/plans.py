@@ -195,7 +195,7 @@ def plan(form: str, seed: str) -> Plan:
 
 _ID_PREFIXES: Mapping[str, tuple[str, ...]] = {
     "openai_chat": ("call_",),
-    "openai_responses": ("call_", "lsh_"),
+    "openai_responses": ("call_",),
     "anthropic": ("toolu_",),
     "gemini": ("fc_",),
 }

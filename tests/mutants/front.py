@@ -21,7 +21,7 @@ FRONT = (
         ("request.tools if ask.tools is None else ask.tools", "request.tools"),
         ("extra=request.extra,", "extra={},"),
         ("if isinstance(counter, type):", "if False:"),
-        ("        return check_counter(counter)\n", "        return counter\n"),
+        ("        check_counter(counter)\n", "        pass\n"),
         ("output_reserve=facts.output_reserve_tokens", "output_reserve=0"),
         ("if system is None or not", "if not"),
         ("or not format.rules.system_in_messages:", "or False:"),

@@ -151,17 +151,17 @@ class ResponsesWriter(Writer):
         return call, {"type": "computer_call_output", "call_id": call_id, "output": shot}
 
     def local_shell(self) -> tuple[Message, Message]:
-        """Let a command run on the user's machine; its output names the item's id."""
-        item_id = self.new_id("lsh_")
-        action = {"type": "exec", "command": ["ls"], "env": {}}
+        """Let a command run on the user's machine."""
+        call_id, action = self.new_id("call_"), {"type": "exec", "command": ["ls"], "env": {}}
         call = {
             "type": "local_shell_call",
-            "id": item_id,
-            "call_id": self.new_id("call_"),
+            "id": self.new_id("lsh_"),
+            "call_id": call_id,
             "action": action,
             "status": "completed",
         }
-        return call, {"type": "local_shell_call_output", "id": item_id, "output": self.text()}
+        output = {"type": "local_shell_call_output", "id": self.new_id("lsho_"), "call_id": call_id}
+        return call, {**output, "output": self.text()}
 
     def shell(self) -> tuple[Message, Message]:
         """Let commands run in a shell."""
@@ -188,8 +188,12 @@ class ResponsesWriter(Writer):
             "arguments": "{}",
             "output": self.text(),
         }
-        search = {"type": "web_search_call", "id": self.new_id("ws_"), "status": "completed"}
-        search["action"] = {"type": "search", "query": "tea"}  # type: ignore[assignment]
+        search = {
+            "type": "web_search_call",
+            "id": self.new_id("ws_"),
+            "status": "completed",
+            "action": {"type": "search", "query": "tea"},
+        }
         code = {
             "type": "code_interpreter_call",
             "id": self.new_id("ci_"),
