@@ -92,7 +92,7 @@ def main() -> int:
     seen: dict[tuple[str, str], int] = {}
     for failure in run(asked.cases, forms=asked.form or FORMS, base=asked.base, workers=asked.workers):
         failed += 1
-        kind = (failure.form, " ".join(failure.wrong[0].split()[:5]))
+        kind = (failure.form, " ".join(failure.wrong[0].split()[:4]))
         seen[kind] = seen.get(kind, 0) + 1
         if seen[kind] <= asked.show:
             print(told(failure), flush=True)

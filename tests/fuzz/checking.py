@@ -49,7 +49,8 @@ def _size(plan: Plan, fitted: Fitted[Any], fits: bool) -> list[str]:
         wrong.append(f"A1: {tokens} tokens, the budget is {limit}")
     if not plan.black_box and tokens != fitted.report.tokens_after:
         wrong.append(f"A8: the report says {fitted.report.tokens_after} tokens, a recount {tokens}")
-    if not fitted.messages and plan.request.messages and plan.removed is None and plan.door != "context":
+    may_be_empty = plan.repair or plan.removed is not None or plan.door == "context"
+    if not fitted.messages and plan.request.messages and not may_be_empty:
         wrong.append("A4: nothing came out")
     return wrong
 
@@ -104,7 +105,10 @@ def _judged(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> list[
     if not after[key]:
         return []
     if plan.repair and only_pairs_are_wrong(plan.form, before):
-        return [f"judge, after repair: {one}" for one in refused(plan.form, after)]
+        found = validate(after[key], format=plan.form, pending_calls=plan.pending_calls)
+        waiting = {one.call_id for one in found if one.rule == "open_call"}
+        wrong = refused(plan.form, after, origin=before, waiting=waiting)
+        return [f"judge, after repair: {one}" for one in wrong]
     return [f"judge: {one}" for one in newly_refused(plan.form, before, after)]
 
 

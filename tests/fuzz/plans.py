@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from random import Random
 from typing import Any
 
-from trimtab import Context, Fitted, fit
+from trimtab import BudgetExceededError, Context, ContextError, Fitted, fit
 from trimtab.formats import Request, get_format
 from trimtab.strategies import Strategy
 from trimtab.testing._bodies import request_body
@@ -60,7 +61,9 @@ class Plan:
     strategy: dict[str, Any] | str | None
     counter: str
     percent: int
-    """The budget, of what the whole request costs."""
+    """The budget, of what the whole request costs, or of what may leave."""
+    above_least: bool
+    """Whether what must stay comes on top of that."""
     door: str
     black_box: bool = False
     pin: tuple[int, ...] = ()
@@ -85,14 +88,26 @@ class Plan:
         count = COUNTERS[self.counter](self.form).count_request
         return int(count(messages, system, parts.tools, extra))
 
-    @property
+    @cached_property
     def budget_tokens(self) -> int:
         """The budget."""
         parts = self.request
-        return max(1, self.count(parts.messages, parts.system) * self.percent // 100)
+        least, whole = 0, self.count(parts.messages, parts.system)
+        if self.above_least and self.door != "context":
+            try:
+                self.fitted(1, None)
+            except BudgetExceededError as error:
+                least = min(whole, error.needed_tokens or 0)
+            except ContextError:  # it will be said of the case itself
+                pass
+        return max(1, least + (whole - least) * self.percent // 100)
 
     def run(self) -> Fitted[Any]:
         """Do it."""
+        return self.fitted(self.budget_tokens, self.make_strategy())
+
+    def fitted(self, budget_tokens: int, strategy: Strategy | None) -> Fitted[Any]:
+        """Fit it into a budget by a strategy."""
         parts = self.request
         given: dict[str, Any] = {
             "counter": self.counter_given(),
@@ -102,12 +117,12 @@ class Plan:
         }
         beside = {} if self.door == "body" else {"system": parts.system, "tools": parts.tools}
         if self.door == "context":
-            return self.composed(Context(self.budget_tokens, **given, **beside)).fit()
+            return self.composed(Context(budget_tokens, **given, **beside)).fit()
         messages = self.body if self.door == "body" else parts.messages
         return fit(
             messages,
-            self.budget_tokens,
-            strategy=self.make_strategy(),
+            budget_tokens,
+            strategy=strategy,
             pin=self.pin,
             repair=self.repair,
             **given,
@@ -173,6 +188,7 @@ def plan(form: str, seed: str) -> Plan:
         counter=random.choice(("words", "words", "chars", "fixed")),
         percent=random.choice((0, 5, 110, *(random.randint(15, 105) for _ in range(7)))),
         door=random.choice(DOORS),
+        above_least=random.random() < 0.6,
     )
     made.black_box = made.door == "list" and made.counter == "words" and random.random() < 0.1
     if made.black_box:  # a list-only counter sees system text and tools as a message

@@ -47,7 +47,7 @@ def shrink(plan: Plan) -> tuple[Plan, list[str]]:
 
 
 def _kind(problem: str) -> str:
-    return " ".join(problem.split()[:3])
+    return " ".join(problem.split()[:2])
 
 
 def _smaller(plan: Plan) -> Iterator[Plan]:
