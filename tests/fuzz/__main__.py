@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tests.fuzz.checking import problems
 from tests.fuzz.plans import FORMS, plan
-from tests.fuzz.shrinking import shrink
+from tests.fuzz.shrinking import kind_of, shrink
 
 BASE = 5
 """Seeds begin with it; another base is another set of cases."""
@@ -92,7 +92,7 @@ def main() -> int:
     seen: dict[tuple[str, str], int] = {}
     for failure in run(asked.cases, forms=asked.form or FORMS, base=asked.base, workers=asked.workers):
         failed += 1
-        kind = (failure.form, " ".join(failure.wrong[0].split()[:4]))
+        kind = (failure.form, kind_of(failure.wrong[0]))
         seen[kind] = seen.get(kind, 0) + 1
         if seen[kind] <= asked.show:
             print(told(failure), flush=True)

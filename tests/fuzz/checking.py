@@ -105,11 +105,16 @@ def _judged(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> list[
     if not after[key]:
         return []
     if plan.repair and only_pairs_are_wrong(plan.form, before):
-        found = validate(after[key], format=plan.form, pending_calls=plan.pending_calls)
-        waiting = {one.call_id for one in found if one.rule == "open_call"}
-        wrong = refused(plan.form, after, origin=before, waiting=waiting)
+        wrong = refused(plan.form, after, origin=before, waiting=_waiting(plan, after[key]))
         return [f"judge, after repair: {one}" for one in wrong]
-    return [f"judge: {one}" for one in newly_refused(plan.form, before, after)]
+    new = newly_refused(plan.form, before, after, waiting=_waiting(plan, before[key]))
+    return [f"judge: {one}" for one in new]
+
+
+def _waiting(plan: Plan, messages: Any) -> set[str | None]:
+    """List the ids of calls whose results can still come."""
+    found = validate(messages, format=plan.form, pending_calls=plan.pending_calls)
+    return {one.call_id for one in found if one.rule == "open_call"}
 
 
 def _again(plan: Plan, fitted: Fitted[Any], fits: bool) -> list[str]:

@@ -18,11 +18,30 @@ PAIR_RULES: Mapping[str, frozenset[str]] = {
 """Rules about which result answers which call. Of a pair that was refused before, another may be broken after."""
 
 
-def newly_refused(form: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Say what is refused after that was not before."""
+SHARED_IDS = ("duplicate_item", "repeated_call")
+"""Rules about an id that only one may have."""
+
+
+def newly_refused(
+    form: str, before: Mapping[str, Any], after: Mapping[str, Any], *, waiting: Collection[str | None]
+) -> list[str]:
+    """Say what is refused after that was not before.
+
+    What is said of a pair that was broken before, of an id that several items had, and of a call whose
+    result can still come (`waiting`; the judge knows no such thing) is nothing new.
+    """
     new = judge.newly_refused(form, before, after)
-    pairs = {one.about for one in judge.judge(form, before) if one.rule in PAIR_RULES[form]} if new else ()
-    return [_told(one) for one in new if one.rule not in PAIR_RULES[form] or one.about not in pairs]
+    if not new:
+        return []
+    was = judge.judge(form, before)
+    pairs = {one.about for one in was if one.rule in PAIR_RULES[form]}
+    twice = {one.about for one in was if one.rule in SHARED_IDS}
+    return [
+        _told(one)
+        for one in new
+        if one.about not in twice
+        and (one.rule not in PAIR_RULES[form] or not (one.about in pairs or _names(one.about, waiting)))
+    ]
 
 
 def refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -30,7 +31,7 @@ _PLAINER: tuple[dict[str, Any], ...] = (
 def shrink(plan: Plan) -> tuple[Plan, list[str]]:
     """Return the smallest case found that has the first problem of this one, and what is wrong with it."""
     found = problems(plan)
-    wanted, tries = _kind(found[0]), 0
+    wanted, tries = kind_of(found[0]), 0
     changed = True
     while changed and tries < _MOST_TRIES:
         changed = False
@@ -40,14 +41,15 @@ def shrink(plan: Plan) -> tuple[Plan, list[str]]:
                 now = problems(smaller)
             except (LookupError, TypeError, ValueError):  # what is left is no case any more
                 continue
-            if any(_kind(one) == wanted for one in now):
+            if any(kind_of(one) == wanted for one in now):
                 plan, found, changed = smaller, now, True
                 break
-    return plan, [one for one in found if _kind(one) == wanted]
+    return plan, [one for one in found if kind_of(one) == wanted]
 
 
-def _kind(problem: str) -> str:
-    return " ".join(problem.split()[:2])
+def kind_of(problem: str) -> str:
+    """Say what kind of problem it is, without ids and numbers."""
+    return re.split(r" of | \d", problem)[0]
 
 
 def _smaller(plan: Plan) -> Iterator[Plan]:
