@@ -15,8 +15,7 @@ from trimtab._grouping import format_of, results_behind
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
-from trimtab.formats import DEFAULT, Format, Request, Structure, get_format
-from trimtab.models import facts_for
+from trimtab.formats import DEFAULT, Format, Request, Structure, form_of, get_format
 from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._cuts import SMALL_SHARE
 from trimtab.strategies._runner import Settled
@@ -48,7 +47,7 @@ def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: 
         return None
     # What is in no form of its own is read as the default; a foreign shape on the way stops the walk.
     form = get_format(DEFAULT) if format == "auto" else format_of(messages, format)
-    if format == "auto" and model is not None and facts_for(model).format != DEFAULT:
+    if format == "auto" and model is not None and form_of(model) not in ("", DEFAULT):
         return None
     if counter is None:
         counter = counter_of(None, model)
@@ -121,12 +120,12 @@ class QuickPlan:
         span = range(len(source) - 1, head - 1, -1)
         low = self._low = form.count_back(source, span, room, known, self._structure, prices)
         left = room - sum(known[low:])
-        if self._structure.replaced or self._structure.late:
+        if self._structure.replaced or self._structure.foreign:
             return False
         if left >= 0:
             self.tokens = limit_tokens - left
             return True
-        return self._found(head, user, limit_tokens=limit_tokens, left=left)
+        return not self._structure.late and self._found(head, user, limit_tokens=limit_tokens, left=left)
 
     def _leading(self) -> int:
         """Count the leading system messages; return how many, or -1 if an entry is no plain dict."""

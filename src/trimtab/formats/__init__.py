@@ -125,7 +125,7 @@ def detect(messages: Any, /, *, model: str | None = None) -> Format:
     entries = entries if isinstance(entries, list | tuple) else ()
     found = _by_shape(entries, known)
     if found is None and model is not None:
-        named = _FORMATS.get(_form_of(model))
+        named = _FORMATS.get(form_of(model))
         found = named if named in known else None
     return found or _FORMATS[DEFAULT]
 
@@ -162,7 +162,7 @@ def _shapes_of(entry: Any, known: list[Format]) -> Sequence[Format]:
     return [format for format in known if format.matches(message)]
 
 
-def _form_of(model: str) -> str:
+def form_of(model: str) -> str:
     """Return the wire form of a model's provider; "" if the model is not known."""
     from trimtab.models import facts_for
 

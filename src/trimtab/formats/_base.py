@@ -41,6 +41,7 @@ class Structure:
         "count",
         "dangling",
         "elsewhere",
+        "foreign",
         "kept",
         "kinds",
         "late",
@@ -72,7 +73,9 @@ class Structure:
         self.behind: list[str] = []
         """While reading back: ids of the results read since the last message that is no result."""
         self.late = False
-        """While reading back: whether a result did not stand directly behind its call, or a shape was foreign."""
+        """While reading back: whether a result did not stand directly behind its call."""
+        self.foreign = False
+        """While reading back: whether a message looked like one of another wire form."""
 
     def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
         """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.

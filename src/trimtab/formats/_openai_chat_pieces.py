@@ -74,11 +74,11 @@ def pieces_of(message: Dict) -> Pieces:
 
 
 def is_foreign(message: Dict) -> bool:
-    """Tell whether a message looks like one of another wire form, or of none: it has no role, or such parts."""
+    """Tell whether a message looks like one of another wire form."""
     content = message.get("content")
-    return "role" not in message or (
-        content.__class__ is list and any(type(part) is dict and _is_unknown(part) for part in content)
-    )
+    if content.__class__ is list:
+        return any(type(part) is dict and _is_unknown(part) for part in content)
+    return "parts" in message or ("role" not in message and "type" in message)
 
 
 def _is_unknown(part: Dict) -> bool:

@@ -137,7 +137,7 @@ class OpenAIChat:
 
         def other(index: int) -> int:
             message = structure.read_as_dict(messages, index)
-            structure.late |= is_foreign(message)
+            structure.foreign |= is_foreign(message)
             if self.kind(message) == "tool":
                 structure.behind.append(result_id_of(message) or "")
             elif structure.behind:
