@@ -7,54 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from tests.fuzz.checking import problems
 from tests.fuzz.plans import FORMS, plan
+from tests.fuzz.running import BASE, Failure, run
 from tests.fuzz.shrinking import kind_of, shrink
-
-BASE = 5
-"""Seeds begin with it; another base is another set of cases."""
-CHUNK = 250
-
-
-class Failure(NamedTuple):
-    """A case that fails."""
-
-    form: str
-    seed: str
-    wrong: list[str]
-
-
-def run_chunk(asked: tuple[str, int, int, int]) -> list[Failure]:
-    """Run the cases of one form from a number to another."""
-    form, base, start, stop = asked
-    seeds = (f"{base}/{number}" for number in range(start, stop))
-    return [Failure(form, seed, wrong) for seed in seeds if (wrong := problems(plan(form, seed)))]
-
-
-def run(
-    count: int, *, forms: Iterable[str] = FORMS, base: int = BASE, workers: int | None = None
-) -> Iterator[Failure]:
-    """Run so many cases, shared among the forms, in as many processes as there are cores."""
-    forms = list(forms)
-    each = -(-count // len(forms))
-    chunks = [
-        (form, base, start, min(start + CHUNK, each)) for start in range(0, each, CHUNK) for form in forms
-    ]
-    workers = workers or os.cpu_count() or 1
-    if workers == 1 or len(chunks) == 1:
-        for chunk in chunks:
-            yield from run_chunk(chunk)
-        return
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        for failures in pool.imap_unordered(run_chunk, chunks):
-            yield from failures
 
 
 def told(failure: Failure) -> str:

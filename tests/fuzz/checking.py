@@ -10,7 +10,7 @@ from typing import Any
 from tests.fuzz.judging import newly_refused, only_pairs_are_wrong, refused
 from tests.fuzz.plans import Plan
 from trimtab import BudgetExceededError, ConfigurationError, Fitted, fit, validate
-from trimtab.formats import get_format
+from trimtab.formats import Structure, get_format
 
 MENDED = ("orphan_result", "repeated_result", "unanswered_call", "late_result", "wrong_order")
 
@@ -104,11 +104,16 @@ def _judged(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> list[
         after = fitted.request
     if not after[key]:
         return []
-    if plan.repair and only_pairs_are_wrong(plan.form, before):
+    if plan.repair and only_pairs_are_wrong(plan.form, before) and _can_be_mended(plan, before[key]):
         wrong = refused(plan.form, after, origin=before, waiting=_waiting(plan, after[key]))
         return [f"judge, after repair: {one}" for one in wrong]
-    new = newly_refused(plan.form, before, after, waiting=_waiting(plan, before[key]))
+    unsure = _waiting(plan, before[key]) | _called_twice(plan, before[key])
+    new = newly_refused(plan.form, before, after, unsure=unsure)
     return [f"judge: {one}" for one in new]
+
+
+def _can_be_mended(plan: Plan, messages: Any) -> bool:
+    return all(rule in MENDED for rule, _ in _found(plan, messages))
 
 
 def _waiting(plan: Plan, messages: Any) -> set[str | None]:
@@ -139,3 +144,11 @@ def _again(plan: Plan, fitted: Fitted[Any], fits: bool) -> list[str]:
         one is other for one, other in zip(again.messages, fitted.messages, strict=True)
     )
     return [] if same else ["A7: fitted again it changed"]
+
+
+def _called_twice(plan: Plan, messages: Any) -> set[str | None]:
+    """List the ids that several calls have: which of them an answer is for is anybody's guess."""
+    structure = Structure(len(messages))
+    get_format(plan.form).scan(list(messages), 0, len(messages), structure)
+    made = Counter(call_id for ids in structure.calls.values() for call_id in ids)
+    return {call_id for call_id, number in made.items() if number > 1}

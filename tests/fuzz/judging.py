@@ -23,12 +23,12 @@ SHARED_IDS = ("duplicate_item", "repeated_call")
 
 
 def newly_refused(
-    form: str, before: Mapping[str, Any], after: Mapping[str, Any], *, waiting: Collection[str | None]
+    form: str, before: Mapping[str, Any], after: Mapping[str, Any], *, unsure: Collection[str | None]
 ) -> list[str]:
     """Say what is refused after that was not before.
 
-    What is said of a pair that was broken before, of an id that several items had, and of a call whose
-    result can still come (`waiting`; the judge knows no such thing) is nothing new.
+    What is said of a pair that was broken before, of an id that several items had, and of calls that are
+    open (the judge knows no such thing) or have one id among them (`unsure`) is nothing new.
     """
     new = judge.newly_refused(form, before, after)
     if not new:
@@ -40,7 +40,7 @@ def newly_refused(
         _told(one)
         for one in new
         if one.about not in twice
-        and (one.rule not in PAIR_RULES[form] or not (one.about in pairs or _names(one.about, waiting)))
+        and (one.rule not in PAIR_RULES[form] or not (one.about in pairs or _names(one.about, unsure)))
     ]
 
 
