@@ -182,6 +182,8 @@ class Rules:
     """A result is a message of kind "tool" of its own, and each such message is one; else parts may be."""
     results_follow_call: bool = True
     """Every result stands directly after the message with its call (other results between)."""
+    results_in_one: bool = False
+    """All results of one turn's calls stand in the one message behind it; the format then has `joined`."""
     system_in_messages: bool = True
     """System text stands among the messages; else the request holds it apart."""
     lifts_system: bool = False
@@ -293,6 +295,13 @@ class Format(Protocol):
 
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
         """Return a shallow copy without those calls; None if nothing would be left."""
+        ...
+
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return a shallow copy of a message with the results of another behind its own.
+
+        Both carry results as parts, `other` nothing else. Not asked where results are messages.
+        """
         ...
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
