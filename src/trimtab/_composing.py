@@ -272,7 +272,7 @@ class _Removals:
                 let_trim(block.on_trim, view, block=block.name)
         self._known = sizes.known
         if context.removed:
-            units, misplaced = in_order(history, history.units, context.remaining, ())
+            units, misplaced = in_order(history, history.units, context.remaining, (), held_too=True)
             removed: dict[int, Reason] = {
                 **context.removed,
                 **dict.fromkeys(sorted(misplaced), "cannot_lead"),

@@ -12,7 +12,12 @@ PAIR_RULES: Mapping[str, frozenset[str]] = {
         {"result_without_call", "result_of_another_call", "repeated_result", "call_without_result"}
     ),
     "openai_responses": frozenset({"output_without_call", "call_without_output"}),
-    "anthropic": frozenset({"call_without_result", "result_without_call", "repeated_result"}),
+    "anthropic": frozenset(
+        {
+            *("call_without_result", "result_without_call", "repeated_result"),
+            *("server_call_without_result", "server_result_without_call"),
+        }
+    ),
     "gemini": frozenset({"uneven_responses", "response_of_another_id", "response_of_another_function"}),
 }
 """Rules about which result answers which call. Of a pair that was refused before, another may be broken after."""

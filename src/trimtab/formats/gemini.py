@@ -138,7 +138,7 @@ class Gemini:
             elif (
                 leaves_open(parts)
                 and index + 1 < len(messages)
-                and speaker(message) == speaker(messages[index + 1]) == "model"
+                and speaker(message) == speaker(structure.read_as_dict(messages, index + 1)) == "model"
             ):
                 structure.bound.add(index)
 
