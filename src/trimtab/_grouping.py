@@ -22,6 +22,7 @@ __all__ = [
     "results_in_place",
     "unresolved",
     "with_openers",
+    "with_stored",
 ]
 
 State = Literal["pinned", "held", "free"]
@@ -176,12 +177,25 @@ def with_openers(
             if user is None:
                 others.add(next((at for at in range(unit.first - 1, -1, -1) if not cannot_lead(at)), None))
     return [
-        Unit(unit.indices, kind=unit.kind, state="held", open=unit.open, parts=unit.parts)
+        _held(unit)
         if unit.state == "free"
         and (unit.first in others or (unit.kind == "user" and not users.isdisjoint(unit.indices)))
         else unit
         for unit in units
     ]
+
+
+def with_stored(units: Sequence[Unit], pairing: Pairing) -> list[Unit]:
+    """Hold results without a call, where the provider has stored calls: without it theirs would wait."""
+    stored = {index for index, owners in pairing.owner.items() if None in owners}
+    return [
+        _held(unit) if unit.state == "free" and not stored.isdisjoint(unit.indices) else unit
+        for unit in units
+    ]
+
+
+def _held(unit: Unit) -> Unit:
+    return Unit(unit.indices, kind=unit.kind, state="held", open=unit.open, parts=unit.parts)
 
 
 def results_behind(
