@@ -54,9 +54,7 @@ def refused(
 ) -> list[str]:
     """Say what is refused, but for calls whose results can still come."""
     found = judge.judge(form, body, origin=origin)
-    return [
-        _told(one) for one in found if one.rule not in PAIR_RULES[form] or not _names(one.about, waiting)
-    ]
+    return [_told(one) for one in found if one.rule not in PAIR_RULES[form] or not _names(one.about, waiting)]
 
 
 def _names(about: str, ids: Collection[str | None]) -> bool:

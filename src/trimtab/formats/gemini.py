@@ -146,14 +146,18 @@ class Gemini:
         found = (at for at in range(index, after, -1) if self.kind(entry_of(messages, at)) == kind)
         return next(found, -1)
 
-    def order_fault(self, previous: Dict | None, message: Dict, /) -> str | None:
+    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Insist on the user first.
 
-        Contents of one role behind one another are taken, a call behind a model's content too: requests
-        of 2026 with both were billed, and Google's own CLI sends the latter (gemini-cli#685).
+        Contents of one role behind one another are taken, a call behind a call too: such requests of 2026
+        were billed. A call behind a model's text is sent by Google's own CLI (gemini-cli#685), and refused
+        elsewhere: it is left where it was, and not made.
         """
-        if previous is not None or speaker(message) != "model":
+        if speaker(message) != "model":
             return None
+        if previous is not None:
+            lone = parted and speaker(previous) == "model" and not calls_of(parts_in(previous))
+            return _CALL_FIRST if lone and calls_of(parts_in(message)) else None
         return _CALL_FIRST if calls_of(parts_in(message)) else _MODEL_FIRST
 
     def texts(self, message: Dict, /) -> list[TextSlot]:
