@@ -170,7 +170,11 @@ class _Work:
             index = left.pop()
             near = [at for at, tie in ((index - 1, index - 1), (index + 1, index)) if tie in bound]
             for other in (*near, *results.get(index, ())):
-                if other not in self.gone:
+                if other in self.structure.loose:  # what is not a result there stays
+                    owned = zip(self.structure.answers[other], pairing.owner[other], strict=True)
+                    self._take_out(other, [part for (_, part), owner in owned if owner == index])
+                    self._note(other, False, "unanswered_call", "")
+                elif other not in self.gone:
                     self.gone.add(other)
                     self._note(other, True, "unanswered_call", "")
                     left.append(other)
