@@ -272,7 +272,7 @@ class _Removals:
                 let_trim(block.on_trim, view, block=block.name)
         self._known = sizes.known
         if context.removed:
-            units, misplaced = in_order(history, history.units, context.remaining, ())
+            units, misplaced = in_order(history, history.units, context.remaining, (), held_too=True)
             removed: dict[int, Reason] = {
                 **context.removed,
                 **dict.fromkeys(sorted(misplaced), "cannot_lead"),
@@ -323,7 +323,7 @@ def _parts(
     apart = by_block(starts, bonds.answers)
     holds = by_block(starts, ((index, index) for index in bonds.held))
     parts: list[Part] = []
-    followed, base = False, Base()
+    followed, leaderless, base = False, False, Base()
     for at in range(len(blocks) - 1, -1, -1):
         block, (messages, rest), source = blocks[at], taken[at], sources[at]
         history = History(
@@ -335,9 +335,10 @@ def _parts(
             followed=followed,
             answered=answered.get(at, ()),
             apart=apart.get(at, ()),
-            holds=[index for index, _ in holds.get(at, ())],
+            holds=[*(index for index, _ in holds.get(at, ())), *(_opener(plain[at]) if leaderless else ())],
         )
         with in_block(block.name):
+            leaderless = _is_leaderless(history, leaderless)
             followed = followed or _has_turn(history)
             whole = block.pinned or (not ranked and _is_system(history))
         sizes = sizes_for(counter, history.messages, None)
@@ -360,6 +361,23 @@ def _parts(
         parts.append(part)
     parts.reverse()
     return parts, bonds
+
+
+def _opener(history: History) -> list[int]:
+    """Find what may open the turn of something in a later block: the newest user message, or what may lead."""
+    user = history.user_at_or_before(len(history) - 1)
+    if user is not None:
+        return [user]
+    return [at for at in range(len(history) - 1, -1, -1) if not history.cannot_lead(at)][:1]
+
+
+def _is_leaderless(history: History, before: bool) -> bool:
+    """Tell whether the first message that must stay, here or in a later block, may not come first."""
+    if not history.format.rules.ordered:
+        return False
+    staying = (unit.first for unit in history.units if unit.state != "free" and unit.kind != "system")
+    first = next(staying, None)
+    return before if first is None else history.cannot_lead(first)
 
 
 def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int, list[tuple[int, T]]]:

@@ -364,11 +364,13 @@ class History:
             units = [self._unit_of(group, opened) for group in members(self.structure, pairing)]
             units.sort(key=lambda unit: unit.indices[0])
             if self.format.rules.ordered:
-                units = with_openers(units, self._cannot_lead, self.user_at_or_before)
+                units = with_openers(units, self.cannot_lead, self.user_at_or_before)
             self._units = tuple(with_stored(units, pairing) if self.elsewhere else units)
         return self._units
 
-    def _cannot_lead(self, index: int) -> bool:
+    def cannot_lead(self, index: int, /) -> bool:
+        """Tell whether the provider refuses a message as the first."""
+        self.kind(index)  # which makes a dict of an entry that is none
         return self.format.order_fault(None, self.messages[index]) is not None
 
     def _unit_of(self, group: Group, opened: set[int]) -> Unit:

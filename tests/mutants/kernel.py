@@ -61,7 +61,7 @@ KERNEL = (
         ("if index >= last_turn or", "if index > last_turn or"),
         ("or call_id in pending", "and call_id in pending"),
         ("if owner is None or (index, part) in pairing.repeated:", "if owner is None:"),
-        ("if index > ends[owner]:", "if index >= ends[owner]:"),
+        ("if index > ends[start]:", "if index >= ends[start]:"),
         ("pairing.owner.get(index + 1, ())", "pairing.owner.get(index + 2, ())"),
     ),
     module(
@@ -78,11 +78,8 @@ KERNEL = (
         ("leaves = self._staying(index) is None", "leaves = False"),
         ("if away and not here and not self._has_more(index):", "if away and not here:"),
         ("if away and not here and not", "if away and not"),
-        ("frozenset(here | {index}) if index", "frozenset({index}) if index"),
-        (
-            "if index in self.structure.calls else frozenset(here)",
-            "if index in self.structure.calls else frozenset()",
-        ),
+        ("if index - 1 not in bound and not here:", "if index - 1 not in bound:"),
+        ("            self.calls.add(index)\n", "            pass\n"),
         ("if owner is None or part in out:", "if owner is None:"),
         ("if owner in run or owner == index:", "if owner in run:"),
         ("if owner in run or owner", "if owner"),

@@ -8,7 +8,9 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
+from trimtab._later import later
 from trimtab.counting._additive import Additive
 from trimtab.counting._estimate import ESTIMATES, EstimateCounter
 from trimtab.counting._protocols import AdditiveCounter, Counter, RequestCounter, TextFunction
@@ -17,18 +19,35 @@ from trimtab.counting._text import TextCounter
 from trimtab.counting._tokenizers import ENCODINGS, TOKENIZERS, forget_counts, load_tokenizer
 from trimtab.models import ModelFacts, facts_for
 
+if TYPE_CHECKING:
+    from trimtab.counting._baseline import UsageBaseline
+    from trimtab.counting._remote import CountQuestion, RemoteCounter
+else:
+    # What few programs need.
+    __getattr__ = later(
+        globals(),
+        {
+            "CountQuestion": "trimtab.counting._remote",
+            "RemoteCounter": "trimtab.counting._remote",
+            "UsageBaseline": "trimtab.counting._baseline",
+        },
+    )
+
 __all__ = [
     "ENCODINGS",
     "TOKENIZERS",
     "Additive",
     "AdditiveCounter",
     "CharCounter",
+    "CountQuestion",
     "Counter",
     "EstimateCounter",
     "FixedCounter",
+    "RemoteCounter",
     "RequestCounter",
     "TextCounter",
     "TextFunction",
+    "UsageBaseline",
     "clear_counts",
     "counter_for",
     "counter_from_text",

@@ -176,7 +176,9 @@ class Scan:
             index += 1
 
     def _next_role(self, index: int) -> Any:
-        return item_of(self._messages[index + 1], "role") if index + 1 < len(self._messages) else None
+        if index + 1 == len(self._messages):
+            return None
+        return self._structure.read_as_dict(self._messages, index + 1).get("role")
 
     def _close(self, call_id: str, index: int) -> bool:
         """Match a result with the call that waits for it; bind the messages from there to here."""
@@ -223,6 +225,6 @@ class Scan:
         """The turn is over: what waits is a call without a result."""
         calls = self._structure.calls
         for call_id, index in self._pending.items():
-            if call_id:
+            if call_id and call_id not in calls.get(index, ()):
                 calls[index] = (*calls.get(index, ()), call_id)
         self._pending.clear()

@@ -237,6 +237,8 @@ class UnitCuts:
         self._users = [unit for unit in self._units if unit.kind == "user"]
         self._stay_tokens: int | None = None
         self._sums = [0]
+        self._there: dict[int, set[int]] = {}
+        """Parts of shared messages among what stays and what was added up."""
         self._end = len(request.history)
 
     @property
@@ -247,15 +249,18 @@ class UnitCuts:
     def tokens(self, cut: int, also: tuple[int, ...] = (), /) -> int:
         """Return the size of the request cut there, units beginning at `also` kept too."""
         request = self._request
-        if not request.additive:
+        if not request.additive or any(self._by_first[first].parts for first in also):
             firsts = set(also)
             kept = [u for u in self._units if u.first >= cut or u.first in firsts or request.stays(u)]
             return request.total(kept)
         if self._stay_tokens is None:
-            self._stay_tokens = request.total(u for u in self._units if request.stays(u))
+            staying = (unit for unit in self._units if request.stays(unit))
+            added = sum(request.added_tokens(unit, self._there) for unit in staying)
+            self._stay_tokens = request.fixed_tokens + added
         newer = len(self._free) - bisect_left(self._free, cut, key=_first_of)
         while len(self._sums) <= newer:
-            self._sums.append(self._sums[-1] + request.size(self._free[-len(self._sums)]))
+            newest = self._free[-len(self._sums)]
+            self._sums.append(self._sums[-1] + request.added_tokens(newest, self._there))
         return self._stay_tokens + self._sums[newer] + sum(request.size(self._by_first[f]) for f in also)
 
     def oldest(self, fits: Callable[[int], bool], /) -> int | None:
