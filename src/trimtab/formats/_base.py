@@ -204,10 +204,7 @@ class Format(Protocol):
         ...
 
     def joined(self, message: Any, other: Any, /) -> Any:
-        """Return a shallow copy of a message with the results of another behind its own.
-
-        Both carry results as parts, `other` nothing else. Not asked where results are messages.
-        """
+        """Return a copy with the results of `other` behind those of `message`."""
         ...
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
