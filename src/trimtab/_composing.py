@@ -322,6 +322,7 @@ def _parts(
     answered = by_block(starts, bonds.answered)
     apart = by_block(starts, bonds.answers)
     holds = by_block(starts, ((index, index) for index in bonds.held))
+    going = by_block(starts, ((index, index) for one in bonds.units if not one & bonds.held for index in one))
     parts: list[Part] = []
     followed, leaderless, base = False, False, Base()
     for at in range(len(blocks) - 1, -1, -1):
@@ -338,7 +339,7 @@ def _parts(
             holds=[*(index for index, _ in holds.get(at, ())), *(_opener(plain[at]) if leaderless else ())],
         )
         with in_block(block.name):
-            leaderless = _is_leaderless(history, leaderless)
+            leaderless = _is_leaderless(history, leaderless, going.get(at, ()))
             followed = followed or _has_turn(history)
             whole = block.pinned or (not ranked and _is_system(history))
         sizes = sizes_for(counter, history.messages, None)
@@ -371,12 +372,16 @@ def _opener(history: History) -> list[int]:
     return [at for at in range(len(history) - 1, -1, -1) if not history.cannot_lead(at)][:1]
 
 
-def _is_leaderless(history: History, before: bool) -> bool:
-    """Tell whether the first message that must stay, here or in a later block, may not come first."""
+def _is_leaderless(history: History, before: bool, going: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether the first message that must stay, here or in a later block, may not come first.
+
+    What belongs to another block (`going`) leaves with it, whatever it is here.
+    """
     if not history.format.rules.ordered:
         return False
-    staying = (unit.first for unit in history.units if unit.state != "free" and unit.kind != "system")
-    first = next(staying, None)
+    apart = {index for index, _ in going}
+    staying = (unit for unit in history.units if unit.state != "free" and unit.kind != "system")
+    first = next((unit.first for unit in staying if apart.isdisjoint(unit.indices)), None)
     return before if first is None else history.cannot_lead(first)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -34,7 +35,7 @@ def problems(plan: Plan) -> list[str]:
     wrong = [] if plan.body == before else ["A5: the input was changed"]
     wrong += _size(plan, fitted, fits)
     wrong += _fates(plan, fitted)
-    if wrong:  # what follows goes by the rows
+    if wrong or (plan.door == "context" and not fits):  # what follows goes by the rows, and is of what fits
         return wrong
     wrong += _violations(plan, before, fitted)
     wrong += _judged(plan, before, fitted)
@@ -69,7 +70,7 @@ def _fates(plan: Plan, fitted: Fitted[Any]) -> list[str]:
     stays = [row for row in rows if row.fate != "evicted"]
     put_in = {row.position for row in fitted.report.inserted}
     output = [message for at, message in enumerate(fitted.messages) if at not in put_in]
-    if len(stays) != len(output):
+    if len(stays) != len(output) and not (plan.repair and len(stays) < len(output)):  # a late part moves
         return [f"A3: {len(stays)} rows stay, {len(output)} messages came out"]
     if plan.repair:  # a late result moves
         return []
@@ -82,17 +83,37 @@ def _fates(plan: Plan, fitted: Fitted[Any]) -> list[str]:
 
 def _violations(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> list[str]:
     """A2, by trimtab's own `validate`."""
-    form = get_format(plan.form)
-    was = _found(plan, form.read_request(before).messages)
+    was = _found(plan, get_format(plan.form).read_request(before).messages)
     now = _found(plan, fitted.messages)
+    new = now - was
     if plan.repair:
-        return [f"A2: after repair {key[0]} of {key[1]}" for key in now if key[0] in MENDED]
-    return [f"A2: new violation {key[0]} of {key[1]}" for key in now - was]
+        new = Counter({key: number for key, number in now.items() if key[0] in MENDED})
+    return [
+        f"A2: new violation {rule} of {call_id}" for rule, call_id in new if not _excused(plan, rule, was)
+    ]
+
+
+def _excused(plan: Plan, rule: str, was: Counter[tuple[str, str | None]]) -> bool:
+    """Tell whether a violation is another name for one of the input, or the callback's doing."""
+    if rule == "wrong_order":
+        return plan.removed is not None
+    return rule == "result_not_first" and any(one == "late_result" for one, _ in was)
 
 
 def _found(plan: Plan, messages: Any) -> Counter[tuple[str, str | None]]:
+    """Count violations by rule and id; an id that goes by place is that of the function, whatever the place."""
     found = validate(messages, format=plan.form, pending_calls=plan.pending_calls)
-    return Counter((one.rule, one.call_id) for one in found if one.fault)
+    return Counter(
+        (_ALIKE.get(one.rule, one.rule), _without_place(one.call_id)) for one in found if one.fault
+    )
+
+
+_ALIKE = {"repeated_result": "orphan_result"}
+"""Of several results for one call each is one too many, and without the call an orphan."""
+
+
+def _without_place(call_id: str | None) -> str | None:
+    return call_id if call_id is None else re.sub(r"^(call:.*):\d+$", r"\1", call_id)
 
 
 def _judged(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> list[str]:
@@ -103,6 +124,8 @@ def _judged(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> list[
     if plan.door == "body":
         after = fitted.request
     if not after[key]:
+        return []
+    if plan.removed is not None:  # whatever a callback removes is gone, also what opened a turn
         return []
     if plan.repair and only_pairs_are_wrong(plan.form, before) and _can_be_mended(plan, before[key]):
         wrong = refused(plan.form, after, origin=before, waiting=_waiting(plan, after[key]))
@@ -148,7 +171,14 @@ def _again(plan: Plan, fitted: Fitted[Any], fits: bool) -> list[str]:
 
 def _called_twice(plan: Plan, messages: Any) -> set[str | None]:
     """List the ids that several calls have: which of them an answer is for is anybody's guess."""
+    entries = [entry for message in messages for entry in (message, *_parts_of(message))]
+    made = Counter(entry["id"] for entry in entries if isinstance(entry.get("id"), str))
     structure = Structure(len(messages))
     get_format(plan.form).scan(list(messages), 0, len(messages), structure)
-    made = Counter(call_id for ids in structure.calls.values() for call_id in ids)
-    return {call_id for call_id, number in made.items() if number > 1}
+    called = Counter(call_id for ids in structure.calls.values() for call_id in ids)
+    return {call_id for counter in (made, called) for call_id, number in counter.items() if number > 1}
+
+
+def _parts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    parts = message.get("content")
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
