@@ -12,6 +12,7 @@ from functools import cache
 from trimtab.counting._additive import Additive
 from trimtab.counting._estimate import ESTIMATES, EstimateCounter
 from trimtab.counting._protocols import AdditiveCounter, Counter, RequestCounter, TextFunction
+from trimtab.counting._scaled import forget_scaled, scaled
 from trimtab.counting._simple import CharCounter, FixedCounter, counter_from_text
 from trimtab.counting._text import TextCounter
 from trimtab.counting._tokenizers import ENCODINGS, TOKENIZERS, forget_counts, load_tokenizer
@@ -61,19 +62,22 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter:
 def _counter_by(facts: ModelFacts, tokenizer: str | None) -> TextCounter:
     if facts.encoding is None:
         return EstimateCounter(name=facts.name, framing=facts.framing, media=facts.media, format=facts.format)
-    loaded = load_tokenizer(facts.encoding, package=tokenizer)
+    cache = scaled(load_tokenizer(facts.encoding, package=tokenizer), facts.text_factor)
     return TextCounter(
-        loaded.count,
+        cache.count_text,
         name=facts.name,
         exact=facts.exact,
         framing=facts.framing,
+        framings=dict(facts.framings),
         media=facts.media,
+        margin=facts.margin,
         format=facts.format,
-        cache=loaded.cache,
+        cache=cache,
     )
 
 
 def clear_counts() -> None:
     """Forget the counts remembered by text, of every encoding and of estimates."""
     forget_counts()
+    forget_scaled()
     ESTIMATES.clear()
