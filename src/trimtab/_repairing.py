@@ -25,9 +25,9 @@ class Change:
     action: Literal["removed", "edited", "moved"]
     """The message left, a call or a part of it left, or it now stands behind its call."""
     rule: str
-    """The pair rule that was broken; see `validity.PairRule`."""
+    """The pair rule that was broken (see `validity.PairRule`), or "dangling"."""
     call_id: str | None
-    """Id of the call concerned; None for a result that names none."""
+    """Id of the call concerned; None for a result that names none, and for a dangling message."""
 
 
 class Placed(NamedTuple):
@@ -53,7 +53,7 @@ def repaired(
     work.drop_calls(pairing, open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls))
     if format.rules.results_follow_call:
         work.move_late_results(pairing)
-    result = work.in_order() if format.rules.ordered else work.result()
+    result = work.without_dangling(work.in_order() if format.rules.ordered else work.result())
     return result, tuple(sorted(work.changes, key=lambda change: change.index))
 
 
@@ -98,6 +98,8 @@ class _Work:
             dropped: list[tuple[str, int | None, str]] = []
             for (call_id, part), owner in zip(answers, pairing.owner[index], strict=True):
                 if owner is None:
+                    if self.structure.elsewhere and call_id:
+                        continue  # its call may be among what the provider has stored
                     dropped.append((call_id, part, "orphan_result"))
                 elif (index, part) in pairing.repeated:
                     dropped.append((call_id, part, "repeated_result"))
@@ -152,6 +154,18 @@ class _Work:
                 found.append(Placed(index, self._staying(index)))
             found.extend(self.behind.get(index, ()))
         return found
+
+    def without_dangling(self, placed: list[Placed]) -> list[Placed]:
+        """Take out messages that need another behind them, where that is not there or has left."""
+        if not self.structure.bound and not self.structure.dangling:
+            return placed
+        left = [item.message for item in placed]
+        structure = Structure(len(left))
+        self.format.scan(left, 0, len(left), structure)
+        for at in structure.dangling:
+            change = Change(index=placed[at].position, action="removed", rule="dangling", call_id=None)
+            self.changes.append(change)
+        return [item for at, item in enumerate(placed) if at not in structure.dangling]
 
     def in_order(self) -> list[Placed]:
         """Take out what may not stand where it does, with calls and results that belong to it."""

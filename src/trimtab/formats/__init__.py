@@ -22,6 +22,7 @@ from trimtab.formats._base import (
     mapping_of,
 )
 from trimtab.formats.openai_chat import OpenAIChat
+from trimtab.formats.openai_responses import OpenAIResponses
 
 __all__ = [
     "Dict",
@@ -30,6 +31,7 @@ __all__ = [
     "Kind",
     "Media",
     "OpenAIChat",
+    "OpenAIResponses",
     "Path",
     "Pieces",
     "Prices",
@@ -46,7 +48,7 @@ __all__ = [
 DEFAULT = "openai_chat"
 """The form assumed where nothing tells another: most providers take it."""
 
-_FORMATS: dict[str, Format] = {format.name: format for format in (OpenAIChat(),)}
+_FORMATS: dict[str, Format] = {format.name: format for format in (OpenAIChat(), OpenAIResponses())}
 
 
 def formats() -> list[str]:
@@ -54,7 +56,7 @@ def formats() -> list[str]:
 
     Example:
         >>> formats()
-        ['openai_chat']
+        ['openai_chat', 'openai_responses']
     """
     return sorted(_FORMATS)
 

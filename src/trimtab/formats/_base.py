@@ -40,6 +40,8 @@ class Structure:
         "calls",
         "count",
         "foreign",
+        "dangling",
+        "elsewhere",
         "kept",
         "kinds",
         "late",
@@ -60,6 +62,10 @@ class Structure:
         """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
         self.bound: set[int] = set()
         """Messages that stay only together with the message after them (a reasoning item)."""
+        self.dangling: set[int] = set()
+        """Messages that mean nothing where they are, since what they would be bound to is not there."""
+        self.elsewhere = False
+        """Whether messages refer to stored ones that cannot be read: calls may be among those."""
         self.kept: set[int] = set()
         """Messages the conversation means nothing without: those that stand for what was before them."""
         self.replaced: dict[int, Any] = {}
@@ -237,6 +243,8 @@ class Request:
     """The body itself; None if the input was a plain list."""
     key: str = "messages"
     """The body's key that holds the messages."""
+    elsewhere: bool = False
+    """True if the conversation goes on from messages the provider has stored: calls may be among those."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Other charged parts of the body by key (an output schema under "response_format")."""
 
