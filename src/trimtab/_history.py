@@ -267,8 +267,9 @@ class History:
     def _is_alone(self, index: int) -> bool:
         columns = self.structure
         if index <= self._read_from:
-            columns = self._columns(max(0, index - 1), index + 1)
-            index = columns.count - 1
+            start = max(0, index - 1)  # the one behind tells whether it is bound to that
+            columns = self._columns(start, min(index + 2, self.count))
+            index -= start
         tied = index in columns.calls or index in columns.answers or index in columns.loose
         return not tied and columns.bound.isdisjoint((index - 1, index))
 
@@ -348,7 +349,8 @@ class History:
             pairing = pair(self.structure, range(len(self)))
             pairing.part_from(self._apart, self.structure)
             last_turn = self._last_turn()
-            calls = open_calls(pairing, last_turn=last_turn, pending_calls=self.pending_calls)
+            bound, pending = self.structure.bound, self.pending_calls
+            calls = open_calls(pairing, last_turn=last_turn, bound=bound, pending_calls=pending)
             opened = {index for index, _ in calls - self._answered}
             units = [self._unit_of(group, opened) for group in members(self.structure, pairing)]
             units.sort(key=lambda unit: unit.indices[0])

@@ -84,24 +84,37 @@ def last_turn_of(count: int, kind_of: Callable[[int], Kind | None]) -> int:
 
 
 def open_calls(
-    pairing: Pairing, *, last_turn: int, pending_calls: Collection[str] = ()
+    pairing: Pairing,
+    *,
+    last_turn: int,
+    bound: Collection[int] = (),
+    pending_calls: Collection[str] = (),
 ) -> frozenset[tuple[int, str]]:
     """Return the unanswered calls whose result can still come (SPEC A4b).
 
-    No user message and no later model turn follows them, or their id is in `pending_calls`.
+    No user message and no later model turn follows them, or their id is in `pending_calls`. What is bound to
+    a turn is part of it.
     """
     pending = frozenset(pending_calls)
+    while last_turn - 1 in bound:
+        last_turn -= 1
     return frozenset(
         (index, call_id) for index, call_id in pairing.unanswered if index >= last_turn or call_id in pending
     )
 
 
-def late_results(structure: Structure, pairing: Pairing) -> frozenset[tuple[int, int | None]]:
+def late_results(
+    structure: Structure, pairing: Pairing, *, in_one: bool = False
+) -> frozenset[tuple[int, int | None]]:
     """Return (message, part) of results that do not stand directly behind their call.
 
-    Between a call and its result only messages with results of the same call message may stand.
-    Repeated and orphan results are not among them.
+    Between a call and its result only messages with results of the same call message may stand, and what
+    the call is bound to; where `in_one`, no other message with results either. Repeated and orphan
+    results are not among them.
     """
+    starts: dict[int, int] = {}
+    for index in sorted(structure.bound, reverse=True):
+        starts[index] = starts.get(index + 1, index + 1)
     ends: dict[int, int] = {}
     late: set[tuple[int, int | None]] = set()
     for index, owners in pairing.owner.items():
@@ -109,15 +122,16 @@ def late_results(structure: Structure, pairing: Pairing) -> frozenset[tuple[int,
             if owner is None or (index, part) in pairing.repeated:
                 continue
             if owner not in ends:
-                ends[owner] = _end_of_results(pairing, owner)
+                start = starts.get(owner, owner)
+                ends[owner] = start + 1 if in_one else _end_of_results(pairing, owner, start)
             if index > ends[owner]:
                 late.add((index, part))
     return frozenset(late)
 
 
-def _end_of_results(pairing: Pairing, call: int) -> int:
-    """Return the last message of the run of results right behind a call message, or itself."""
-    index = call
+def _end_of_results(pairing: Pairing, call: int, start: int) -> int:
+    """Return the last message of the run of a call's results right behind `start`, or `start`."""
+    index = start
     while call in pairing.owner.get(index + 1, ()):
         index += 1
     return index

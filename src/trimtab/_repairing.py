@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -50,7 +50,9 @@ def repaired(
     work = _Work(format, originals, structure)
     work.drop_results(pairing)
     last_turn = last_turn_of(structure.count, structure.kinds.get)
-    work.drop_calls(pairing, open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls))
+    bound = structure.bound
+    still_open = open_calls(pairing, last_turn=last_turn, bound=bound, pending_calls=pending_calls)
+    work.drop_calls(pairing, still_open)
     if format.rules.results_follow_call:
         work.move_late_results(pairing)
     result = work.without_dangling(work.in_order() if format.rules.ordered else work.result())
@@ -74,6 +76,35 @@ def order_faults(format: Format, messages: Sequence[Any]) -> Iterator[tuple[int,
             previous = entry
         else:
             yield index, words
+
+
+class _Run:
+    """While reading on: the calls whose results stand here, and the last message of each call's results."""
+
+    def __init__(self, structure: Structure, *, in_one: bool) -> None:
+        self._structure = structure
+        self._in_one = in_one
+        self._last = 0
+        self.calls: set[int] = set()
+        self.ends: dict[int, int] = {}
+
+    def skip(self, index: int) -> None:
+        """Pass over a message that left."""
+        if index not in self._structure.bound:
+            self.ends.update(dict.fromkeys(self.calls, self._last))
+
+    def take(self, index: int, here: set[int]) -> None:
+        """Go on to a message that answers the calls of those messages in their place."""
+        bound = self._structure.bound
+        self._last = index
+        if index - 1 not in bound:
+            self.calls = set(here)
+        if index in self._structure.calls:
+            self.calls.add(index)
+        if index not in bound:  # else the turn goes on
+            self.ends.update(dict.fromkeys(self.calls, index))
+            if self._in_one and here:
+                self.calls = set()
 
 
 class _Work:
@@ -128,23 +159,22 @@ class _Work:
 
     def move_late_results(self, pairing: Pairing) -> None:
         """Put each result that does not follow its call behind it, after those already there."""
-        run: frozenset[int] = frozenset()
-        ends: dict[int, int] = {}
+        run = _Run(self.structure, in_one=self.format.rules.results_in_one)
         late: dict[int, list[tuple[int, _Parts]]] = {}
         for index in range(len(self.originals)):
             if index in self.gone:
+                run.skip(index)
                 continue
-            here, away = self._by_place(index, pairing, run)
+            here, away = self._by_place(index, pairing, run.calls)
             for owner, parts in away.items():
                 late.setdefault(owner, []).append((index, parts))
             if away and not here and not self._has_more(index):
                 self.gone.add(index)
                 continue
-            run = frozenset(here | {index}) if index in self.structure.calls else frozenset(here)
-            ends.update(dict.fromkeys(run, index))
+            run.take(index, here)
         for owner, results in late.items():
             for index, parts in results:
-                self._move(index, parts, ends[owner])
+                self._move(index, parts, run.ends[owner])
 
     def result(self) -> list[Placed]:
         """Return the messages as they are now, in order."""
@@ -152,7 +182,11 @@ class _Work:
         for index in range(len(self.originals)):
             if index not in self.gone:
                 found.append(Placed(index, self._staying(index)))
-            found.extend(self.behind.get(index, ()))
+            moved = self.behind.get(index, ())
+            if moved and self.format.rules.results_in_one:
+                found[-1:] = self._joined(found[-1], moved, index)
+            else:
+                found.extend(moved)
         return found
 
     def without_dangling(self, placed: list[Placed]) -> list[Placed]:
@@ -166,6 +200,16 @@ class _Work:
             change = Change(index=placed[at].position, action="removed", rule="dangling", call_id=None)
             self.changes.append(change)
         return [item for at, item in enumerate(placed) if at not in structure.dangling]
+
+    def _joined(self, last: Placed, moved: Sequence[Placed], index: int) -> list[Placed]:
+        """Put results that moved behind a call into one message, with those that were there."""
+        first, *rest = (last, *moved) if index in self.structure.answers else moved
+        join: Callable[[Any, Any], Any] = getattr(self.format, "joined")  # noqa: B009
+        message = first.message
+        for placed in rest:
+            message = join(message, placed.message)
+        there = [] if index in self.structure.answers else [last]
+        return [*there, Placed(first.position, message)]
 
     def in_order(self) -> list[Placed]:
         """Take out what may not stand where it does, with calls and results that belong to it."""

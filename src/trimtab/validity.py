@@ -190,7 +190,7 @@ def _pair_violations(
     pairing = pair(structure, range(structure.count))
     yield from _result_violations(format.rules, structure, pairing)
     last_turn = last_turn_of(structure.count, structure.kinds.get)
-    still_open = open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls)
+    still_open = open_calls(pairing, last_turn=last_turn, bound=structure.bound, pending_calls=pending_calls)
     for index, call_id in pairing.unanswered:
         if (index, call_id) in still_open:
             text = f"call {call_id!r} waits for its result"
@@ -202,7 +202,8 @@ def _pair_violations(
 
 
 def _result_violations(rules: Rules, structure: Structure, pairing: Pairing) -> Iterator[Violation]:
-    late = late_results(structure, pairing) if rules.results_follow_call else frozenset()
+    in_one = rules.results_in_one
+    late = late_results(structure, pairing, in_one=in_one) if rules.results_follow_call else frozenset()
     behind_call: set[int] = set()
     for index, answers in structure.answers.items():
         if index - 1 in structure.calls or index - 1 in behind_call:

@@ -21,6 +21,7 @@ from trimtab.formats._base import (
     TextSlot,
     mapping_of,
 )
+from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
 from trimtab.formats.openai_responses import OpenAIResponses
 
@@ -28,6 +29,7 @@ __all__ = [
     "Dict",
     "Fault",
     "Format",
+    "Gemini",
     "Kind",
     "Media",
     "OpenAIChat",
@@ -48,7 +50,7 @@ __all__ = [
 DEFAULT = "openai_chat"
 """The form assumed where nothing tells another: most providers take it."""
 
-_FORMATS: dict[str, Format] = {format.name: format for format in (OpenAIChat(), OpenAIResponses())}
+_FORMATS: dict[str, Format] = {format.name: format for format in (OpenAIChat(), OpenAIResponses(), Gemini())}
 
 
 def formats() -> list[str]:
@@ -56,7 +58,7 @@ def formats() -> list[str]:
 
     Example:
         >>> formats()
-        ['openai_chat', 'openai_responses']
+        ['gemini', 'openai_chat', 'openai_responses']
     """
     return sorted(_FORMATS)
 
