@@ -7,15 +7,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from trimtab.counting._additive import Additive
 from trimtab.counting._estimate import ESTIMATES, EstimateCounter
+from trimtab.counting._measure import Count, count_of_request
 from trimtab.counting._protocols import AdditiveCounter, Counter, RequestCounter, TextFunction
 from trimtab.counting._scaled import forget_scaled, scaled
 from trimtab.counting._simple import CharCounter, FixedCounter, counter_from_text
 from trimtab.counting._text import TextCounter
 from trimtab.counting._tokenizers import ENCODINGS, TOKENIZERS, forget_counts, load_tokenizer
+from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
+from trimtab.formats import Format
 from trimtab.models import ModelFacts, facts_for
 
 __all__ = [
@@ -24,6 +29,7 @@ __all__ = [
     "Additive",
     "AdditiveCounter",
     "CharCounter",
+    "Count",
     "Counter",
     "EstimateCounter",
     "FixedCounter",
@@ -33,6 +39,7 @@ __all__ = [
     "clear_counts",
     "counter_for",
     "counter_from_text",
+    "measure",
 ]
 
 
@@ -62,7 +69,13 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter:
 def _counter_by(facts: ModelFacts, tokenizer: str | None) -> TextCounter:
     if facts.encoding is None:
         return EstimateCounter(name=facts.name, framing=facts.framing, media=facts.media, format=facts.format)
-    cache = scaled(load_tokenizer(facts.encoding, package=tokenizer), facts.text_factor)
+    try:
+        loaded = load_tokenizer(facts.encoding, package=tokenizer)
+    except MissingExtraError:
+        if facts.exact or tokenizer is not None:
+            raise
+        return EstimateCounter(name=facts.name, framing=facts.framing, media=facts.media, format=facts.format)
+    cache = scaled(loaded, facts.text_factor)
     return TextCounter(
         cache.count_text,
         name=facts.name,
@@ -74,6 +87,57 @@ def _counter_by(facts: ModelFacts, tokenizer: str | None) -> TextCounter:
         format=facts.format,
         cache=cache,
     )
+
+
+def measure(
+    given: Any,
+    /,
+    *,
+    model: str | None = None,
+    counter: Any = None,
+    format: str | Format = "auto",
+    system: Any = None,
+    tools: Any = None,
+) -> Count:
+    """Count a whole request, with what it is made of and how far the bill may be off.
+
+    Unlike a counter, which is asked about one message at a time, this reads the request as a whole:
+    reasoning of turns that are over is not charged, as by the provider.
+
+    Args:
+        given: Messages, or a request body, of any wire form.
+        model: Whose rules to count by; None takes the one a body names, if it is known.
+        counter: Counts in its place; None takes the model's own, or the estimate without one.
+        format: "auto", the name of a wire form, or a `Format`.
+        system: System text that is not among the messages.
+        tools: Tool schemas that are not in a body.
+
+    Raises:
+        ConfigurationError: Both a model and a counter are given, or what is given is no counter.
+        UnknownNameError: Nobody registered the model, or there is no such wire form.
+        MissingExtraError: The model's tokenizer is not installed.
+        FormatError: What is given holds no messages.
+
+    Example:
+        >>> found = measure([{"role": "user", "content": "What is a token?"}], model="gpt-4o")
+        >>> found.tokens, found.exact, found.margin_tokens, found.messages_tokens
+        (12, True, 0, 9)
+    """
+    if model is not None and counter is not None:
+        raise ConfigurationError("pass model= or counter= to measure, not both: a model has a counter")
+    if counter is None:
+        counter = _counter_of(given, model)
+    return count_of_request(given, counter, format=format, system=system, tools=tools)
+
+
+def _counter_of(given: Any, model: str | None) -> TextCounter:
+    if model is not None:
+        return counter_for(model)
+    named = given.get("model") if isinstance(given, Mapping) else None
+    try:
+        return counter_for(named) if isinstance(named, str) else EstimateCounter()
+    except UnknownNameError:
+        return EstimateCounter()
 
 
 def clear_counts() -> None:

@@ -24,7 +24,6 @@ _MOST_TILES, _MOST_CROPS = 8, 12
 
 _BYTES_PER_SECOND = 8_000
 """Of compressed sound at 64 kbit/s; at a higher rate the estimate is too high, on the safe side."""
-_AUDIO_FRAMING_TOKENS = 3
 
 _MP3_KILOBITS = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0)
 _SOUND_CHARS = 65_536
@@ -161,7 +160,7 @@ def _webp_size(data: bytes) -> Pixels | None:
 def _audio_tokens(encoded: str, rule: MediaRule) -> int:
     rate = _bytes_a_second(_decoded(encoded[:_SOUND_CHARS])) or _BYTES_PER_SECOND
     seconds = _bytes_in(encoded) / rate
-    return math.ceil(seconds * rule.audio_tokens_per_second) + _AUDIO_FRAMING_TOKENS
+    return math.ceil(seconds * rule.audio_tokens_per_second) + rule.audio_tokens
 
 
 def _bytes_a_second(data: bytes) -> int | None:

@@ -78,10 +78,16 @@ class TextCounter(Additive):
         self._prices: Prices | None = None
 
     def with_format(self, format: str | Format, /) -> Self:
-        """Return the same counter, and what it remembers, for another wire form."""
+        """Return the same counter, and what it remembers, for another wire form.
+
+        It is exact in the form it was made for only: how another is framed is less well known.
+        """
         form = get_format(format)
+        if form is self._format:
+            return self
         twin = copy.copy(self)
         twin._format = form
+        twin.exact = False
         twin.framing = self._framings.get(form.name, self._framings[""])
         twin._prices = None
         return twin
@@ -102,6 +108,15 @@ class TextCounter(Additive):
             except (KeyError, TypeError):
                 pass  # not a role and a text: read below
         return self._any_message(mapping_of(message), self._cache.young)
+
+    def margin_tokens(self, tokens: int, /, *, is_plain: bool = False) -> int | None:
+        """Say how far a count may be from the bill, either way; None if nobody measured.
+
+        Args:
+            tokens: The count.
+            is_plain: Whether it is known to be of text alone, whose framing is sure.
+        """
+        return None if self.margin is None else self.margin.of(tokens, is_plain=is_plain)
 
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None

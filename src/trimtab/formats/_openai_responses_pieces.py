@@ -38,6 +38,7 @@ _ASKED: dict[str, tuple[str, ...]] = {
     "code_interpreter_call": ("code",),
     "image_generation_call": ("revised_prompt",),
 }
+_BRING_TOOLS = ("additional_tools", "tool_search_output")
 _RESULT_KEYS = ("output", "outputs", "results", "error", "result")
 # Not of the prompt: identity and state of the item, marks for the cache, keys the API has to see again.
 _CARRIED = frozenset(
@@ -108,6 +109,8 @@ def pieces_of(item: Dict) -> Pieces:
         found.read_call(name, item)
     elif name == "reasoning":
         found.read_reasoning(item)
+    elif name in _BRING_TOOLS:
+        found.read_rest(item, frozenset({"tools"}))
     elif name not in ("item_reference", "compaction", "compaction_trigger", "configuration_update"):
         found.read_content(item.get("output"))
         found.read_rest(item, frozenset({"output"}), carried=name in ITEM_TYPES)
@@ -118,6 +121,9 @@ def pieces_of(item: Dict) -> Pieces:
         media=tuple(found.media),
         result_id=answered_id_of(item) or None,
         parts=found.parts,
+        thoughts=tuple(found.thoughts),
+        sealed_chars=len(as_text(item.get("encrypted_content")) or "") if name == "reasoning" else 0,
+        tools=tuple(as_list(item.get("tools")) or ()) if name in _BRING_TOOLS else (),
         other=tuple(found.other),
     )
 
@@ -137,13 +143,14 @@ def _role_of(item: Dict) -> str:
 class _Found:
     """What was found in one item so far."""
 
-    __slots__ = ("calls", "media", "other", "parts", "texts")
+    __slots__ = ("calls", "media", "other", "parts", "texts", "thoughts")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.calls: list[tuple[str, str]] = []
         self.media: list[Media] = []
         self.other: list[str] = []
+        self.thoughts: list[str] = []
         self.parts = 0
 
     def read_content(self, content: Any) -> None:
@@ -202,12 +209,12 @@ class _Found:
         self.read_rest(item, frozenset(_ASKED[name]) | _IGNORED)
 
     def read_reasoning(self, item: Dict) -> None:
-        """Take what can be read of reasoning; what is encrypted is charged, but nobody can count it."""
+        """Take what can be read of reasoning; of what is encrypted only the size is known."""
         for key in ("content", "summary"):
             for value in as_list(item.get(key)) or ():
                 text = (as_dict(value) or {}).get("text")
                 if isinstance(text, str) and text:
-                    self.other.append(text)
+                    self.thoughts.append(text)
 
     def read_rest(self, owner: Dict, known: frozenset[str], *, carried: bool = True) -> None:
         """Take the keys that have no name here, except those that are carried and not charged."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trimtab.models._facts import Framing, Margin, MediaRule, ModelFacts
 
 __all__ = ["ALIASES", "ROWS"]
@@ -9,11 +11,11 @@ __all__ = ["ALIASES", "ROWS"]
 _CHECKED = "2026-11-22"
 _DOCS = "https://platform.claude.com/docs/en/about-claude/models/overview"
 
-# Billed for one half of 62 recorded requests (2026-11): a text takes 1.13 times its o200k tokens up to Claude
+# Billed for one half of 62 recorded requests (2026-11): a text takes 1.11 times its o200k tokens up to Claude
 # 4.6. Its tokenizer since 4.7 makes "approximately 30 % more" of the same text, which two more bills bear out
 # (platform.claude.com/docs/en/about-claude/pricing, 2026-08). Errs: English prose and JSON are within 5 %,
 # other scripts were not in those bills.
-_FACTOR, _NEWER_FACTOR = 1.13, 1.40
+_FACTOR, _NEWER_FACTOR = 1.11, 1.35
 
 _MARGIN = Margin(tokens=4, per_mille=70)
 
@@ -39,9 +41,9 @@ _SHARPER_MEDIA = MediaRule(
 )
 
 
-def _framing(auto_tokens: int, forced_tokens: int) -> Framing:
+def _framing(auto_tokens: int, forced_tokens: int, *, newer: bool) -> Framing:
     """Frame as billed; the prompt that tools bring along differs by model and is documented."""
-    return Framing(
+    framing = Framing(
         per_request_tokens=3,
         per_message_tokens=4,
         roles_counted=False,
@@ -57,8 +59,13 @@ def _framing(auto_tokens: int, forced_tokens: int) -> Framing:
         tools_saved_by_system_tokens=0,
         output_schema_tokens=150,
         thinking_tokens=28,
+        late_tools_tokens=45,
         sealed_chars_per_token=5,
     )
+    if not newer:
+        return framing
+    # what frames calls and tools is text as well, in the finer vocabulary
+    return replace(framing, per_call_tokens=50, per_result_tokens=24, per_tool_tokens=17, late_tools_tokens=60)
 
 
 def _claude(
@@ -72,7 +79,7 @@ def _claude(
         output_tokens=output_tokens,
         encoding="o200k_base",
         text_factor=_NEWER_FACTOR if newer else _FACTOR,
-        framing=_framing(*hidden),
+        framing=_framing(*hidden, newer=newer),
         media=_SHARPER_MEDIA if newer else _MEDIA,
         margin=_MARGIN,
         source=_DOCS,

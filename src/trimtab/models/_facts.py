@@ -93,6 +93,8 @@ class MediaRule:
     long_pixels: int = 1_568
     most_image_tokens: int | None = None
     """No image costs more; None: no such limit."""
+    audio_tokens: int = 3
+    """Once a sound."""
     audio_tokens_per_second: float = 10
     video_tokens_per_second: float | None = None
     """None: a video is a file."""
@@ -116,9 +118,9 @@ class Margin:
     per_mille: int = 0
     """Thousandths of the count."""
 
-    def of(self, tokens: int, /) -> int:
-        """Return the margin of a count, in tokens, rounded up."""
-        return self.tokens - -tokens * self.per_mille // 1_000
+    def of(self, tokens: int, /, *, is_plain: bool = False) -> int:
+        """Return the margin of a count, in tokens, rounded up; of plain text it is the share alone."""
+        return (0 if is_plain else self.tokens) - -tokens * self.per_mille // 1_000
 
     def most_within(self, room_tokens: int, /) -> int:
         """Return the largest count that stays within a room together with its margin; 0 if none does."""

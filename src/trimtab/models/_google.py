@@ -21,7 +21,9 @@ _WORDS = Framing(
     system_framed=False,
     per_name_tokens=None,
     per_call_tokens=0,
+    call_name_factor=1,
     parallel_calls_tokens=0,
+    per_result_tokens=-7,  # the JSON around a result is not charged
     tools_style="words",
     tools_tokens=0,
     tools_saved_by_system_tokens=0,
@@ -33,7 +35,7 @@ _GEMINI_2_5 = replace(
     per_message_tokens=1,
     system_framed=True,
     per_call_tokens=7,
-    per_result_tokens=7,
+    per_result_tokens=4,
     per_tool_tokens=18,
     per_property_tokens=8,
 )
@@ -42,7 +44,7 @@ _GEMINI_2_5 = replace(
 _GEMINI_3 = replace(
     _WORDS,
     per_call_tokens=8,
-    per_result_tokens=8,
+    per_result_tokens=5,
     per_tool_tokens=15,
     per_property_tokens=28,
     sealed_chars_per_token=5,
@@ -55,6 +57,7 @@ _TILED = MediaRule(
     tile_tokens=258,
     crops=True,
     audio_tokens_per_second=32,
+    audio_tokens=0,
     video_tokens_per_second=263,
     page_tokens=258,
     file_tokens=258,
@@ -62,7 +65,7 @@ _TILED = MediaRule(
 )
 _FLAT = replace(_TILED, crops=False, tile_tokens=0)
 _SHARP = replace(
-    _FLAT, image_tokens=1_095, page_tokens=532, file_tokens=532, audio_tokens_per_second=25, video_tokens_per_second=70
+    _FLAT, image_tokens=1_095, page_tokens=532, file_tokens=532, video_tokens_per_second=70
 )
 
 _MARGIN = Margin(tokens=3, per_mille=70)

@@ -29,8 +29,9 @@ _REASONING_RESPONSES = replace(
     thoughts_counted=False,
     sealed_chars_per_token=9,
 )
-# A short user message is billed 67-71 tokens by hosts of gpt-oss: a system text the template adds.
-_HARMONY = replace(_REASONING, per_request_tokens=68)
+# A short user message is billed 67-71 tokens by hosts of gpt-oss: a system text the template adds. Tools
+# cost 26 beside their text there (3 bills).
+_HARMONY = replace(_REASONING, per_request_tokens=68, tools_tokens=26)
 
 _MARGIN = Margin(tokens=4, per_mille=15)
 """Of requests with tools, calls, schemas or media, on the half of the bills that rules are made on."""
