@@ -23,7 +23,7 @@ class Change:
     index: int
     """Position of the message in the input."""
     action: Literal["removed", "edited", "moved"]
-    """The message left, a call or a part of it left, or it now stands behind its call."""
+    """The message left, a part of it left or came, or its result now stands behind its call."""
     rule: str
     """The pair rule that was broken (see `validity.PairRule`), or "dangling"."""
     call_id: str | None
@@ -183,7 +183,7 @@ class _Work:
             if index not in self.gone:
                 found.append(Placed(index, self._staying(index)))
             moved = self.behind.get(index, ())
-            if moved and self.format.rules.results_in_one:
+            if moved and (self.format.rules.results_in_one or self._holds_results(index)):
                 found[-1:] = self._joined(found[-1], moved, index)
             else:
                 found.extend(moved)
@@ -204,12 +204,15 @@ class _Work:
     def _joined(self, last: Placed, moved: Sequence[Placed], index: int) -> list[Placed]:
         """Put results that moved behind a call into one message, with those that were there."""
         first, *rest = (last, *moved) if index in self.structure.answers else moved
-        join: Callable[[Any, Any], Any] = getattr(self.format, "joined")  # noqa: B009
         message = first.message
         for placed in rest:
-            message = join(message, placed.message)
+            message = self.format.joined(message, placed.message)
         there = [] if index in self.structure.answers else [last]
         return [*there, Placed(first.position, message)]
+
+    def _holds_results(self, index: int) -> bool:
+        """Tell whether results are parts of a message, so that more of them belong beside them."""
+        return any(part is not None for _, part in self.structure.answers.get(index, ()))
 
     def in_order(self) -> list[Placed]:
         """Take out what may not stand where it does, with calls and results that belong to it."""
@@ -272,6 +275,8 @@ class _Work:
         for call_id, part in self.structure.answers[index]:
             if part in parts:
                 self.changes.append(Change(index=index, action="moved", rule="late_result", call_id=call_id))
+                if self._holds_results(end):
+                    self._note(end, False, "late_result", call_id)
 
     def _staying(self, index: int) -> Any:
         """Return a message without what leaves it; None if nothing is left."""

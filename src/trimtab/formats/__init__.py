@@ -21,11 +21,13 @@ from trimtab.formats._base import (
     TextSlot,
     mapping_of,
 )
+from trimtab.formats.anthropic import Anthropic
 from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
 from trimtab.formats.openai_responses import OpenAIResponses
 
 __all__ = [
+    "Anthropic",
     "Dict",
     "Fault",
     "Format",
@@ -50,7 +52,9 @@ __all__ = [
 DEFAULT = "openai_chat"
 """The form assumed where nothing tells another: most providers take it."""
 
-_FORMATS: dict[str, Format] = {format.name: format for format in (OpenAIChat(), OpenAIResponses(), Gemini())}
+_FORMATS: dict[str, Format] = {
+    format.name: format for format in (Anthropic(), Gemini(), OpenAIChat(), OpenAIResponses())
+}
 
 
 def formats() -> list[str]:
@@ -58,7 +62,7 @@ def formats() -> list[str]:
 
     Example:
         >>> formats()
-        ['gemini', 'openai_chat', 'openai_responses']
+        ['anthropic', 'gemini', 'openai_chat', 'openai_responses']
     """
     return sorted(_FORMATS)
 

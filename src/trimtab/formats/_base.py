@@ -305,6 +305,13 @@ class Format(Protocol):
         """Return a shallow copy without those calls; None if nothing would be left."""
         ...
 
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return a shallow copy of a message with the results of another behind its own.
+
+        Both carry results as parts, `other` nothing else. Not asked where results are messages.
+        """
+        ...
+
     def tool_names(self, message: Dict, /) -> dict[str, str]:
         """Map the call ids of a message to the names of the tools called."""
         ...
