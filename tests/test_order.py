@@ -51,7 +51,7 @@ def test_what_cannot_lead_leaves_and_the_report_says_so() -> None:
 
 
 def test_what_stood_there_before_stays() -> None:
-    """A conversation that begins with the model is the caller's own fault; it is listed, and not made worse."""
+    """A conversation that begins with the model is the caller's fault; listed, and not made worse."""
     messages = [model("zero"), user("one two"), model("three"), user("four"), model("five")]
     fitted = fit(messages, 4, counter=COUNTER, format=TOY, strategy=prefers("zero", "three"))
     assert fitted.messages == [messages[0], messages[2], *messages[3:]]

@@ -147,7 +147,8 @@ def repair(
 
 def _taken(messages: Any, format: str | Format) -> tuple[Format, Request]:
     check_messages(messages)
-    chosen = format_of(messages, format)
+    named = messages.get("model") if isinstance(messages, Mapping) else None
+    chosen = format_of(messages, format, named if isinstance(named, str) else None)
     if isinstance(messages, Mapping):
         return chosen, chosen.read_request(messages)
     return chosen, Request(messages=messages)
