@@ -169,7 +169,9 @@ def _apart(api: str, request: Mapping[str, Any], *, signed: bool) -> str | None:
         return "provider-run tools"
     if any(part.get("type") == "reasoning" and part.get("encrypted_content") for part in parts):
         return "encrypted reasoning"
-    if (signed and _has_signatures(request)) or any(part.get("type") == "redacted_thinking" for part in parts):
+    if (signed and _has_signatures(request)) or any(
+        part.get("type") == "redacted_thinking" for part in parts
+    ):
         return "encrypted reasoning"
     if any(part.get(key) for part in parts for key in _REMOTE) or any(map(_is_remote, parts)):
         return "remote files"

@@ -42,6 +42,8 @@ def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: 
         return None
     limit_tokens = budget
     if budget.__class__ is Budget:
+        if budget.margin == "auto":  # which the full way works out
+            return None
         limit_tokens = budget.input_tokens
     if limit_tokens.__class__ is not int:
         return None

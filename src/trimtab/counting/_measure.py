@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trimtab._grouping import format_of
-from trimtab.counting._checks import checked_count, counter_name
+from trimtab.counting._checks import counter_name
+from trimtab.counting._margin import known_margin
 from trimtab.counting._media import is_seen, media_tokens
 from trimtab.counting._schemas import with_functions
 from trimtab.counting._sizes import Fixed, Shares, check_counter, sizes_for
@@ -102,7 +103,7 @@ def _of_whole(counter: Any, form: Format, entries: list[Dict], fixed: Fixed) -> 
     return Count(
         tokens=tokens,
         exact=bool(getattr(counter, "exact", False)),
-        margin_tokens=margin_of(counter, tokens),
+        margin_tokens=known_margin(counter, tokens),
         messages_tokens=None if sizes is None else sum(sizes),
         media_tokens=None,
         system_tokens=parts.system_tokens,
@@ -113,15 +114,6 @@ def _of_whole(counter: Any, form: Format, entries: list[Dict], fixed: Fixed) -> 
         format=form.name,
         sizes=sizes,
     )
-
-
-def margin_of(counter: Any, tokens: int, /) -> int | None:
-    """Ask a counter how far a count of its may be from the bill; None if it does not say."""
-    ask = getattr(counter, "margin_tokens", None)
-    if ask is None:
-        return None
-    margin = ask(tokens)
-    return None if margin is None else checked_count(lambda: margin, counter, None)
 
 
 def _of_parts(counter: TextCounter, form: Format, entries: list[Dict], fixed: Fixed) -> Count:

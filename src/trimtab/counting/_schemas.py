@@ -76,7 +76,9 @@ def tool_shapes(tools: Any, /, *, style: ToolsStyle) -> list[ToolShape]:
     """List what is charged for each tool: its schema as JSON, or only its words.
 
     Example:
-        >>> tool_shapes([{"name": "add", "input_schema": {"properties": {"a": {"type": "integer"}}}}], style="words")
+        >>> tool_shapes(
+        ...     [{"name": "add", "input_schema": {"properties": {"a": {"type": "integer"}}}}], style="words"
+        ... )
         [ToolShape(texts=('add', 'a', 'integer'), properties=1)]
     """
     return [_shape(tool, style) for tool in _shown_tools(_listed(tools))]
@@ -90,7 +92,9 @@ def _shape(tool: Any, style: ToolsStyle) -> ToolShape:
     if style == "words":
         words = _Words()
         words.read(schema, 0)
-        told = [text for key in ("name", "description") if isinstance(text := function.get(key), str) and text]
+        told = [
+            text for key in ("name", "description") if isinstance(text := function.get(key), str) and text
+        ]
         return ToolShape((*told, *words.texts), words.properties)
     shown = {key: function[key] for key in ("name", "description") if function.get(key)}
     return ToolShape((compact_json({**shown, "input_schema": schema}),), 0)

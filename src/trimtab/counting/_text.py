@@ -38,7 +38,7 @@ class TextCounter(Additive):
     Safe to share between threads if the text function is.
     """
 
-    __slots__ = ("_cache", "_framings", "_prices", "framing", "margin", "media")
+    __slots__ = ("_cache", "_exact_form", "_framings", "_prices", "framing", "margin", "media")
 
     def __init__(
         self,
@@ -71,6 +71,7 @@ class TextCounter(Additive):
         self._format = get_format(format)
         self.name = name
         self.exact = exact
+        self._exact_form = self._format.name if exact else None
         self._framings = {"": Framing() if framing is None else framing, **(framings or {})}
         self.framing = self._framings.get(self._format.name, self._framings[""])
         self.margin = margin
@@ -82,12 +83,9 @@ class TextCounter(Additive):
 
         It is exact in the form it was made for only: how another is framed is less well known.
         """
-        form = get_format(format)
-        if form is self._format:
-            return self
         twin = copy.copy(self)
-        twin._format = form
-        twin.exact = False
+        twin._format = form = get_format(format)
+        twin.exact = form.name == self._exact_form
         twin.framing = self._framings.get(form.name, self._framings[""])
         twin._prices = None
         return twin

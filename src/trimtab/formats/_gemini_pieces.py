@@ -114,7 +114,9 @@ class _Found:
 
     def read_signature(self, value: Any) -> None:
         """Take the encrypted thought behind a call; what stands for one that is missing is short."""
-        chars = len(value) if isinstance(value, str) else len(value) * 4 // 3 if isinstance(value, bytes) else 0
+        chars = (
+            len(value) if isinstance(value, str) else len(value) * 4 // 3 if isinstance(value, bytes) else 0
+        )
         self.sealed_chars += chars if chars > _PLACEHOLDER_CHARS else 0
 
     def read_response(self, value: Any) -> None:

@@ -30,8 +30,26 @@ _ALIASES = {name: model for table in _TABLES for name, model in table.ALIASES.it
 """Other names of the same model: old dated ones, and those of gateways."""
 
 _PREFIXES = frozenset(
-    """openai azure azure_ai openrouter openai-chat openai-responses github anthropic google google-gla
-    google-vertex gemini vertex_ai mistral mistralai groq bedrock models""".split()
+    (
+        "openai",
+        "azure",
+        "azure_ai",
+        "openrouter",
+        "openai-chat",
+        "openai-responses",
+        "github",
+        "anthropic",
+        "google",
+        "google-gla",
+        "google-vertex",
+        "gemini",
+        "vertex_ai",
+        "mistral",
+        "mistralai",
+        "groq",
+        "bedrock",
+        "models",
+    )
 )
 """Words that gateways and frameworks put before a model's name, with "/" or ":"."""
 

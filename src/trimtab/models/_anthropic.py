@@ -65,7 +65,9 @@ def _framing(auto_tokens: int, forced_tokens: int, *, newer: bool) -> Framing:
     if not newer:
         return framing
     # what frames calls and tools is text as well, in the finer vocabulary
-    return replace(framing, per_call_tokens=50, per_result_tokens=24, per_tool_tokens=17, late_tools_tokens=60)
+    return replace(
+        framing, per_call_tokens=50, per_result_tokens=24, per_tool_tokens=17, late_tools_tokens=60
+    )
 
 
 def _claude(
@@ -87,7 +89,8 @@ def _claude(
     )
 
 
-# The prompt for tools (auto or none, any or tool): platform.claude.com/docs/en/about-claude/pricing (2026-08).
+# What tools bring along (auto or none, any or tool): pricing page of the docs (2026-08), "Tool use system
+# prompt token overhead".
 ROWS = (
     _claude("claude-opus-5", 1_000_000, 128_000, (286, 406), newer=True),
     _claude("claude-opus-4-8", 1_000_000, 128_000, (290, 410), newer=True),

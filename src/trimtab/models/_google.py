@@ -64,9 +64,7 @@ _TILED = MediaRule(
     pdf_bytes_per_token=None,
 )
 _FLAT = replace(_TILED, crops=False, tile_tokens=0)
-_SHARP = replace(
-    _FLAT, image_tokens=1_095, page_tokens=532, file_tokens=532, video_tokens_per_second=70
-)
+_SHARP = replace(_FLAT, image_tokens=1_095, page_tokens=532, file_tokens=532, video_tokens_per_second=70)
 
 _MARGIN = Margin(tokens=3, per_mille=70)
 

@@ -77,7 +77,15 @@ def _openai(
 def _reasoning(
     name: str, window_tokens: int, output_tokens: int, media: MediaRule, *, exact: bool = True
 ) -> ModelFacts:
-    return _openai(name, window_tokens, output_tokens, framing=_REASONING, responses=_REASONING_RESPONSES, media=media, exact=exact)
+    return _openai(
+        name,
+        window_tokens,
+        output_tokens,
+        framing=_REASONING,
+        responses=_REASONING_RESPONSES,
+        media=media,
+        exact=exact,
+    )
 
 
 def _gpt_oss(name: str) -> ModelFacts:
