@@ -75,10 +75,17 @@ def pair(structure: Structure, indices: range) -> Pairing:
     return found
 
 
-def last_turn_of(count: int, kind_of: Callable[[int], Kind | None]) -> int:
-    """Return the last of `count` messages that is from the user or the model; -1 if there is none."""
+def last_turn_of(
+    count: int, kind_of: Callable[[int], Kind | None], is_bound: Callable[[int], bool] | None = None
+) -> int:
+    """Return the last of `count` messages that is from the user or the model; -1 if there is none.
+
+    Where messages are bound to the one after them, it is the first of those that are bound to it.
+    """
     last = count - 1
     while last >= 0 and kind_of(last) not in ("user", "assistant"):
+        last -= 1
+    while is_bound is not None and last > 0 and is_bound(last - 1):
         last -= 1
     return last
 
@@ -87,17 +94,13 @@ def open_calls(
     pairing: Pairing,
     *,
     last_turn: int,
-    bound: Collection[int] = (),
     pending_calls: Collection[str] = (),
 ) -> frozenset[tuple[int, str]]:
     """Return the unanswered calls whose result can still come (SPEC A4b).
 
-    No user message and no later model turn follows them, or their id is in `pending_calls`. What is bound to
-    a turn is part of it.
+    No user message and no later model turn follows them, or their id is in `pending_calls`.
     """
     pending = frozenset(pending_calls)
-    while last_turn - 1 in bound:
-        last_turn -= 1
     return frozenset(
         (index, call_id) for index, call_id in pairing.unanswered if index >= last_turn or call_id in pending
     )

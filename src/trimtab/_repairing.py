@@ -49,10 +49,8 @@ def repaired(
     pairing = pair(structure, range(len(originals)))
     work = _Work(format, originals, structure)
     work.drop_results(pairing)
-    last_turn = last_turn_of(structure.count, structure.kinds.get)
-    bound = structure.bound
-    still_open = open_calls(pairing, last_turn=last_turn, bound=bound, pending_calls=pending_calls)
-    work.drop_calls(pairing, still_open)
+    last_turn = last_turn_of(structure.count, structure.kinds.get, structure.bound.__contains__)
+    work.drop_calls(pairing, open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls))
     if format.rules.results_follow_call:
         work.move_late_results(pairing)
     result = work.without_dangling(work.in_order() if format.rules.ordered else work.result())

@@ -190,8 +190,8 @@ def _pair_violations(
 ) -> Iterator[Violation]:
     pairing = pair(structure, range(structure.count))
     yield from _result_violations(format.rules, structure, pairing)
-    last_turn = last_turn_of(structure.count, structure.kinds.get)
-    still_open = open_calls(pairing, last_turn=last_turn, bound=structure.bound, pending_calls=pending_calls)
+    last_turn = last_turn_of(structure.count, structure.kinds.get, structure.bound.__contains__)
+    still_open = open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls)
     for index, call_id in pairing.unanswered:
         if (index, call_id) in still_open:
             text = f"call {call_id!r} waits for its result"

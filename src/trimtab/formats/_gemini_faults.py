@@ -136,12 +136,15 @@ def _unsigned(messages: list[Any]) -> Iterator[int]:
     while start >= 0 and not _begins_turn(messages[start]):
         start -= 1
     steps: list[tuple[int, bool]] = []
-    signed = False
+    signed, asked = False, -2
     for index in range(start + 1, len(messages)):
         parts = parts_in(messages[index])
         calls = calls_of(parts)
-        if not calls or (steps and steps[-1][0] == index - 1):
-            continue  # a content behind another with calls belongs to the same step
+        if not calls:
+            continue
+        asked, same_step = index, asked == index - 1
+        if same_step:
+            continue  # calls of one step may come in contents behind one another
         first = is_signed(parts[calls[0].part])
         signed |= first
         steps.append((index, first or any(map(is_signed, parts))))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
+from trimtab.errors import FormatError
 from trimtab.formats._access import as_dict, as_list, as_text, item_of
 from trimtab.formats._base import Dict
 
@@ -166,6 +167,22 @@ def leaves_open(parts: Sequence[Dict]) -> bool:
         > sum(key_in(part, answered) is not None for part in parts)
         for asked, answered in _OPENED
     )
+
+
+def parts_for(owner: Any, parts: Sequence[Any]) -> Sequence[Any]:
+    """Return parts as the class of a content holds them: objects in an object of the SDK's.
+
+    Raises:
+        FormatError: That class does not take them.
+    """
+    validate = getattr(type(owner), "model_validate", None)
+    if not callable(validate):
+        return parts
+    try:
+        made: Any = validate({"parts": list(parts)})
+    except ValueError as error:
+        raise FormatError(f"a {type(owner).__name__} cannot hold these parts: {error}") from error
+    return made.parts or []
 
 
 def is_signed(part: Dict) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from trimtab.errors import FormatError
 from trimtab.formats._access import as_dict, as_list, item_of, with_values
 from trimtab.formats._base import Dict, Path, Request, shown
-from trimtab.formats._gemini_parts import DATA_KEYS, key_in, value_in
+from trimtab.formats._gemini_parts import DATA_KEYS, key_in, parts_for, value_in
 
 _SCHEMA_KEYS = ("response_json_schema", "_responseJsonSchema", "response_schema")
 
@@ -132,7 +132,7 @@ def _as_instruction(system: Any, was: Any) -> Any:
     if as_list(was) is not None:
         return parts
     if item_of(was, "parts") is not None:
-        return with_values(was, {("parts",): parts})
+        return with_values(was, {("parts",): parts_for(was, parts)})
     return {"parts": parts}
 
 

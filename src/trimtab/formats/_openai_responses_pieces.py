@@ -39,7 +39,12 @@ _ASKED: dict[str, tuple[str, ...]] = {
     "image_generation_call": ("revised_prompt",),
 }
 _BRING_TOOLS = ("additional_tools", "tool_search_output")
-_RESULT_KEYS = ("output", "outputs", "results", "error", "result")
+_RESULT_KEYS = ("output", "outputs", "results", "result", "error")
+# What is asked for, and what only the caller's machine has to know of it.
+_CALL_KEYS = frozenset({key for keys in _ASKED.values() for key in keys}) | {
+    "pending_safety_checks",
+    "environment",
+}
 # Not of the prompt: identity and state of the item, marks for the cache, keys the API has to see again.
 _CARRIED = frozenset(
     {
@@ -74,7 +79,7 @@ def text_paths(item: Dict) -> Iterator[tuple[Path, str]]:
     name = type_of(item)
     if name == "message":
         yield from _texts_under("content", item)
-    elif name in ("shell_call_output",):
+    elif name == "shell_call_output":
         for index, value in enumerate(as_list(item.get("output")) or ()):
             chunk = as_dict(value) or {}
             for key in ("stdout", "stderr"):
@@ -112,8 +117,9 @@ def pieces_of(item: Dict) -> Pieces:
     elif name in _BRING_TOOLS:
         found.read_rest(item, frozenset({"tools"}))
     elif name not in ("item_reference", "compaction", "compaction_trigger", "configuration_update"):
-        found.read_content(item.get("output"))
-        found.read_rest(item, frozenset({"output"}), carried=name in ITEM_TYPES)
+        key = "result" if name == "program_output" else "output"
+        found.read_content(item.get(key))
+        found.read_rest(item, frozenset({key}), carried=name in ITEM_TYPES)
     return Pieces(
         role=role if isinstance(role, str) else _role_of(item),
         texts=tuple(found.texts),
@@ -191,22 +197,25 @@ class _Found:
         self.read_rest(part, _PART_CARRIED)
 
     def read_call(self, name: str, item: Dict) -> None:
-        """Take a call, and what an item that is complete in itself holds of a result."""
+        """Take a call, and the result that an item of a call the provider ran holds as well."""
         self.calls.append(call_text(item))
-        if name not in OUTPUT_OF:
-            if name == "image_generation_call":
-                data = as_text(item.get("result"))
-                if data is not None:
-                    self.media.append(Media("image", None, data, None))
-            elif isinstance(item.get("output"), str):
-                self.texts.append(item["output"])
-                self.parts = 1
-            else:
-                for key in _RESULT_KEYS:
-                    if item.get(key) not in (None, "", [], {}, ()):
-                        self.read_unknown(item[key])
+        if name in OUTPUT_OF:
+            self.read_rest(item, _CALL_KEYS)
             return
-        self.read_rest(item, frozenset(_ASKED[name]) | _IGNORED)
+        for key in _RESULT_KEYS:
+            self.read_result(item.get(key), is_image=name == "image_generation_call")
+
+    def read_result(self, result: Any, *, is_image: bool = False) -> None:
+        """Take what a call found: a text, a picture in base64, anything else as JSON."""
+        if result in (None, "", [], {}, ()):
+            return
+        if not isinstance(result, str):
+            self.read_unknown(result)
+        elif is_image:
+            self.media.append(Media("image", None, result, None))
+        else:
+            self.texts.append(result)
+            self.parts += 1
 
     def read_reasoning(self, item: Dict) -> None:
         """Take what can be read of reasoning; of what is encrypted only the size is known."""
@@ -230,10 +239,6 @@ class _Found:
         except RecursionError as error:
             raise FormatError("an item is nested too deep to be written as JSON") from error
         self.other.append(compact_json(plain))
-
-
-# Asked of the caller's machine, and never a part of what the model reads of its own call.
-_IGNORED = frozenset({"pending_safety_checks", "environment", "action"})
 
 
 def _string(value: Any) -> str:

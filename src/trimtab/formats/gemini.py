@@ -32,6 +32,7 @@ from trimtab.formats._gemini_parts import (
     is_signed,
     key_in,
     leaves_open,
+    parts_for,
     parts_in,
     results_of,
     speaker,
@@ -249,7 +250,7 @@ class Gemini:
 
     def with_text(self, message: Any, text: str, /) -> Any:
         """Return a shallow copy of the caller's content with one text for parts."""
-        return with_values(message, {("parts",): [_like_parts(message, {"text": text})]})
+        return with_values(message, {("parts",): parts_for(message, [{"text": text}])})
 
     def joined(self, message: Any, other: Any, /) -> Any:
         """Return a shallow copy of the caller's content with the parts of another behind its own."""
@@ -332,11 +333,3 @@ def _with_signature(part: Any, signed: Dict) -> Any:
     raw = _UNCHECKED_SIGNATURE.encode()
     value: Any = raw if isinstance(signed[key], bytes) else b64encode(raw).decode("ascii")
     return with_values(part, {(key,): value})
-
-
-def _like_parts(message: Any, part: Dict) -> Any:
-    """Return a part as the class the content's own parts have, where they are objects."""
-    listed = as_list(item_of(message, "parts")) or ()
-    kind = type(listed[0]) if listed else dict
-    validate = getattr(kind, "model_validate", None)
-    return validate(part) if callable(validate) else part

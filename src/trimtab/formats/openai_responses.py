@@ -256,7 +256,7 @@ class OpenAIResponses:
         if isinstance(name, str) and name != "message":
             return name in ITEM_TYPES
         parts = as_list(message.get("content")) or ()
-        return any((as_dict(part) or {}).get("type") in _PARTS_ONLY_HERE for part in parts)
+        return any(as_text((as_dict(part) or {}).get("type")) in _PARTS_ONLY_HERE for part in parts)
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
         """Make a message of texts and ready-made content parts.
