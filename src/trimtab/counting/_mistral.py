@@ -77,8 +77,9 @@ class MistralCounter(Additive):
             _BRACKETS_TOKENS + counts[name] + counts[_spaced(arguments)] for name, arguments in pieces.calls
         )
         kind = self._format.kind(message)
-        if kind == "tool" and self.framing.result_ids_counted:
-            tokens += counts[pieces.result_id or ""] + 1
+        if self.framing.result_ids_counted:
+            ids = [pieces.result_id] if pieces.result_id else self._format.tool_names(message)
+            tokens += sum(1 + counts[id] for id in ids)
         return tokens + (_END_TOKENS if kind == "assistant" else _BRACKETS_TOKENS)
 
     def fixed_tokens(
