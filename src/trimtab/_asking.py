@@ -112,8 +112,8 @@ def body_of(ask: Ask, format: Format) -> Request | None:
     return None
 
 
-def counter_of(counter: Any, model: str | None) -> Any:
-    """Return the counter asked for: the one given, the model's own, or the estimate.
+def counter_of(counter: Any, model: str | None, format: Format | None = None) -> Any:
+    """Return the counter asked for: the one given, the model's own, or the estimate; for a wire form.
 
     Raises:
         ConfigurationError: What was given is no counter.
@@ -123,8 +123,16 @@ def counter_of(counter: Any, model: str | None) -> Any:
         name = counter.__name__
         raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
     if counter is not None:
-        return check_counter(counter)
-    return counter_for(model) if model is not None else EstimateCounter()
+        check_counter(counter)
+    else:
+        counter = counter_for(model) if model is not None else EstimateCounter()
+    return counter if format is None else reading(counter, format)
+
+
+def reading(counter: Any, format: Format) -> Any:
+    """Return a counter that reads this wire form; one that does not say what it reads as it is."""
+    read = getattr(counter, "format", None)
+    return counter if read is None or read is format else counter.with_format(format)
 
 
 def budget_of(budget: Budget | int | None, model: str | None) -> Budget:

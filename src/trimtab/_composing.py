@@ -25,6 +25,7 @@ from trimtab.counting._sizes import Base, Fixed, Shares, Sizes, sizes_for
 from trimtab.formats import Format, Request
 from trimtab.models import facts_for
 from trimtab.strategies._assembly import assembled
+from trimtab.strategies._order import in_order
 from trimtab.trimming import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab.units import History
 
@@ -182,8 +183,9 @@ def compose(policy: Policy) -> Composition:
     """
     filled = [at for at, block in enumerate(policy.blocks) if not block.is_empty]
     blocks = [policy.blocks[at] for at in sorted(filled, key=lambda at: (policy.blocks[at].place, at))]
-    format = format_of([item for block in blocks for item in _items_of(block)], policy.format)
-    counter, budget = counter_of(policy.counter, policy.model), budget_of(policy.budget, policy.model)
+    items = [item for block in blocks for item in _items_of(block)]
+    format = format_of(items, policy.format, policy.model)
+    counter, budget = counter_of(policy.counter, policy.model, format), budget_of(policy.budget, policy.model)
     lead = leading_system(policy.system, format)
     sources = []
     for block in blocks:
@@ -270,9 +272,13 @@ class _Removals:
                 let_trim(block.on_trim, view, block=block.name)
         self._known = sizes.known
         if context.removed:
-            gone = by_block(self._starts[:-1], context.removed.items())
+            units, misplaced = in_order(history, history.units, context.remaining, ())
+            removed: dict[int, Reason] = {
+                **context.removed,
+                **dict.fromkeys(sorted(misplaced), "cannot_lead"),
+            }
+            gone = by_block(self._starts[:-1], removed.items())
             self._gone = {at: dict(places) for at, places in gone.items()}
-            units = context.remaining
             indices = sorted({index for unit in units for index in unit.indices})
             self._left = dict(zip(indices, assembled(history, units, {}), strict=True))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from trimtab._outcome import Outcome
@@ -10,7 +11,7 @@ from trimtab._settling import settling
 from trimtab.budget import Budget
 from trimtab.counting._sizes import Shares
 from trimtab.errors import BudgetExceededError
-from trimtab.formats import Format, Request
+from trimtab.formats import Format, Request, mapping_of
 from trimtab.summaries._base import drive
 
 if TYPE_CHECKING:
@@ -52,12 +53,20 @@ class ContextPlan:
 
     @property
     def body(self) -> Request:
-        """What was asked for, as a request."""
-        return self.outcome.composition.body
+        """What was asked for, as a request; messages that were lifted are its system text."""
+        body, lifted = self.outcome.composition.body, self.outcome.messages()[: self._lifted()]
+        return replace(body, system=self.format.lifted(lifted, body.system)) if lifted else body
 
     def messages(self) -> list[Any]:
         """Put the output together."""
-        return self.outcome.messages()
+        return self.outcome.messages()[self._lifted() :]
+
+    def _lifted(self) -> int:
+        """Count the messages at the front whose text goes with the request instead."""
+        if not self.format.rules.lifts_system:
+            return 0
+        kinds = (self.format.kind(mapping_of(message)) for message in self.outcome.messages())
+        return sum(1 for _ in takewhile(lambda kind: kind == "system", kinds))
 
     def report(self, messages: list[Any]) -> Report:
         """Make the report of the fit that gave these messages."""

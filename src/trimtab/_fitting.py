@@ -15,6 +15,7 @@ from trimtab.errors import FormatError
 from trimtab.formats import Format, Request
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies._assembly import assembled
+from trimtab.strategies._order import in_order
 from trimtab.strategies.sliding_window import require_strategy
 from trimtab.trimming import OnTrim, TrimContext, let_trim
 from trimtab.units import History
@@ -58,13 +59,15 @@ class Work(Portion):
 def prepare(ask: Ask) -> Work:
     """Read what was asked, and do once what does not depend on the budget."""
     check(ask)
-    format = format_of(ask.messages, ask.format)
     body: Request | None = None
     notes = ask.notes
-    if type(ask.messages) is not list:
+    if type(ask.messages) is list:
+        format = format_of(ask.messages, ask.format, ask.model)
+    else:
         notes = take_model(ask) if ask.model is None else ()
+        format = format_of(ask.messages, ask.format, ask.model)
         body = body_of(ask, format)
-    counter = counter_of(ask.counter, ask.model)
+    counter = counter_of(ask.counter, ask.model, format)
     budget = budget_of(ask.budget, ask.model)
     strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)
     source = list(ask.messages if body is None else body.messages)
@@ -169,7 +172,8 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         return
     if work.origin is None:
         work.source = history.originals[work.lead :]
-    remaining = context.remaining
+    remaining, misplaced = in_order(history, history.units, context.remaining, ())
+    removed = {**removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
     work.origin = [work.source_index(index) for index in indices if index >= work.lead]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
 from trimtab._pairing import Pairing
@@ -21,6 +21,7 @@ __all__ = [
     "results_behind",
     "results_in_place",
     "unresolved",
+    "with_openers",
 ]
 
 State = Literal["pinned", "held", "free"]
@@ -158,6 +159,29 @@ def members(structure: Structure, pairing: Pairing) -> list[Group]:
     return [*groups.values(), *alone]
 
 
+def with_openers(
+    units: Sequence[Unit], cannot_lead: Callable[[int], bool], opener_of: Callable[[int], int | None]
+) -> list[Unit]:
+    """Hold the user messages that open the turns of what must stay and cannot lead.
+
+    Args:
+        units: All units of a conversation.
+        cannot_lead: Tells whether the provider refuses a message as the first.
+        opener_of: Finds the user message that opens the turn of a message.
+    """
+    wanted = {
+        opener_of(unit.first)
+        for unit in units
+        if unit.state != "free" and unit.kind != "system" and cannot_lead(unit.first)
+    }
+    return [
+        Unit(unit.indices, kind=unit.kind, state="held", open=unit.open, parts=unit.parts)
+        if unit.state == "free" and unit.kind == "user" and not wanted.isdisjoint(unit.indices)
+        else unit
+        for unit in units
+    ]
+
+
 def results_behind(
     answers: Mapping[int, tuple[tuple[str, int | None], ...]], index: int, ids: tuple[str, ...]
 ) -> int:
@@ -201,15 +225,15 @@ def unresolved(
     return list(missing)
 
 
-def format_of(messages: Any, format: str | Format) -> Format:
-    """Return the wire form asked for; "auto" goes by the shapes that occur.
+def format_of(messages: Any, format: str | Format, model: str | None = None) -> Format:
+    """Return the wire form asked for; "auto" goes by the shapes that occur, then by the model.
 
     Raises:
         ConfigurationError: It is neither a name nor a `Format`.
         UnknownNameError: No wire form has that name.
     """
     if format == "auto":
-        return detect(messages)
+        return detect(messages, model=model)
     if not isinstance(format, str) and not hasattr(format, "scan"):
         names = ", ".join(formats())
         raise ConfigurationError(f"format is 'auto', a name ({names}) or a Format, not {format!r}")

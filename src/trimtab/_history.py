@@ -16,6 +16,7 @@ from trimtab._grouping import (
     results_behind,
     results_in_place,
     unresolved,
+    with_openers,
 )
 from trimtab._pairing import last_turn_of, open_calls, pair
 from trimtab.errors import FormatError
@@ -65,8 +66,10 @@ class History:
         self._answered = frozenset(answered)
         self._holds = frozenset(holds)
         self._apart = frozenset(apart)
-        self.asks_for_all = bool(self.pins or self.pending_calls or answered or holds or apart)
-        """True if everything has to be grouped: pins, pending ids, results elsewhere."""
+        rules = format.rules
+        tied = bool(self.pins or self.pending_calls or answered or holds or apart)
+        self.asks_for_all = tied or rules.ordered or rules.keeps_messages
+        """True if everything has to be grouped: pins, pending ids, results elsewhere, order that counts."""
         self._read_from = self._walked_from = self.count
         self._latest_user = latest_user
         self._last_turn_at: int | None = None
@@ -348,8 +351,14 @@ class History:
             calls = open_calls(pairing, last_turn=last_turn, pending_calls=self.pending_calls)
             opened = {index for index, _ in calls - self._answered}
             units = [self._unit_of(group, opened) for group in members(self.structure, pairing)]
-            self._units = tuple(sorted(units, key=lambda unit: unit.indices[0]))
+            units.sort(key=lambda unit: unit.indices[0])
+            if self.format.rules.ordered:
+                units = with_openers(units, self._cannot_lead, self.user_at_or_before)
+            self._units = tuple(units)
         return self._units
+
+    def _cannot_lead(self, index: int) -> bool:
+        return self.format.order_fault(None, self.messages[index]) is not None
 
     def _unit_of(self, group: Group, opened: set[int]) -> Unit:
         indices, parts = tuple(sorted(group.indices)), group.parts or NO_PARTS
@@ -361,6 +370,8 @@ class History:
     def _state(self, indices: Sequence[int], open_call: bool, parts: Parts = NO_PARTS) -> State:
         if not self.pins.isdisjoint(indices):
             return "pinned"
+        if self.structure.kept and max(self.structure.kept) in indices:
+            return "held"
         if not self.protect:
             return "held" if open_call or not self._holds.isdisjoint(indices) else "free"
         if indices[0] < self.head or self._is_latest_user(indices, parts):

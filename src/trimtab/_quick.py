@@ -15,7 +15,7 @@ from trimtab._grouping import format_of, results_behind
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
-from trimtab.formats import Format, Request, Structure
+from trimtab.formats import DEFAULT, Format, Request, Structure, form_of, get_format
 from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._cuts import SMALL_SHARE
 from trimtab.strategies._runner import Settled
@@ -45,9 +45,14 @@ def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: 
         limit_tokens = budget.input_tokens
     if limit_tokens.__class__ is not int:
         return None
-    form = format_of(messages, format)
+    # What is in no form of its own is read as the default; a foreign shape on the way stops the walk.
+    form = get_format(DEFAULT) if format == "auto" else format_of(messages, format)
+    if format == "auto" and model is not None and form_of(model) not in ("", DEFAULT):
+        return None
     if counter is None:
         counter = counter_of(None, model)
+    if counter.__class__ in _OURS and counter.format is not form:
+        counter = counter.with_format(form)
     if counter.__class__ not in _OURS or not _counts_units(form):
         return None
     plan = QuickPlan(messages.copy(), budget, model=model, counter=counter, format=form)
@@ -115,7 +120,7 @@ class QuickPlan:
         span = range(len(source) - 1, head - 1, -1)
         low = self._low = form.count_back(source, span, room, known, self._structure, prices)
         left = room - sum(known[low:])
-        if self._structure.replaced:
+        if self._structure.replaced or self._structure.foreign:
             return False
         if left >= 0:
             self.tokens = limit_tokens - left

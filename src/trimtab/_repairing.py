@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from trimtab._grouping import Group, members
 from trimtab._pairing import Pairing, last_turn_of, open_calls, pair
-from trimtab.formats import Format, Structure
+from trimtab.formats import Dict, Format, Structure, mapping_of
 
-__all__ = ["Change", "Placed", "repaired"]
+__all__ = ["Change", "Placed", "order_faults", "repaired"]
 
 _Parts = list[int | None]
 """Parts of one message; None stands for the whole message."""
@@ -52,7 +53,27 @@ def repaired(
     work.drop_calls(pairing, open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls))
     if format.rules.results_follow_call:
         work.move_late_results(pairing)
-    return work.result(), tuple(sorted(work.changes, key=lambda change: change.index))
+    result = work.in_order() if format.rules.ordered else work.result()
+    return result, tuple(sorted(work.changes, key=lambda change: change.index))
+
+
+def order_faults(format: Format, messages: Sequence[Any]) -> Iterator[tuple[int, str]]:
+    """Find messages the provider does not take behind the one before them, and its words.
+
+    Each is passed over from then on: what follows is looked at as if it were not there.
+    """
+    if not format.rules.ordered:
+        return
+    previous: Dict | None = None
+    for index, message in enumerate(messages):
+        entry = mapping_of(message)
+        if previous is None and format.kind(entry) == "system":
+            continue
+        words = format.order_fault(previous, entry)
+        if words is None:
+            previous = entry
+        else:
+            yield index, words
 
 
 class _Work:
@@ -131,6 +152,39 @@ class _Work:
                 found.append(Placed(index, self._staying(index)))
             found.extend(self.behind.get(index, ()))
         return found
+
+    def in_order(self) -> list[Placed]:
+        """Take out what may not stand where it does, with calls and results that belong to it."""
+        result = self.result()
+        while faults := {at for at, _ in order_faults(self.format, [placed.message for placed in result])}:
+            entries = [mapping_of(placed.message) for placed in result]
+            structure = Structure(len(entries))
+            self.format.scan(entries, 0, len(entries), structure)
+            groups = members(structure, pair(structure, range(len(entries))))
+            leaving = [group for group in groups if not faults.isdisjoint(group.indices)]
+            result = self._without(result, leaving, structure)
+        return result
+
+    def _without(self, result: list[Placed], leaving: list[Group], structure: Structure) -> list[Placed]:
+        """Take units out; a message shared with others loses its parts of them only."""
+        parts: dict[int, set[int]] = {}
+        for group in leaving:
+            for index in group.indices:
+                parts.setdefault(index, set()).update(group.parts.get(index, structure.parts_of(index)))
+        left: list[Placed] = []
+        for index, placed in enumerate(result):
+            if index not in parts:
+                left.append(placed)
+                continue
+            stays = structure.parts_of(index) - parts[index]
+            if stays:
+                message = self.format.without_parts(placed.message, sorted(parts[index]))
+                left.append(Placed(placed.position, message))
+            action: Literal["removed", "edited"] = "edited" if stays else "removed"
+            self.changes.append(
+                Change(index=placed.position, action=action, rule="wrong_order", call_id=None)
+            )
+        return left
 
     def _by_place(
         self, index: int, pairing: Pairing, run: Collection[int]

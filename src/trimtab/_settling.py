@@ -8,6 +8,7 @@ from typing import cast
 
 from trimtab._composing import Composition, Part, by_block
 from trimtab._fitting import DEFAULT_STRATEGY
+from trimtab._ordering import let_go_misplaced, taken_out
 from trimtab._outcome import BlockDecision, Outcome
 from trimtab._portion import in_block
 from trimtab.allocation import Claim, offers
@@ -192,6 +193,7 @@ class _Settlement:
             error=error,
         )
         _let_go_together(outcome)
+        let_go_misplaced(outcome)
         if not floors_ignored:
             for at, claim in enumerate(claims):
                 self._decided[at].miss(min(claim.floor_tokens, claim.most_tokens))
@@ -300,15 +302,7 @@ def _let_go_together(outcome: Outcome) -> None:
         if len(there) < len(unit):
             gone |= there
     for at, places in by_block(starts, ((index, index) for index in gone)).items():
-        decision, mine = outcome.decisions[at], {place for place, _ in places}
-        portion, settled = decision.portion, decision.settled
-        known, count = portion.sizes.known, len(portion.history)
-        less = settled.without(mine, count=count, tokens=settled.tokens)
-        if isinstance(portion.sizes, Shares):
-            less.tokens = portion.sizes.request_tokens(less.assemble(decision.request))
-        else:
-            less.tokens -= sum(settled.edited_tokens.get(i, known[i] or 0) for i in mine)
-        decision.settled, decision.freed_tokens = less, settled.tokens - less.tokens
+        taken_out(outcome.decisions[at], {place for place, _ in places}, reason="unit_of_removed")
 
 
 def _stays(decisions: list[BlockDecision], starts: list[int], index: int) -> bool:

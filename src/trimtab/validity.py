@@ -13,7 +13,7 @@ from typing import Any, Literal
 from trimtab._arguments import check_messages, check_pending_calls
 from trimtab._grouping import format_of
 from trimtab._pairing import Pairing, last_turn_of, late_results, open_calls, pair
-from trimtab._repairing import Change, repaired
+from trimtab._repairing import Change, order_faults, repaired
 from trimtab.errors import FormatError
 from trimtab.formats import Fault, Format, Request, Rules, Structure, mapping_of
 
@@ -90,6 +90,7 @@ def validate(
     found = [
         *broken,
         *_shape_violations(chosen, items, {violation.index for violation in broken}),
+        *_order_violations(chosen, items),
         *_pair_violations(chosen, structure, pending),
     ]
     return sorted(found, key=lambda violation: violation.index)
@@ -105,8 +106,9 @@ def repair(
 
     Faults in the shape of single messages stay as they are. Orphan and repeated results leave, and
     so do unanswered calls that are not open; a message leaves when nothing of it is left. A late
-    result moves behind its call, after the results already there. A valid conversation comes back
-    as a new list of the same objects.
+    result moves behind its call, after the results already there. What the provider then takes in no
+    such order leaves, with what belongs to it. A valid conversation comes back as a new list of the same
+    objects.
 
     Args:
         messages: A list of messages or a request body; never changed.
@@ -143,7 +145,8 @@ def repair(
 
 def _taken(messages: Any, format: str | Format) -> tuple[Format, Request]:
     check_messages(messages)
-    chosen = format_of(messages, format)
+    named = messages.get("model") if isinstance(messages, Mapping) else None
+    chosen = format_of(messages, format, named if isinstance(named, str) else None)
     if isinstance(messages, Mapping):
         return chosen, chosen.read_request(messages)
     return chosen, Request(messages=messages)
@@ -168,6 +171,11 @@ def _shape_violations(format: Format, items: list[Any], skipped: Collection[int]
         for fault in format.faults(items)
         if fault.index not in skipped
     ]
+
+
+def _order_violations(format: Format, items: list[Any]) -> Iterator[Violation]:
+    for index, words in order_faults(format, items):
+        yield Violation(index=index, rule="wrong_order", message=f"messages[{index}]: {words}")
 
 
 def _where(fault: Fault) -> str:

@@ -43,6 +43,7 @@ LAYERS = (
     ("_bonds",),
     ("_composing",),
     ("_outcome",),
+    ("_ordering",),
     ("_settling",),
     ("_context_report",),
     ("_context_plan",),

@@ -114,8 +114,6 @@ CONTEXTS = (
         ),
         ("needed_tokens=needed if at_cap else room + needed - limit", "needed_tokens=needed"),
         ("if len(there) < len(unit):", "if len(there) < 0:"),
-        ("settled.edited_tokens.get(i, known[i] or 0)", "(known[i] or 0)"),
-        ("settled.tokens - less.tokens", "0"),
         ("if over and any(", "if over and all("),
         ("total - outcome.fixed_tokens - outcome.lead_tokens", "total - outcome.fixed_tokens"),
         ("if not units or request.fits(units):", "if not units:"),

@@ -73,7 +73,8 @@ class Asked:
             FormatError: A mapping without a list of messages.
             ConfigurationError: Its body brings what an option gives, too.
         """
-        format = detect(value) if self.format == "auto" else get_format(self.format)
+        model = _known_model_in(value) if self.model is None else self.model
+        format = detect(value, model=model) if self.format == "auto" else get_format(self.format)
         request = format.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
         for name, given, held in (
             ("system", self.system, request.system),
@@ -81,7 +82,6 @@ class Asked:
         ):
             if given is not None and held is not None:
                 raise ConfigurationError(f"{name} given twice: by --{name} and in the request body")
-        model = _known_model_in(value) if self.model is None else self.model
         counter = self.counter(model)
         return Conversation(format=format, request=request, model=model, counter=counter)
 

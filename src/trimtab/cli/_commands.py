@@ -6,6 +6,7 @@ import click
 
 from trimtab.cli.count import count
 from trimtab.cli.fit import fit
+from trimtab.cli.models import models
 from trimtab.cli.policy import policy
 from trimtab.cli.validate import validate
 
@@ -43,5 +44,5 @@ def trimtab() -> None:
     """Take the options that stand before a command; there are none yet."""
 
 
-for command in (fit, count, validate, policy):
+for command in (fit, count, validate, policy, models):
     trimtab.add_command(command)

@@ -34,6 +34,11 @@ class Additive:
         """Show the name, and whether counts are exact."""
         return f"<{type(self).__name__} {self.name!r} exact={self.exact}>"
 
+    @property
+    def format(self) -> Format:
+        """The wire form it reads."""
+        return self._format
+
     def with_format(self, format: str | Format, /) -> Self:
         """Return the same counter, and what it remembers, for another wire form."""
         twin = copy.copy(self)
@@ -79,7 +84,7 @@ class Additive:
         if extra:
             texts.append(output_schema_text(extra))
         content = "\n".join(filter(None, texts))
-        return self.count_message({"role": "system", "content": content}) if content else 0
+        return self.count_message(self._format.message("system", [content])) if content else 0
 
     def count_back(
         self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /

@@ -80,8 +80,11 @@ class CharCounter(Additive):
         content = entry.get("content")
         if isinstance(content, str) and entry.keys() <= _PLAIN_KEYS:
             return math.ceil(len(content) / self._ratio)
-        texts, others = parts_of(content)
-        rest = self._format.pieces(without_content(entry))
+        if has_chat_content(self._format):
+            texts, others = parts_of(content)
+            rest = self._format.pieces(without_content(entry))
+        else:
+            texts, others, rest = [], 0, self._format.pieces(entry)
         chars = len(rest.name or "") + sum(map(len, (*texts, *rest.texts, *rest.other)))
         tokens = (others + len(rest.media)) * self._part_tokens
         for name, arguments in rest.calls:
@@ -195,6 +198,8 @@ class FunctionCounter(TextCounter):
     def _any_message(self, message: Any, counts: TextCounts) -> int:
         content = message.get("content")
         tokens = self.framing.per_message_tokens
+        if not has_chat_content(self._format):
+            return tokens + self._body(self._format.pieces(message), counts)
         if isinstance(content, str):
             tokens += counts[content] if content else 0
         else:
@@ -239,6 +244,11 @@ def _text_of(part: Any, typeless: bool) -> str | None:
         return None
     text = part.get("text", "")
     return text if isinstance(text, str) else None
+
+
+def has_chat_content(format: Format, /) -> bool:
+    """Tell whether content parts are those of Chat Completions, which the references' counters know."""
+    return format.rules.results_are_messages and format.rules.body_key == "messages"
 
 
 def without_content(message: Dict, /) -> Dict:

@@ -80,30 +80,72 @@ def get_format(name: str | Format, /) -> Format:
         ) from None
 
 
-def detect(messages: Any, /) -> Format:
-    """Return the only form whose own shapes occur in messages or a body.
+def detect(messages: Any, /, *, model: str | None = None) -> Format:
+    """Return the wire form messages or a request body are in.
 
-    Without such shapes, or with those of several forms, it is `openai_chat`. Entries that are no
-    messages are passed over. With a single form known nothing is read.
+    A body is told by the key of its messages and by keys that occur in one form only; messages by the
+    shapes that occur in one form only. Where there are none, or those of several forms, it is
+    the form of the model's provider, if the model is known and its form holds messages under that key;
+    else `openai_chat`, which reads what all forms share. Entries that are no messages are passed over.
+
+    Complexity: O(1) where the newest or oldest messages tell; else O(n).
+
+    Example:
+        >>> detect([{"role": "user", "content": "hi"}]).name
+        'openai_chat'
     """
-    if len(_FORMATS) == 1:
-        return _FORMATS[DEFAULT]
-    found = {name for name, format in _FORMATS.items() if _occurs(format, _entries(messages))}
-    return _FORMATS[found.pop()] if len(found) == 1 else _FORMATS[DEFAULT]
-
-
-def _entries(messages: Any) -> Sequence[Any]:
+    known = list(_FORMATS.values())
+    entries: Any = messages
     if isinstance(messages, Mapping):
-        listed = (messages.get(key) for key in ("messages", "input", "contents"))
-        return next((entry for entry in listed if isinstance(entry, list | tuple)), ())
-    return messages if isinstance(messages, list | tuple) else ()
+        known = _by_body(messages, known)
+        if len(known) == 1:
+            return known[0]
+        entries = messages.get(known[0].rules.body_key) if known else ()
+    entries = entries if isinstance(entries, list | tuple) else ()
+    found = _by_shape(entries, known)
+    if found is None and model is not None:
+        named = _FORMATS.get(form_of(model))
+        found = named if named in known else None
+    return found or _FORMATS[DEFAULT]
 
 
-def _occurs(format: Format, messages: Sequence[Any]) -> bool:
-    for message in messages:
-        try:
-            if format.matches(mapping_of(message)):
-                return True
-        except FormatError:
-            continue
-    return False
+_NEAR = 64
+"""Messages at either end whose shapes tell the wire form, before all others are looked at."""
+
+
+def _by_body(body: Mapping[str, Any], known: list[Format]) -> list[Format]:
+    """Return the forms whose bodies hold their messages under a key that is there."""
+    fitting = [format for format in known if format.rules.body_key in body]
+    marked = [format for format in fitting if not format.rules.body_marks.isdisjoint(body)]
+    return marked if len(marked) == 1 else fitting
+
+
+def _by_shape(entries: Sequence[Any], known: list[Format]) -> Format | None:
+    """Return the only form whose own shapes occur; None if there is none, or several."""
+    near = entries if len(entries) <= 2 * _NEAR else [*entries[-_NEAR:], *entries[:_NEAR]]
+    found = {format.name: format for entry in near for format in _shapes_of(entry, known)}
+    if not found and near is not entries:
+        rest = (format for entry in entries[_NEAR:-_NEAR] for format in _shapes_of(entry, known))
+        return next(rest, None)
+    return found.popitem()[1] if len(found) == 1 else None
+
+
+def _shapes_of(entry: Any, known: list[Format]) -> Sequence[Format]:
+    """Return the forms that have such a message and no other form has."""
+    if entry.__class__ is dict and len(entry) == 2 and entry.get("content").__class__ is str:
+        return ()  # a role and a text: the same everywhere
+    try:
+        message = mapping_of(entry)
+    except FormatError:
+        return ()
+    return [format for format in known if format.matches(message)]
+
+
+def form_of(model: str) -> str:
+    """Return the wire form of a model's provider; "" if the model is not known."""
+    from trimtab.models import facts_for
+
+    try:
+        return facts_for(model).format
+    except UnknownNameError:
+        return ""

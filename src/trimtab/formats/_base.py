@@ -33,7 +33,19 @@ class Structure:
     Sparse on purpose: what nobody asks about costs nothing, however many messages there are.
     """
 
-    __slots__ = ("answers", "behind", "bound", "calls", "count", "kept", "kinds", "late", "loose", "replaced")
+    __slots__ = (
+        "answers",
+        "behind",
+        "bound",
+        "calls",
+        "count",
+        "foreign",
+        "kept",
+        "kinds",
+        "late",
+        "loose",
+        "replaced",
+    )
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -56,6 +68,8 @@ class Structure:
         """While reading back: ids of the results read since the last message that is no result."""
         self.late = False
         """While reading back: whether a result did not stand directly behind its call."""
+        self.foreign = False
+        """While reading back: whether a message looked like one of another wire form."""
 
     def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
         """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.
@@ -164,6 +178,8 @@ class Rules:
     """Every result stands directly after the message with its call (other results between)."""
     system_in_messages: bool = True
     """System text stands among the messages; else the request holds it apart."""
+    lifts_system: bool = False
+    """No message may have the role "system": text of such messages at the front goes with the request."""
     binds_messages: bool = True
     """A message may be bound to the one after it."""
     users_stand_alone: bool = False
@@ -313,6 +329,13 @@ class Format(Protocol):
 
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
         """Return a shallow copy that ends a prefix for the provider's prompt cache."""
+        ...
+
+    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+        """Return a request's system text with that of system messages behind it.
+
+        For wire forms that know no such message (`Rules.lifts_system`); others return `system`.
+        """
         ...
 
     def transcript(self, message: Dict, /) -> str:

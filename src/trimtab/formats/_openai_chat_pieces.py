@@ -73,6 +73,19 @@ def pieces_of(message: Dict) -> Pieces:
     )
 
 
+def is_foreign(message: Dict) -> bool:
+    """Tell whether a message looks like one of another wire form."""
+    content = message.get("content")
+    if content.__class__ is list:
+        return any(type(part) is dict and _is_unknown(part) for part in content)
+    return "parts" in message or ("role" not in message and "type" in message)
+
+
+def _is_unknown(part: Dict) -> bool:
+    kind = part.get("type")
+    return not isinstance(kind, str) or (kind not in _MEDIA and kind not in ("text", "refusal"))
+
+
 class _Found:
     """What was found in one message so far."""
 

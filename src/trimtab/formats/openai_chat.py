@@ -40,6 +40,7 @@ from trimtab.formats._openai_chat_pieces import (
     LEGACY_PREFIX,
     call_id_of,
     call_text,
+    is_foreign,
     pieces_of,
     result_id_of,
 )
@@ -136,6 +137,7 @@ class OpenAIChat:
 
         def other(index: int) -> int:
             message = structure.read_as_dict(messages, index)
+            structure.foreign |= is_foreign(message)
             if self.kind(message) == "tool":
                 structure.behind.append(result_id_of(message) or "")
             elif structure.behind:
@@ -287,6 +289,10 @@ class OpenAIChat:
         if parts and as_dict(parts[-1]) is not None:
             return with_values(message, {("content", len(parts) - 1, "cache_control"): value})
         return with_values(message, {("cache_control",): value})
+
+    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+        """Return `system`: system messages stand among the others."""
+        return system
 
     def transcript(self, message: Dict, /) -> str:
         """Write a message as `ROLE: text`; calls stand as JSON in place of the text."""

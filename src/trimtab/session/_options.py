@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from trimtab._arguments import answers_later, system_of
-from trimtab._asking import check_model
+from trimtab._asking import check_model, counter_of
 from trimtab._grouping import format_of
 from trimtab.blocks import Block
 from trimtab.budget import Budget
 from trimtab.context import Context
-from trimtab.counting import EstimateCounter, counter_for
-from trimtab.counting._sizes import check_counter, counter_name
+from trimtab.counting import EstimateCounter
+from trimtab.counting._sizes import counter_name
 from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
 from trimtab.formats import Format
 from trimtab.models import Framing
@@ -122,7 +122,7 @@ class Options:
         check_model(self.model)
         self.system = None if self.system == "" else system_of(self.system)
         self._take_context()
-        self.reader = format_of([], self.format)
+        self.reader = format_of([], self.format, self.model)
         if self.budget is not None:
             self.budget_tokens = budget_tokens(self.budget)
         if self.summarizer is not None:
@@ -192,24 +192,18 @@ class Options:
         return frozenset() if self.context is None else frozenset(self.context._policy.pending_calls)
 
     def _counter(self) -> Any:
-        if isinstance(self.counter, type):
-            raise ConfigurationError(f"counter={self.counter.__name__} is a class: pass a counter")
         policy = None if self.context is None else self.context._policy
         counter = self.counter if self.counter is not None or policy is None else policy.counter
         model = self.model if self.model is not None or policy is None else policy.model
-        if counter is not None:
-            return check_counter(counter)
-        if model is not None:
-            return counter_for(model)
-        if self.message_overhead == 4:
-            return EstimateCounter()
+        if counter is not None or model is not None or self.message_overhead == 4:
+            return counter_of(counter, model, self.reader)
         framing = Framing(
             per_message_tokens=self.message_overhead,
             roles_counted=False,
             tools_style="json",
             tools_saved_by_system_tokens=0,
         )
-        return EstimateCounter(framing=framing)
+        return EstimateCounter(framing=framing, format=self.reader)
 
     @property
     def counted_by(self) -> str:

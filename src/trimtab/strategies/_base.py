@@ -257,11 +257,12 @@ class EvictionRequest:
         """
         count = getattr(self.sizes.counter, "count_text", None)
         if count is None:
-            empty = self.sizes.message({"role": "user", "content": ""})
+            message = self.history.format.message
+            empty = self.sizes.message(message("user", [""]))
             return shorten(
                 text,
                 limit_tokens,
-                count=lambda t: max(0, self.sizes.message({"role": "user", "content": t}) - empty),
+                count=lambda t: max(0, self.sizes.message(message("user", [t])) - empty),
                 keep=keep,
             )
         return shorten(text, limit_tokens, count=count, keep=keep)

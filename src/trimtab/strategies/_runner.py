@@ -17,6 +17,7 @@ from trimtab.strategies._answers import breach, checked_answer, is_ours
 from trimtab.strategies._assembly import Insertion, assemble_one, merge_edits, owns_text, put_in
 from trimtab.strategies._base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key, waits
 from trimtab.strategies._cuts import TailCuts
+from trimtab.strategies._order import in_order
 from trimtab.summaries._base import SummaryCall, drive
 from trimtab.units import Unit
 
@@ -64,8 +65,8 @@ class Settled:
         at = bisect_left(self.before, index)
         return index >= self.cut or (at < len(self.before) and self.before[at] == index)
 
-    def without(self, gone: Collection[int], *, count: int, tokens: int) -> Settled:
-        """Return what stays of `count` messages once more have left, in which the rest belongs to others."""
+    def without(self, gone: Collection[int], *, count: int, tokens: int, reason: Reason) -> Settled:
+        """Return what stays of `count` messages once more have left."""
         there = [index for index in (*self.before, *range(self.cut, count)) if index not in gone]
         return replace(
             self,
@@ -75,7 +76,7 @@ class Settled:
             edits={index: texts for index, texts in self.edits.items() if index not in gone},
             tokens=tokens,
             actions=tuple(dict.fromkeys((*(one for one in self.actions if one != "kept"), "evicted"))),
-            reasons={**self.reasons, **dict.fromkeys(gone, "unit_of_removed")},
+            reasons={**self.reasons, **dict.fromkeys(gone, reason)},
         )
 
     def assemble(self, request: EvictionRequest) -> list[Any]:
@@ -182,6 +183,8 @@ def _settle_tail(request: EvictionRequest, cuts: TailCuts, result: EvictionResul
 def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -> Settled:
     kept = _checked_units(request, result, name)
     edits = _checked_edits(request, kept, result, name)
+    kept, misplaced = in_order(request.history, request.units, kept, result.insertions)
+    edits = {index: texts for index, texts in edits.items() if index not in misplaced}
     before, partial = _messages_of(request, kept)
     cut = len(request.history)
     while before and before[-1] == cut - 1 and before[-1] not in partial and before[-1] not in edits:
@@ -194,7 +197,10 @@ def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -
         partial=partial,
         edits=edits,
         insertions=insertions,
-        reasons={index: "superseded_by_summary" for one in insertions for index in one.covers},
+        reasons={
+            **{index: "superseded_by_summary" for one in insertions for index in one.covers},
+            **dict.fromkeys(misplaced, "cannot_lead"),
+        },
         inserted_tokens=[request.inserted_tokens(insertion) for insertion in insertions],
         tokens=request.total(kept, edits=edits, insertions=insertions),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from trimtab.counting._additive import Additive
 from trimtab.formats import DEFAULT, Format, get_format, mapping_of
@@ -32,6 +32,10 @@ class WordCounter(Additive):
 
     def __init__(self, *, format: str | Format = DEFAULT) -> None:
         self._format = get_format(format)
+
+    def with_format(self, format: str | Format, /) -> Self:
+        """Return such a counter for another wire form."""
+        return type(self)(format=format)
 
     def count_message(self, message: Any, /) -> int:
         """Count the words of one message."""

@@ -1,0 +1,100 @@
+"""`trimtab models`: what is known of models, and where it was read."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import Any
+
+import click
+
+from trimtab.cli._json import dump
+from trimtab.cli._output import usage
+from trimtab.errors import UnknownNameError
+from trimtab.models import ModelFacts, facts_for, model_names
+from trimtab.report._lines import plain
+
+__all__ = ["models"]
+
+_SHOWN = (
+    "name",
+    "provider",
+    "format",
+    "window_tokens",
+    "output_tokens",
+    "encoding",
+    "exact",
+    "source",
+    "checked",
+)
+
+
+@click.command()
+@click.option(
+    "--output",
+    type=click.Choice(["json", "text"]),
+    default="json",
+    show_default=True,
+    help="JSON for programs, or text for people.",
+)
+@click.option("--provider", metavar="NAME", help="Only the models of this provider.")
+@click.argument("names", metavar="[MODEL]...", nargs=-1)
+@usage
+def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
+    """List the models trimtab knows, or look some up.
+
+    Window, output limit, wire form and tokenizer, with the source of each row and the day it was read. A
+    MODEL may be dated or have a provider's prefix. What is not known is null.
+    """
+    found: list[ModelFacts] = []
+    unknown = False
+    for name in names or model_names():
+        try:
+            found.append(facts_for(name))
+        except UnknownNameError as error:
+            unknown = True
+            click.echo(f"trimtab: {plain(str(error))}", err=True)
+    if provider is not None:
+        found = [facts for facts in found if facts.provider == provider]
+        if not found and not unknown:
+            known = ", ".join(sorted({facts_for(name).provider for name in model_names()}))
+            raise click.UsageError(f"no model of provider {provider!r} is known; providers: {known}")
+    if output == "json":
+        click.echo(
+            dump([_data(facts) for facts in found], indent=2 if sys.stdout.isatty() else None), nl=False
+        )
+    else:
+        click.echo(_table(found, width=shutil.get_terminal_size().columns))
+    sys.exit(1 if unknown else 0)
+
+
+def _data(facts: ModelFacts) -> dict[str, Any]:
+    return {key: getattr(facts, key) for key in _SHOWN}
+
+
+def _table(found: list[ModelFacts], *, width: int) -> str:
+    """Write a line a model, its columns below each other; the source last, where there is room."""
+    rows = [("model", "window", "output", "form", "counted", "checked", "source"), *map(_row, found)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    lines = []
+    for name, window, limit, form, counted, checked, source in rows:
+        line = (
+            f"{name:<{widths[0]}}  {window:>{widths[1]}}  {limit:>{widths[2]}}  {form:<{widths[3]}}"
+            f"  {counted:<{widths[4]}}  {checked:<{widths[5]}}"
+        )
+        lines.append(f"{line}  {source}" if len(line) + 2 + widths[6] <= width else line.rstrip())
+    return "\n".join(lines)
+
+
+def _row(facts: ModelFacts) -> tuple[str, str, str, str, str, str, str]:
+    """Write what is known of a model; a dash where nothing is."""
+    counted = "by estimate" if facts.encoding is None else facts.encoding
+    return (
+        facts.name,
+        "-" if facts.window_tokens is None else f"{facts.window_tokens:,}",
+        "-" if facts.output_tokens is None else f"{facts.output_tokens:,}",
+        facts.format,
+        f"{counted}, exact" if facts.exact else counted,
+        facts.checked,
+        facts.source,
+    )

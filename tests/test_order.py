@@ -1,0 +1,120 @@
+"""A provider's order is kept up: nothing stands where it would be refused, unless it stood there before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.properties.toy_format import ToyFormat, answers, asks, said, words
+from trimtab import BudgetExceededError, Context, PriorityBased, SlidingWindow, fit, validate
+from trimtab.strategies import DropNewest, Summarize
+from trimtab.testing import WordCounter
+from trimtab.validity import repair
+
+TOY = ToyFormat()
+COUNTER = WordCounter(format=TOY)
+
+
+def user(text: str = "hi") -> dict[str, Any]:
+    """Make words of the user."""
+    return said("user", words(text))
+
+
+def model(text: str = "ok") -> dict[str, Any]:
+    """Make words of the model."""
+    return said("assistant", words(text))
+
+
+def calls(call_id: str) -> dict[str, Any]:
+    """Make a call."""
+    return said("assistant", asks(call_id))
+
+
+def prefers(*texts: str) -> PriorityBased:
+    """Score messages with one of these texts above all others."""
+    return PriorityBased(score=lambda message, place: float(message["parts"][0].get("text") in texts))
+
+
+def reasons(report: Any) -> dict[int, str]:
+    """Map what left to why."""
+    return {row.index: row.reason for row in report.messages if row.fate == "evicted"}
+
+
+def test_what_cannot_lead_leaves_and_the_report_says_so() -> None:
+    """The strategy keeps an old answer without its question; the provider would refuse it as the first."""
+    messages = [user("one two"), model("three"), user("four"), model("five")]
+    fitted = fit(messages, 3, counter=COUNTER, format=TOY, strategy=prefers("three"))
+    assert fitted.messages == messages[2:]
+    assert reasons(fitted.report) == {0: "over_limit", 1: "cannot_lead"}
+    assert fitted.report.tokens_after == COUNTER.count(fitted.messages) == 2
+
+
+def test_what_stood_there_before_stays() -> None:
+    """A conversation that begins with the model is the caller's fault; listed, and not made worse."""
+    messages = [model("zero"), user("one two"), model("three"), user("four"), model("five")]
+    fitted = fit(messages, 4, counter=COUNTER, format=TOY, strategy=prefers("zero", "three"))
+    assert fitted.messages == [messages[0], messages[2], *messages[3:]]
+    assert [found.rule for found in fitted.report.violations] == ["wrong_order"]
+    assert [found.rule for found in validate(messages, format=TOY)] == ["wrong_order"]
+    assert validate(messages[1:], format=TOY) == []
+
+
+def test_a_pinned_answer_holds_the_message_that_opens_its_turn() -> None:
+    """Without it the pinned one could not be sent."""
+    messages = [user("one two"), model("three"), user("four five"), model("six"), user("seven")]
+    fitted = fit(messages, 4, counter=COUNTER, format=TOY, pin=[1], strategy=SlidingWindow())
+    assert fitted.messages == [messages[0], messages[1], messages[4]]
+    with pytest.raises(BudgetExceededError) as raised:
+        fit(messages, 3, counter=COUNTER, format=TOY, pin=[1], strategy=SlidingWindow())
+    assert raised.value.needed_tokens == 4
+
+
+def test_a_unit_that_cannot_lead_leaves_whole() -> None:
+    """Call and result go together; the user's own words beside the result stay."""
+    shared = said("user", answers("a", "one"), words("two"))
+    messages = [user("x y z"), calls("a"), shared, model("three"), user("four")]
+    fitted = fit(messages, 5, counter=COUNTER, format=TOY, strategy=prefers())
+    assert validate(fitted.messages, format=TOY) == []
+    assert fitted.messages[0]["role"] == "user"
+
+
+def test_a_callback_cannot_leave_what_cannot_lead() -> None:
+    """It removed the question; the answer to it leaves too."""
+    messages = [user("one"), model("two"), user("three"), model("four")]
+    fitted = fit(messages, 99, counter=COUNTER, format=TOY, on_trim=lambda ctx: ctx.remove(0))
+    assert fitted.messages == messages[2:]
+    assert reasons(fitted.report) == {0: "callback", 1: "cannot_lead"}
+
+
+def test_a_summary_leads() -> None:
+    """A message of the user's role stands where the evicted ones stood, so nothing else has to leave."""
+    messages = [user("one two three"), model("a b c d e f g h i j k l"), user("four"), model("five")]
+    strategy = Summarize(lambda messages: "so far", max_summary_tokens=9)
+    fitted = fit(messages, 11, counter=COUNTER, format=TOY, strategy=strategy)
+    assert "cannot_lead" not in reasons(fitted.report).values()
+    assert fitted.messages[0]["role"] == "user"
+
+
+def test_blocks_that_meet_are_in_order_too() -> None:
+    """The documents left; the history that followed them begins with the model, and that cannot lead."""
+    context = Context(8, counter=COUNTER, format=TOY)
+    context.add("documents", [user("a b c d e f g")], priority=1, strategy=DropNewest())
+    context.add("history", [model("one"), user("two"), model("three")], priority=2)
+    context.add("question", [user("four five six")], priority=3)
+    fitted = context.fit()
+    assert [message["role"] for message in fitted.messages] == ["user", "assistant", "user"]
+    assert reasons(fitted.report)[1] == "cannot_lead"
+    assert fitted.report.tokens_after == COUNTER.count(fitted.messages)
+    assert fitted.report.blocks[1].freed_tokens == 1
+
+
+def test_a_repair_takes_out_what_stands_wrong() -> None:
+    """With its result, and without the words of the user that stand beside the result."""
+    shared = said("user", answers("a", "one"), words("two"))
+    mended = repair([calls("a"), shared, model("three")], format=TOY)
+    assert mended.messages == [said("user", words("two")), model("three")]
+    assert [(change.index, change.action, change.rule) for change in mended.changes] == [
+        (0, "removed", "wrong_order"),
+        (1, "edited", "wrong_order"),
+    ]
