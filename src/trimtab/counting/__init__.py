@@ -1,16 +1,17 @@
 """Counting tokens: exactly with a model's tokenizer, by estimate, or by a function of yours.
 
 `counter_for("gpt-4o")` counts as OpenAI bills; `EstimateCounter()` needs nothing installed;
-`counter_from_text(fn)` makes a counter of a tokenizer's text function. Any object with
-`count(messages) -> int` is a counter too, used as a black box.
+`counter_from_tokenizer(folder)` counts for an open model by its own files, and `counter_from_text(fn)` by a
+function over texts. Any object with `count(messages) -> int` is a counter too, used as a black box.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from trimtab._later import later
 from trimtab.counting._additive import Additive
 from trimtab.counting._estimate import ESTIMATES, EstimateCounter
 from trimtab.counting._measure import Count, count_of_request
@@ -18,10 +19,32 @@ from trimtab.counting._protocols import AdditiveCounter, Counter, RequestCounter
 from trimtab.counting._scaled import forget_scaled, scaled
 from trimtab.counting._simple import CharCounter, FixedCounter, counter_from_text
 from trimtab.counting._text import TextCounter
-from trimtab.counting._tokenizers import ENCODINGS, TOKENIZERS, forget_counts, load_tokenizer
+from trimtab.counting._tokenizers import (
+    ENCODINGS,
+    TOKENIZERS,
+    Tokenizer,
+    forget_counts,
+    load_tokenizer,
+    register_encoding,
+)
 from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
 from trimtab.formats import Format
 from trimtab.models import ModelFacts, facts_for
+
+if TYPE_CHECKING:
+    from trimtab.counting._huggingface import counter_from_tokenizer
+    from trimtab.counting._mistral import MistralCounter
+    from trimtab.counting._template import TemplateCounter
+else:
+    # What counting for OpenAI's models does not need.
+    __getattr__ = later(
+        globals(),
+        {
+            "MistralCounter": "trimtab.counting._mistral",
+            "TemplateCounter": "trimtab.counting._template",
+            "counter_from_tokenizer": "trimtab.counting._huggingface",
+        },
+    )
 
 __all__ = [
     "ENCODINGS",
@@ -33,17 +56,21 @@ __all__ = [
     "Counter",
     "EstimateCounter",
     "FixedCounter",
+    "MistralCounter",
     "RequestCounter",
+    "TemplateCounter",
     "TextCounter",
     "TextFunction",
     "clear_counts",
     "counter_for",
     "counter_from_text",
+    "counter_from_tokenizer",
     "measure",
+    "register_encoding",
 ]
 
 
-def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter:
+def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter | MistralCounter:
     """Return the counter of a model: exact if its tokenizer is public, or estimates.
 
     Loads the tokenizer on the first call; counters of models with the same encoding share what
@@ -66,27 +93,58 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter:
 
 # Threads that meet here may get a counter each; what counters remember is shared all the same.
 @cache
-def _counter_by(facts: ModelFacts, tokenizer: str | None) -> TextCounter:
-    if facts.encoding is None:
+def _counter_by(facts: ModelFacts, tokenizer: str | None) -> TextCounter | MistralCounter:
+    loaded = _loaded(facts, tokenizer)
+    if loaded is None:
         return EstimateCounter(name=facts.name, framing=facts.framing, media=facts.media, format=facts.format)
-    try:
-        loaded = load_tokenizer(facts.encoding, package=tokenizer)
-    except MissingExtraError:
-        if facts.exact or tokenizer is not None:
-            raise
-        return EstimateCounter(name=facts.name, framing=facts.framing, media=facts.media, format=facts.format)
-    cache = scaled(loaded, facts.text_factor)
+    if loaded.encoding == "tekken":
+        from trimtab.counting._mistral import MistralCounter
+
+        return MistralCounter(
+            loaded.count,
+            name=facts.name,
+            exact=facts.exact,
+            framing=facts.framing,
+            media=facts.media,
+            format=facts.format,
+            cache=loaded.cache,
+        )
+    own = loaded.encoding == facts.encoding
+    cache = loaded.cache if own else scaled(loaded, facts.text_factor)
     return TextCounter(
         cache.count_text,
         name=facts.name,
-        exact=facts.exact,
+        exact=facts.exact and own,
         framing=facts.framing,
         framings=dict(facts.framings),
         media=facts.media,
         margin=facts.margin,
+        margins=dict(facts.margins),
         format=facts.format,
         cache=cache,
     )
+
+
+def _loaded(facts: ModelFacts, package: str | None) -> Tokenizer | None:
+    """Load a model's own encoding, else the one that is nearest; None where neither can be had.
+
+    Raises:
+        MissingExtraError: There is an own one and nothing near it, or the package was asked for by name.
+    """
+    if facts.encoding is not None:
+        try:
+            return load_tokenizer(facts.encoding, package=package)
+        except MissingExtraError:
+            if facts.near_encoding is None:
+                raise
+    if facts.near_encoding is None:
+        return None
+    try:
+        return load_tokenizer(facts.near_encoding, package=package)
+    except MissingExtraError:
+        if package is not None:
+            raise
+        return None
 
 
 def measure(
@@ -130,7 +188,7 @@ def measure(
     return count_of_request(given, counter, format=format, system=system, tools=tools)
 
 
-def _counter_of(given: Any, model: str | None) -> TextCounter:
+def _counter_of(given: Any, model: str | None) -> TextCounter | MistralCounter:
     if model is not None:
         return counter_for(model)
     named = given.get("model") if isinstance(given, Mapping) else None

@@ -17,7 +17,9 @@ def known_margin(counter: Any, tokens: int, /) -> int | None:
         CountingError: It answered what is no number of tokens.
     """
     ask = getattr(counter, "margin_tokens", None)
-    margin = None if ask is None else ask(tokens)
+    if ask is None:
+        return 0 if getattr(counter, "exact", False) is True else None
+    margin = ask(tokens)
     return None if margin is None else checked_count(lambda: margin, counter, None)
 
 

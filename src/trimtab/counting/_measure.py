@@ -15,6 +15,7 @@ from trimtab.counting._sizes import Fixed, Shares, check_counter, sizes_for
 from trimtab.counting._text import TextCounter
 from trimtab.formats import Format, Pieces
 from trimtab.formats._base import Dict, entry_of
+from trimtab.models import MediaRule
 
 __all__ = ["Count", "count_of_request", "read_given"]
 
@@ -99,11 +100,13 @@ def _of_whole(counter: Any, form: Format, entries: list[Dict], fixed: Fixed) -> 
         sizes = tuple(found.of(index) for index in range(len(entries)))
         tokens = found.fixed_tokens + sum(sizes)
     apart = (parts.system_tokens, parts.tools_tokens)
+    unseen = any(not is_seen(medium, MediaRule()) for entry in entries for medium in form.pieces(entry).media)
+    exact = bool(getattr(counter, "exact", False)) and not unseen
     known = sizes is not None and None not in apart
     return Count(
         tokens=tokens,
-        exact=bool(getattr(counter, "exact", False)),
-        margin_tokens=known_margin(counter, tokens),
+        exact=exact,
+        margin_tokens=None if unseen else known_margin(counter, tokens),
         messages_tokens=None if sizes is None else sum(sizes),
         media_tokens=None,
         system_tokens=parts.system_tokens,

@@ -46,7 +46,7 @@ def is_seen(media: Media, rule: MediaRule, /) -> bool:
     """Tell whether a message holds enough of a medium to know what it is charged."""
     if rule.part_tokens is not None:
         return True
-    encoded = _base64_of(media.data)
+    encoded = base64_of(media.data)
     if media.kind == "image":
         flat = rule.patch_factor is None and rule.pixels_per_token is None and not rule.tile_tokens
         return flat or media.detail == "low" or image_size(encoded[:_HEADER_CHARS]) is not None
@@ -64,14 +64,14 @@ def media_tokens(media: Media, rule: MediaRule, /) -> int:
     if media.kind == "image":
         return _image_tokens(media, rule)
     if media.kind == "audio":
-        return _audio_tokens(_base64_of(media.data), rule)
+        return _audio_tokens(base64_of(media.data), rule)
     if media.kind == "video" and rule.video_tokens_per_second is not None:
-        return _video_tokens(_base64_of(media.data), rule)
-    return _file_tokens(_base64_of(media.data), rule)
+        return _video_tokens(base64_of(media.data), rule)
+    return _file_tokens(base64_of(media.data), rule)
 
 
 def _image_tokens(media: Media, rule: MediaRule) -> int:
-    size = image_size(_base64_of(media.data)[:_HEADER_CHARS])
+    size = image_size(base64_of(media.data)[:_HEADER_CHARS])
     if rule.patch_factor is not None:
         patches = _MAX_PATCHES if size is None else _patches(size)
         return rule.image_tokens + math.ceil(patches * rule.patch_factor)
@@ -216,7 +216,7 @@ def _is_pdf(encoded: str) -> bool:
     return encoded.startswith("JVBERi")  # "%PDF-" in base64
 
 
-def _base64_of(data: str | None) -> str:
+def base64_of(data: str | None) -> str:
     """Return the base64 in a data URL or bare; "" for a web address or nothing."""
     if data is None or data.startswith(("http://", "https://", "file-", "gs://", "s3://")):
         return ""

@@ -38,7 +38,7 @@ class TextCounter(Additive):
     Safe to share between threads if the text function is.
     """
 
-    __slots__ = ("_cache", "_exact_form", "_framings", "_prices", "framing", "margin", "media")
+    __slots__ = ("_cache", "_exact_form", "_framings", "_margins", "_prices", "framing", "margin", "media")
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class TextCounter(Additive):
         framings: Mapping[str, Framing] | None = None,
         media: MediaRule | None = None,
         margin: Margin | None = None,
+        margins: Mapping[str, Margin] | None = None,
         format: str | Format = "openai_chat",
         cache: TextCache | None = None,
     ) -> None:
@@ -64,6 +65,7 @@ class TextCounter(Additive):
             framings: The same by wire form, where another form is charged differently.
             media: What images and files are charged; gpt-4o's if None.
             margin: How far counts may be off; None if nobody knows.
+            margins: The same by wire form, where another form is known less well.
             format: The wire form of the messages.
             cache: Remembers counts by text; one of its own if None.
         """
@@ -74,7 +76,8 @@ class TextCounter(Additive):
         self._exact_form = self._format.name if exact else None
         self._framings = {"": Framing() if framing is None else framing, **(framings or {})}
         self.framing = self._framings.get(self._format.name, self._framings[""])
-        self.margin = margin
+        self._margins = {"": margin, **(margins or {})}
+        self.margin = self._margins.get(self._format.name, margin)
         self.media = MediaRule() if media is None else media
         self._prices: Prices | None = None
 
@@ -87,6 +90,7 @@ class TextCounter(Additive):
         twin._format = form = get_format(format)
         twin.exact = form.name == self._exact_form
         twin.framing = self._framings.get(form.name, self._framings[""])
+        twin.margin = self._margins.get(form.name, self._margins[""])
         twin._prices = None
         return twin
 

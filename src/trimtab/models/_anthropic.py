@@ -17,7 +17,7 @@ _DOCS = "https://platform.claude.com/docs/en/about-claude/models/overview"
 # other scripts were not in those bills.
 _FACTOR, _NEWER_FACTOR = 1.11, 1.35
 
-_MARGIN = Margin(tokens=4, per_mille=70)
+_MARGIN = Margin(tokens=3, per_mille=65)
 
 # docs "Vision" (2026-11): width x height / 750, after scaling to a long side of 1,568 pixels and about 1,600
 # tokens; 2,576 pixels and three times the tokens since Opus 4.7. A page of a PDF is an image and its text:
@@ -79,7 +79,7 @@ def _claude(
         format="anthropic",
         window_tokens=window_tokens,
         output_tokens=output_tokens,
-        encoding="o200k_base",
+        near_encoding="o200k_base",
         text_factor=_NEWER_FACTOR if newer else _FACTOR,
         framing=_framing(*hidden, newer=newer),
         media=_SHARPER_MEDIA if newer else _MEDIA,

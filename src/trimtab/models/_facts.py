@@ -143,15 +143,19 @@ class ModelFacts:
     output_tokens: int | None = None
     """Most tokens of output; None if not known."""
     encoding: str | None = None
-    """How it splits text into tokens; None if no tokenizer is near enough, and counts are estimates."""
+    """How it splits text into tokens; None if no tokenizer of its is public."""
+    near_encoding: str | None = None
+    """An encoding counted in place of its own, where that is not public or not installed; None: estimates."""
     text_factor: float = 1.0
-    """Its tokens for one of `encoding`, where that is not its own; 1.0 where it is."""
+    """Its tokens for one of `near_encoding`."""
     exact: bool = False
     """Whether counts of plain text by these facts were right in billed requests."""
     framing: Framing = field(default_factory=Framing)
     framings: tuple[tuple[str, Framing], ...] = ()
     """(wire form, framing) where its provider charges another form differently."""
     media: MediaRule = field(default_factory=MediaRule)
+    margins: tuple[tuple[str, Margin], ...] = ()
+    """(wire form, margin) where another form is known less well, or better."""
     margin: Margin | None = None
     """How far counts of requests that are not plain text may be off; None if nobody measured."""
     source: str = ""

@@ -66,7 +66,7 @@ _TILED = MediaRule(
 _FLAT = replace(_TILED, crops=False, tile_tokens=0)
 _SHARP = replace(_FLAT, image_tokens=1_095, page_tokens=532, file_tokens=532, video_tokens_per_second=70)
 
-_MARGIN = Margin(tokens=3, per_mille=70)
+_MARGIN, _VERTEX_MARGIN = Margin(tokens=2, per_mille=50), Margin(tokens=3, per_mille=30)
 
 
 def _gemini(
@@ -78,11 +78,11 @@ def _gemini(
         format="gemini",
         window_tokens=1_048_576,
         output_tokens=output_tokens,
-        encoding="o200k_base",
+        near_encoding="o200k_base",
         text_factor=1.0,
         framing=framing,
         media=media,
-        margin=_MARGIN,
+        margin=_VERTEX_MARGIN if vertex else _MARGIN,
         source=_DOCS,
         checked=_CHECKED,
     )

@@ -33,8 +33,8 @@ _REASONING_RESPONSES = replace(
 # cost 26 beside their text there (3 bills).
 _HARMONY = replace(_REASONING, per_request_tokens=68, tools_tokens=26)
 
-_MARGIN = Margin(tokens=4, per_mille=15)
-"""Of requests with tools, calls, schemas or media, on the half of the bills that rules are made on."""
+# Of requests with tools, calls, schemas or media, on the half of the bills that rules are made on.
+_MARGIN, _RESPONSES_MARGIN = Margin(tokens=3, per_mille=10), Margin(tokens=2, per_mille=30)
 
 _TILES = MediaRule()
 _O_TILES = MediaRule(image_tokens=75, tile_tokens=150)
@@ -69,6 +69,7 @@ def _openai(
         media=media,
         exact=exact,
         margin=_MARGIN,
+        margins=(("openai_responses", _RESPONSES_MARGIN),),
         source=source or _DOCS + name,
         checked=CHECKED,
     )
