@@ -208,12 +208,17 @@ def main() -> None:
         if case.request.apart is not None:
             apart[case.request.apart].append(case)
     listed = rows(held)
-    print(f"Counts against bills, the half that is {given.half}; missed: beyond {LEAST_TOKENS} tokens and {PART:.0%}.")
+    print(
+        f"Counts against bills, the half that is {given.half}; missed: beyond {LEAST_TOKENS} tokens and {PART:.0%}."
+    )
     print("Behind each other counter: its median error, and in brackets how many it missed.\n")
     print(table(listed))
     print("\nSet apart: their bill includes what they do not hold\n")
     print(table([row(name, some) for name, some in sorted(apart.items())]))
-    print("\nNot counted, of models nobody described: " + ", ".join(f"{name} {n}" for name, n in unknown.items()))
+    print(
+        "\nNot counted, of models nobody described: "
+        + ", ".join(f"{name} {n}" for name, n in unknown.items())
+    )
     going_on = calibrated()
     if going_on is not None:
         print("\nGoing on from a bill\n\n" + going_on)

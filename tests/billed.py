@@ -150,32 +150,42 @@ def _has_schema(request: Mapping[str, Any]) -> bool:
 
 _OWN_TOOLS = ("function", "custom", None)
 _REMOTE = ("file_id", "file_uri", "fileUri", "file_url")
+_STORED = ("previous_response_id", "conversation", "cachedContent")
+_RUN_BY_PROVIDER = ("mcp_servers", "web_search_options", "plugins")
+_RUN_ITEMS = ("server_tool", "web_search_", "tool_search")
 
 
 def _apart(api: str, request: Mapping[str, Any], *, signed: bool) -> str | None:
     """Say why a bill includes what the request does not hold, by its fields; None if nothing says so."""
-    if any(request.get(key) for key in ("previous_response_id", "conversation", "cachedContent")):
-        return "stored conversation"
     parts = list(_walk(_talk(request)))
-    if any(part.get("type") in ("item_reference", "compaction") for part in parts):
-        return "item reference"
-    if _answers_unseen(parts):
-        return "stored conversation"
-    for tool in request.get("tools") or ():
+    sealed = any(
+        part.get("type") == "redacted_thinking"
+        or (part.get("type") == "reasoning" and part.get("encrypted_content"))
+        for part in parts
+    )
+    found = {
+        "stored conversation": any(request.get(key) for key in _STORED) or _answers_unseen(parts),
+        "item reference": any(part.get("type") in ("item_reference", "compaction") for part in parts),
+        "provider-run tools": _has_other_tools(api, request)
+        or any(str(part.get("type")).startswith(_RUN_ITEMS) for part in parts),
+        "encrypted reasoning": sealed or (signed and _has_signatures(request)),
+        "remote files": any(part.get(key) for part in parts for key in _REMOTE)
+        or any(map(_is_remote, parts)),
+        "files the recording left out": any(map(_is_left_out, parts)),
+    }
+    return next((name for name, holds in found.items() if holds), None)
+
+
+def _has_other_tools(api: str, request: Mapping[str, Any]) -> bool:
+    """Tell whether a request has tools that are not the caller's own functions."""
+    if any(request.get(key) for key in _RUN_BY_PROVIDER):
+        return True
+    tools = request.get("tools") or ()
+    for tool in (tools,) if isinstance(tools, dict) else tools:
         declared = tool.get("functionDeclarations") or tool.get("function_declarations")
         if tool.get("type") not in _OWN_TOOLS or (api == "generateContent" and not declared):
-            return "provider-run tools"
-    if any(str(part.get("type")).startswith(("server_tool", "web_search_", "tool_search")) for part in parts):
-        return "provider-run tools"
-    if any(part.get("type") == "reasoning" and part.get("encrypted_content") for part in parts):
-        return "encrypted reasoning"
-    if (signed and _has_signatures(request)) or any(
-        part.get("type") == "redacted_thinking" for part in parts
-    ):
-        return "encrypted reasoning"
-    if any(part.get(key) for part in parts for key in _REMOTE) or any(map(_is_remote, parts)):
-        return "remote files"
-    return "files the recording left out" if any(map(_is_left_out, parts)) else None
+            return True
+    return False
 
 
 def _answers_unseen(parts: list[dict[str, Any]]) -> bool:

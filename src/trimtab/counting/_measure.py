@@ -144,6 +144,7 @@ def _of_parts(counter: TextCounter, form: Format, entries: list[Dict], fixed: Fi
     exact = counter.exact and plain
     margin = 0 if exact else counter.margin_tokens(tokens, is_plain=plain)
     unseen = sum(media_tokens(one, counter.media) for one in media if not is_seen(one, counter.media))
+    unseen += counter.unsure_tokens(tools)
     return Count(
         tokens=tokens,
         exact=exact,

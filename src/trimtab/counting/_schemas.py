@@ -35,6 +35,8 @@ class ToolShape(NamedTuple):
 
     texts: tuple[str, ...]
     properties: int
+    nested: tuple[str, ...] = ()
+    """Those of the texts that stand in schemas inside its schema."""
 
 
 _NOT_SHOWN = ("additionalProperties", "required")
@@ -79,7 +81,7 @@ def tool_shapes(tools: Any, /, *, style: ToolsStyle) -> list[ToolShape]:
         >>> tool_shapes(
         ...     [{"name": "add", "input_schema": {"properties": {"a": {"type": "integer"}}}}], style="words"
         ... )
-        [ToolShape(texts=('add', 'a', 'integer'), properties=1)]
+        [ToolShape(texts=('add', 'a', 'integer'), properties=1, nested=())]
     """
     return [_shape(tool, style) for tool in _shown_tools(_listed(tools))]
 
@@ -95,7 +97,7 @@ def _shape(tool: Any, style: ToolsStyle) -> ToolShape:
         told = [
             text for key in ("name", "description") if isinstance(text := function.get(key), str) and text
         ]
-        return ToolShape((*told, *words.texts), words.properties)
+        return ToolShape((*told, *words.texts), words.properties, tuple(words.nested))
     shown = {key: function[key] for key in ("name", "description") if function.get(key)}
     return ToolShape((compact_json({**shown, "input_schema": schema}),), 0)
 
@@ -103,10 +105,11 @@ def _shape(tool: Any, style: ToolsStyle) -> ToolShape:
 class _Words:
     """Collects what the author of a schema wrote in it: names, types, descriptions, values."""
 
-    __slots__ = ("properties", "texts")
+    __slots__ = ("nested", "properties", "texts")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.nested: list[str] = []
         self.properties = 0
 
     def read(self, schema: Any, depth: int) -> None:
@@ -115,22 +118,25 @@ class _Words:
             return
         kind = schema.get("type")
         # an object says so by its properties
-        self._take(() if str(kind).lower() == "object" else kind)
-        self._take(schema.get("description"))
-        self._take(schema.get("enum"))
-        for name, value in _as_mapping(schema.get("properties")).items():
+        self._take(() if str(kind).lower() == "object" else kind, depth)
+        self._take(schema.get("description"), depth)
+        self._take(schema.get("enum"), depth)
+        properties = _as_mapping(schema.get("properties"))
+        for name, value in properties.items():
             self.properties += 1
-            self.texts.append(str(name))
+            self._take(str(name), depth if depth == 0 else depth + 1)
             self.read(value, depth + 1)
-        self.read(schema.get("items"), depth + 1)
-        for key in ("anyOf", "oneOf", "allOf"):
-            for value in _listed(schema.get(key)):
-                self.read(value, depth + 1)
-        for value in (*_as_mapping(schema.get("$defs")).values(), schema.get("additionalProperties")):
-            self.read(value, depth + 1)
+        inside = [schema.get("items"), schema.get("additionalProperties")]
+        inside += [value for key in ("anyOf", "oneOf", "allOf") for value in _listed(schema.get(key))]
+        inside += _as_mapping(schema.get("$defs")).values()
+        for value in inside:
+            self.read(value, depth + 2)
 
-    def _take(self, value: Any) -> None:
-        self.texts.extend(str(item) for item in _listed(value))
+    def _take(self, value: Any, depth: int) -> None:
+        found = [str(item) for item in _listed(value)]
+        self.texts.extend(found)
+        if depth > 1:
+            self.nested.extend(found)
 
 
 def is_forced(extra: Mapping[str, Any] | None, /) -> bool:

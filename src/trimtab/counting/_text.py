@@ -242,6 +242,15 @@ class TextCounter(Additive):
             tokens += self.thought_tokens(pieces)
         return tokens + sum(media_tokens(media, self.media) for media in pieces.media)
 
+    def unsure_tokens(self, tools: Any, /) -> int:
+        """Say how much more tools may cost than was counted for them: what is nested in their schemas."""
+        factor = self.framing.nested_schemas_factor
+        if not factor or not tools:
+            return 0
+        counts = self._cache.young
+        shapes = tool_shapes(tools, style=self.framing.tools_style)
+        return factor * sum(counts[text] for shape in shapes for text in shape.nested)
+
     def thought_tokens(self, pieces: Pieces, /) -> int:
         """Count the reasoning of a message; where it is encrypted, by its length."""
         chars_per_token = self.framing.sealed_chars_per_token

@@ -55,6 +55,8 @@ class Framing:
     """Once a tool, beside its text."""
     per_property_tokens: int = 0
     """Once a property of a tool's schema, beside its text."""
+    nested_schemas_factor: int = 0
+    """How many times the words of schemas inside schemas may be missing, which the margin allows for."""
     late_tools_tokens: int = 0
     """Once a message that brings tools along."""
     tools_saved_by_system_tokens: int = 4

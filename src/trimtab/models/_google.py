@@ -13,7 +13,8 @@ _DOCS = "https://ai.google.dev/gemini-api/docs/models"
 
 # All by one half of 107 recorded bills (2026-11), whose English a Gemma vocabulary splits almost as o200k
 # does. Gemini 1.5 and 2.0, and Vertex, charge the words of a request and next to nothing for its structure.
-# Output schemas are free. Errs: low for tools with nested schemas, which cost a few times their words.
+# Output schemas are free. Errs: low for tools with schemas
+# inside schemas, which cost up to four times their words (one bill); the margin allows for that.
 _WORDS = Framing(
     per_request_tokens=0,
     per_message_tokens=0,
@@ -23,9 +24,11 @@ _WORDS = Framing(
     per_call_tokens=0,
     call_name_factor=1,
     parallel_calls_tokens=0,
-    per_result_tokens=-7,  # the JSON around a result is not charged
+    per_result_tokens=-9,  # the JSON around a result is not charged
     tools_style="words",
     tools_tokens=0,
+    per_tool_tokens=2,
+    nested_schemas_factor=3,
     tools_saved_by_system_tokens=0,
     output_schema_tokens=None,
     thoughts_counted=False,
@@ -37,7 +40,7 @@ _GEMINI_2_5 = replace(
     per_call_tokens=7,
     per_result_tokens=4,
     per_tool_tokens=18,
-    per_property_tokens=8,
+    per_property_tokens=10,
 )
 # The signature of a thought is billed by its length while the turn lasts (22 bills, 0.2 tokens a character);
 # errs high in a long conversation, since a message does not say of which turn it is.

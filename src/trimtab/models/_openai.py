@@ -18,7 +18,7 @@ _REASONING = Framing(
 )
 # The Responses API shows tools with a shorter preamble, and an empty message costs nothing
 # (fitted on the half of the bills that rules are made on; 2026-11).
-_RESPONSES = Framing(tools_tokens=4, tools_saved_by_system_tokens=1, empty_messages_free=True)
+_RESPONSES = Framing(tools_tokens=1, tools_saved_by_system_tokens=-1, empty_messages_free=True)
 # Encrypted reasoning: 318 tokens were billed for 2,916 characters of it, once; it errs high, since what is
 # of an earlier turn is not billed and a message does not say of which turn it is.
 _REASONING_RESPONSES = replace(
