@@ -209,7 +209,8 @@ def main() -> None:
             apart[case.request.apart].append(case)
     listed = rows(held)
     print(
-        f"Counts against bills, the half that is {given.half}; missed: beyond {LEAST_TOKENS} tokens and {PART:.0%}."
+        f"Counts against bills, the half that is {given.half};"
+        f" missed: beyond {LEAST_TOKENS} tokens and {PART:.0%}."
     )
     print("Behind each other counter: its median error, and in brackets how many it missed.\n")
     print(table(listed))
