@@ -187,18 +187,6 @@ class _Work:
                 found.extend(moved)
         return found
 
-    def without_dangling(self, placed: list[Placed]) -> list[Placed]:
-        """Take out messages that need another behind them, where that is not there or has left."""
-        if not self.structure.bound and not self.structure.dangling:
-            return placed
-        left = [item.message for item in placed]
-        structure = Structure(len(left))
-        self.format.scan(left, 0, len(left), structure)
-        for at in structure.dangling:
-            change = Change(index=placed[at].position, action="removed", rule="dangling", call_id=None)
-            self.changes.append(change)
-        return [item for at, item in enumerate(placed) if at not in structure.dangling]
-
     def _joined(self, last: Placed, moved: Sequence[Placed], index: int) -> list[Placed]:
         """Put results that moved behind a call into one message, with those that were there."""
         first, *rest = (last, *moved) if index in self.structure.answers else moved
@@ -211,6 +199,18 @@ class _Work:
     def _holds_results(self, index: int) -> bool:
         """Tell whether results are parts of a message, so that more of them belong beside them."""
         return any(part is not None for _, part in self.structure.answers.get(index, ()))
+
+    def without_dangling(self, placed: list[Placed]) -> list[Placed]:
+        """Take out messages that need another behind them, where that is not there or has left."""
+        if not self.structure.bound and not self.structure.dangling:
+            return placed
+        left = [item.message for item in placed]
+        structure = Structure(len(left))
+        self.format.scan(left, 0, len(left), structure)
+        for at in structure.dangling:
+            change = Change(index=placed[at].position, action="removed", rule="dangling", call_id=None)
+            self.changes.append(change)
+        return [item for at, item in enumerate(placed) if at not in structure.dangling]
 
     def in_order(self) -> list[Placed]:
         """Take out what may not stand where it does, with calls and results that belong to it."""

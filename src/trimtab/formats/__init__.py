@@ -53,7 +53,7 @@ DEFAULT = "openai_chat"
 """The form assumed where nothing tells another: most providers take it."""
 
 _FORMATS: dict[str, Format] = {
-    format.name: format for format in (Anthropic(), Gemini(), OpenAIChat(), OpenAIResponses())
+    format.name: format for format in (Anthropic(), OpenAIChat(), OpenAIResponses(), Gemini())
 }
 
 

@@ -114,6 +114,7 @@ class Scan:
                     if any(map(compacts, blocks_of(message))):
                         compaction = index
         self._look_behind(stop)
+        self._bind_last_turn(start)
         if compaction > max(structure.kept, default=-1):
             structure.kept.clear()
             structure.kept.add(compaction)
@@ -179,6 +180,26 @@ class Scan:
             return False
         self._structure.bound.update(range(first, index))
         return True
+
+    def _bind_last_turn(self, start: int) -> None:
+        """Bind what the model did without thinking, in the last turn, to the thinking before it.
+
+        "When `thinking` is enabled, a final `assistant` message must start with a thinking block": where
+        thinking opened the turn, nothing that does not may come to open it.
+        """
+        messages, first = self._messages, len(self._messages)
+        while first > start and kind_of(messages[first - 1]) != "user":
+            first -= 1
+        bound_to = -1
+        for index in range(first, len(messages)):
+            if item_of(messages[index], "role") != "assistant":
+                continue
+            blocks = blocks_of(messages[index])
+            if blocks and type_of(blocks[0]) in THINKING:
+                bound_to = index
+            elif bound_to >= 0:
+                self._structure.bound.update(range(bound_to, index))
+                bound_to = index
 
     def _look_behind(self, stop: int) -> None:
         """Match what still waits with results in messages that were read before, in the same turn."""

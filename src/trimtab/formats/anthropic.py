@@ -35,6 +35,7 @@ from trimtab.formats._anthropic_blocks import (
 )
 from trimtab.formats._anthropic_faults import faults_of
 from trimtab.formats._anthropic_pieces import pieces_of, texts_of
+from trimtab.formats._anthropic_thinking import with_allowed_thinking
 from trimtab.formats._base import (
     Dict,
     Fault,
@@ -243,11 +244,11 @@ class Anthropic:
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
         """Put messages back into a copy of the body, and system text and tools that were given beside it.
 
-        Without a body the list itself comes back.
+        Thinking that the API would refuse in them leaves. Without a body the list itself comes back.
         """
         if request.body is None:
             return messages
-        written = {**request.body, request.key: messages}
+        written = {**request.body, request.key: with_allowed_thinking(request, messages)}
         if request.system is not None and request.system is not request.body.get("system"):
             written["system"] = _system(request.system)
         return {**written, "tools": request.tools} if request.tools else written

@@ -193,6 +193,10 @@ class OpenAIResponses:
         """Return the item itself; None if it is one of those calls."""
         return None if call_id_of(mapping_of(message)) in call_ids else message
 
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return the item: a result is an item of its own here."""
+        return message
+
     def tool_names(self, message: Dict, /) -> dict[str, str]:
         """Map the id an item calls by to the name of the tool; a built-in tool is named by its type."""
         call_id = call_id_of(message)
