@@ -74,7 +74,7 @@ def read(message: Any, format: Format, /) -> Read:
         entry["tool_calls"] = _calls(pieces.calls, list(format.tool_names(message)))
     if kind == "tool":
         entry["tool_call_id"] = pieces.result_id or CALL_ID
-    return Read(entry, pieces.other, pieces.media)
+    return Read(entry, pieces.beside, pieces.media)
 
 
 def _calls(calls: Sequence[tuple[str, str]], ids: Sequence[str]) -> list[Entry]:

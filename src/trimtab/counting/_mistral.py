@@ -71,7 +71,7 @@ class MistralCounter(Additive):
             message = {key: value for key, value in message.items() if key != "prefix"}
         pieces = self._format.pieces(message)
         counts = self._cache.young
-        tokens = sum(counts[text] for text in (*pieces.texts, *pieces.other))
+        tokens = sum(counts[text] for text in (*pieces.texts, *pieces.beside))
         tokens += sum(self._media_tokens(media) for media in pieces.media)
         tokens += sum(
             _BRACKETS_TOKENS + counts[name] + counts[_spaced(arguments)] for name, arguments in pieces.calls
