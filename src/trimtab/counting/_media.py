@@ -46,12 +46,12 @@ def media_tokens(media: Media, rule: MediaRule, /) -> int:
     if media.kind == "image":
         return _image_tokens(media, rule)
     if media.kind == "audio":
-        return _audio_tokens(base64_of(media.data), rule)
-    return _file_tokens(base64_of(media.data), rule)
+        return _audio_tokens(_base64_of(media.data), rule)
+    return _file_tokens(_base64_of(media.data), rule)
 
 
 def _image_tokens(media: Media, rule: MediaRule) -> int:
-    size = image_size(base64_of(media.data)[:_HEADER_CHARS])
+    size = image_size(_base64_of(media.data)[:_HEADER_CHARS])
     if rule.patch_factor is not None:
         patches = _MAX_PATCHES if size is None else _patches(size)
         return rule.image_tokens + math.ceil(patches * rule.patch_factor)
@@ -132,7 +132,7 @@ def _file_tokens(encoded: str, rule: MediaRule) -> int:
     return math.ceil(_bytes_in(encoded) / 3)
 
 
-def base64_of(data: str | None) -> str:
+def _base64_of(data: str | None) -> str:
     """Return the base64 in a data URL or bare; "" for a web address or nothing."""
     if data is None or data.startswith(("http://", "https://", "file-", "gs://", "s3://")):
         return ""

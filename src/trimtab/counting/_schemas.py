@@ -122,18 +122,6 @@ def _shown(schema: Any, depth: int) -> Any:
     return schema
 
 
-def function_tool(tool: Any, /) -> dict[str, Any] | None:
-    """Write a function tool of any provider's form as Chat Completions do; None for other tools."""
-    function = _function_of(tool)
-    if function is None:
-        return None
-    if isinstance(tool, Mapping) and "function" in tool:
-        return dict(tool)
-    described = {key: function[key] for key in ("name", "description") if function.get(key)}
-    parameters = function.get("parameters") or function.get("input_schema") or {}
-    return {"type": "function", "function": {**described, "parameters": parameters}}
-
-
 def _function_of(tool: Any) -> Mapping[str, Any] | None:
     """Return the mapping that holds name and schema, in whichever provider's form it is."""
     entry = _as_mapping(tool)
