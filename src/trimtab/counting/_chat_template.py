@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 from trimtab._extra import package_of
 from trimtab.errors import ConfigurationError, CountingError
@@ -91,7 +91,8 @@ def _environment() -> Any:
     class Generation(Extension):
         """Writes what a `generation` block holds; trainers mark answers with it."""
 
-        tags: ClassVar[set[str]] = {"generation"}
+        # jinja2 declares it of instances, although it reads it of the class
+        tags = {"generation"}  # noqa: RUF012
 
         def parse(self, parser: Parser) -> list[nodes.Node]:
             next(parser.stream)

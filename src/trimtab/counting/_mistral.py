@@ -39,8 +39,9 @@ _HEADER_CHARS = 400_000
 class MistralCounter(Additive):
     """Counts requests of Mistral's models as they are billed.
 
-    But for images whose size cannot be seen: they cost the most they may. Of `Framing`, `per_request_tokens` is what a request begins with, settings of the model included, and
-    `result_ids_counted` says that calls and results show their ids, as before version 13.
+    Images whose size cannot be seen cost the most they may. Of `Framing`, `per_request_tokens` is what a
+    request begins with, settings of the model included, and `result_ids_counted` says that calls and
+    results show their ids, as before version 13.
     """
 
     __slots__ = ("_cache", "framing", "media")
