@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import select
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
+
+from tests.loopback import JSONHandler, loopback
 
 PATIENCE_SECONDS = 30.0
 """How long a hanging answer waits for the client to go away; far longer than any test waits."""
@@ -74,11 +74,9 @@ def chat_server(*replies: Reply) -> Iterator[ChatServer]:
     """Run a server for as long as the block lasts."""
     state = ChatServer(replies)
 
-    class Answering(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Answering(JSONHandler):
         def do_POST(self) -> None:
-            data = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            data = self.received()
             reply = state.take({"path": self.path, **data}, self.headers["Authorization"])
             if reply.hangs:
                 readable, _, _ = select.select([self.connection], [], [], PATIENCE_SECONDS)
@@ -86,25 +84,8 @@ def chat_server(*replies: Reply) -> Iterator[ChatServer]:
                     state.left.set()
                 self.close_connection = True
                 return
-            sent = json.dumps(reply.body).encode()
-            self.send_response(reply.status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(sent)))
-            self.send_header("retry-after-ms", "1")
-            self.end_headers()
-            self.wfile.write(sent)
+            self.answer(reply.status, reply.body, {"retry-after-ms": "1"})
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    server.daemon_threads = True
-    state.base_url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    with loopback(Answering) as address:
+        state.base_url = f"{address}/v1"
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -26,7 +26,7 @@ class TestRegistry:
         """The error can be acted on."""
         with pytest.raises(UnknownNameError) as caught:
             get_format("openai-chat")
-        assert caught.value.near == ("openai_chat",)
+        assert caught.value.near[0] == "openai_chat"
 
     @pytest.mark.parametrize(
         "messages", [[], [{"role": "user", "content": "hi"}], {"messages": []}, [None], 3]

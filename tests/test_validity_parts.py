@@ -38,6 +38,12 @@ class PartsFormat(OpenAIChat):
                 else:
                     structure.kinds[index] = "tool"
 
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Put results behind those of the message."""
+        parts = message["content"]
+        end = 1 + max(i for i, part in enumerate(parts) if "answers" in part)
+        return {**message, "content": [*parts[:end], *other["content"], *parts[end:]]}
+
     def faults(self, messages: list[Any], /) -> list[Any]:
         """Find no faults: only pairs matter here."""
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trimtab._arguments import check_messages, check_pending_calls, check_trim, system_of
@@ -101,14 +101,7 @@ def body_of(ask: Ask, format: Format) -> Request | None:
                 raise ConfigurationError(f"{name} is given twice: by {name}= and in the request body")
         system = request.system if ask.system is None else ask.system
         tools = request.tools if ask.tools is None else ask.tools
-        return Request(
-            messages=request.messages,
-            system=system,
-            tools=tools,
-            body=request.body,
-            key=request.key,
-            extra=request.extra,
-        )
+        return replace(request, system=system, tools=tools)
     return None
 
 

@@ -73,7 +73,8 @@ def bonds_of(
     if found.answered:
         groups = (group.indices for group in members(whole, pairing))
         found.units = [frozenset(one) for one in groups if len({block_of(index) for index in one}) > 1]
-        calls = open_calls(pairing, last_turn=last_turn_of(whole.count, kind_of), pending_calls=pending_calls)
+        last_turn = last_turn_of(whole.count, kind_of, whole.bound.__contains__)
+        calls = open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls)
         waiting = {index for index, _ in calls}
         found.held.update(*(unit for unit in found.units if not unit.isdisjoint(waiting)))
     return found

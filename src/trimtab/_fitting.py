@@ -76,7 +76,7 @@ def prepare(ask: Ask) -> Work:
     gone: dict[int, Reason] = {}
     mended = frozenset[int]()
     if ask.repair:
-        items, origin, gone, mended = _mended(ask, format, source)
+        items, origin, gone, mended = _mended(ask, format, source if body is None else ask.messages)
         if source and not items:
             notes = (*notes, "The repair left nothing: every message of the input was half of a tool call.")
     pins = resolve_pins(ask.pin, source) if ask.pin is not None and ask.pin != () else frozenset[int]()
@@ -85,7 +85,11 @@ def prepare(ask: Ask) -> Work:
     lead = leading_system(ask.system, format)
     try:
         history = _history(
-            ask, [*lead, *items] if lead else items, format, [index + len(lead) for index in pins]
+            ask,
+            [*lead, *items] if lead else items,
+            format,
+            [index + len(lead) for index in pins],
+            elsewhere=body is not None and body.elsewhere,
         )
     except FormatError as error:
         move_to_source(error, lead=len(lead), origin=origin)
@@ -119,7 +123,7 @@ def prepare(ask: Ask) -> Work:
     return work
 
 
-def _history(ask: Ask, messages: list[Any], format: Format, pins: list[int]) -> History:
+def _history(ask: Ask, messages: list[Any], format: Format, pins: list[int], *, elsewhere: bool) -> History:
     return History(
         messages,
         format=format,
@@ -127,6 +131,7 @@ def _history(ask: Ask, messages: list[Any], format: Format, pins: list[int]) -> 
         pending_calls=ask.pending_calls,
         leading=ask.leading,
         latest_user=ask.latest_user,
+        elsewhere=elsewhere,
     )
 
 
@@ -135,14 +140,15 @@ def _sizes(counter: Any, history: History, fixed: Fixed) -> Sizes:
 
 
 def _mended(
-    ask: Ask, format: Format, source: list[Any]
+    ask: Ask, format: Format, source: Any
 ) -> tuple[list[Any], list[int], dict[int, Reason], frozenset[int]]:
     """Repair the input, and say where each message of the result was."""
     from trimtab.validity import repair  # not above: loaded by who asks for a repair
 
     mended = repair(source, format=format, pending_calls=ask.pending_calls)
     origin = list(mended.positions)
-    left = set(range(len(source))) - set(origin)
+    count = len(source) if isinstance(source, list) else len(format.read_request(source).messages)
+    left = set(range(count)) - set(origin)
     return (
         mended.messages,
         origin,
@@ -186,6 +192,7 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         format=work.format,
         pins=kept_pins,
         pending_calls=history.pending_calls,
+        elsewhere=history.elsewhere,
     )
     sizes = _sizes(work.counter, work.history, fixed)
     if sizes.additive:

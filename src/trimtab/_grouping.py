@@ -127,13 +127,11 @@ class Group:
 
 def members(structure: Structure, pairing: Pairing) -> list[Group]:
     """Sort messages, or their parts, into units."""
-    groups: dict[int, Group] = {}
-    alone: list[Group] = []
-
+    groups: dict[Any, Group] = {}
     home: dict[int, int] = {}
 
-    def group_of(index: int) -> Group:
-        return groups.setdefault(home.get(index, index), Group())
+    def group_of(key: Any) -> Group:
+        return groups.setdefault(home.get(key, key), Group())
 
     for index in range(structure.count):
         if index - 1 in structure.bound:
@@ -148,15 +146,14 @@ def members(structure: Structure, pairing: Pairing) -> list[Group]:
             elif part is None:
                 group_of(index).add(index, None)
             else:
-                orphan = Group("tool")
+                groups[index, part] = orphan = Group("tool")
                 orphan.add(index, part)
-                alone.append(orphan)
         if (loose := structure.loose.get(index)) is not None:
-            rest = Group()
+            # Where the message calls, too, the results of its calls are members.
+            rest = group_of(index if index in structure.calls else (index,))
             for part in loose:
                 rest.add(index, part)
-            alone.append(rest)
-    return [*groups.values(), *alone]
+    return list(groups.values())
 
 
 def with_openers(

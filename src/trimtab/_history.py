@@ -49,6 +49,7 @@ class History:
         apart: Collection[tuple[int, str]] = (),
         leading: int | None = None,
         latest_user: int | None = -1,
+        elsewhere: bool = False,
     ) -> None:
         self.messages: list[Any] = messages
         """The messages, in a list of our own; an entry that is no dict becomes one when read."""
@@ -58,6 +59,10 @@ class History:
         self._kind_of = format.kind
         self._results_are_messages = format.rules.results_are_messages
         self.structure = Structure(self.count)
+        self.structure.elsewhere = elsewhere
+        self.elsewhere = elsewhere
+        """True if the request goes on from stored messages: a result without its call answers one of them."""
+        self._stored = frozenset[int]()
         self.pins = frozenset(pins)
         self.pending_calls = frozenset(pending_calls)
         self.protect = protect
@@ -67,7 +72,7 @@ class History:
         self._holds = frozenset(holds)
         self._apart = frozenset(apart)
         rules = format.rules
-        tied = bool(self.pins or self.pending_calls or answered or holds or apart)
+        tied = bool(self.pins or self.pending_calls or answered or holds or apart or elsewhere)
         self.asks_for_all = tied or rules.ordered or rules.keeps_messages
         """True if everything has to be grouped: pins, pending ids, results elsewhere, order that counts."""
         self._read_from = self._walked_from = self.count
@@ -267,8 +272,9 @@ class History:
     def _is_alone(self, index: int) -> bool:
         columns = self.structure
         if index <= self._read_from:
-            columns = self._columns(max(0, index - 1), index + 1)
-            index = columns.count - 1
+            start = max(0, index - 1)  # the one behind tells whether it is bound to that
+            columns = self._columns(start, min(index + 2, self.count))
+            index -= start
         tied = index in columns.calls or index in columns.answers or index in columns.loose
         return not tied and columns.bound.isdisjoint((index - 1, index))
 
@@ -299,8 +305,12 @@ class History:
         if self._last_turn_at is None:
             # Results alone stand behind the newest unit's first message, where they are messages.
             count = self._newest_unit() + 1 if self._results_are_messages else self.count
-            self._last_turn_at = last_turn_of(min(count, self.count), self.kind)
+            is_bound = self._is_bound if self.format.rules.binds_messages else None
+            self._last_turn_at = last_turn_of(min(count, self.count), self.kind, is_bound)
         return self._last_turn_at
+
+    def _is_bound(self, index: int) -> bool:
+        return index in self.structure.bound or 0 in self._columns(index, index + 2).bound
 
     def staying(self) -> list[int]:
         """List, in a tidy history, the messages after the leading ones that do not leave.
@@ -350,6 +360,8 @@ class History:
             last_turn = self._last_turn()
             calls = open_calls(pairing, last_turn=last_turn, pending_calls=self.pending_calls)
             opened = {index for index, _ in calls - self._answered}
+            if self.elsewhere:
+                self._stored = frozenset(index for index, owners in pairing.owner.items() if None in owners)
             units = [self._unit_of(group, opened) for group in members(self.structure, pairing)]
             units.sort(key=lambda unit: unit.indices[0])
             if self.format.rules.ordered:
@@ -371,6 +383,8 @@ class History:
         if not self.pins.isdisjoint(indices):
             return "pinned"
         if self.structure.kept and max(self.structure.kept) in indices:
+            return "held"
+        if not self._stored.isdisjoint(indices):
             return "held"
         if not self.protect:
             return "held" if open_call or not self._holds.isdisjoint(indices) else "free"

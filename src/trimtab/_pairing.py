@@ -75,16 +75,26 @@ def pair(structure: Structure, indices: range) -> Pairing:
     return found
 
 
-def last_turn_of(count: int, kind_of: Callable[[int], Kind | None]) -> int:
-    """Return the last of `count` messages that is from the user or the model; -1 if there is none."""
+def last_turn_of(
+    count: int, kind_of: Callable[[int], Kind | None], is_bound: Callable[[int], bool] | None = None
+) -> int:
+    """Return the last of `count` messages that is from the user or the model; -1 if there is none.
+
+    Where messages are bound to the one after them, it is the first of those that are bound to it.
+    """
     last = count - 1
     while last >= 0 and kind_of(last) not in ("user", "assistant"):
+        last -= 1
+    while is_bound is not None and last > 0 and is_bound(last - 1):
         last -= 1
     return last
 
 
 def open_calls(
-    pairing: Pairing, *, last_turn: int, pending_calls: Collection[str] = ()
+    pairing: Pairing,
+    *,
+    last_turn: int,
+    pending_calls: Collection[str] = (),
 ) -> frozenset[tuple[int, str]]:
     """Return the unanswered calls whose result can still come (SPEC A4b).
 
@@ -96,12 +106,18 @@ def open_calls(
     )
 
 
-def late_results(structure: Structure, pairing: Pairing) -> frozenset[tuple[int, int | None]]:
+def late_results(
+    structure: Structure, pairing: Pairing, *, in_one: bool = False
+) -> frozenset[tuple[int, int | None]]:
     """Return (message, part) of results that do not stand directly behind their call.
 
-    Between a call and its result only messages with results of the same call message may stand.
-    Repeated and orphan results are not among them.
+    Between a call and its result only messages with results of the same call message may stand, and what
+    the call is bound to; where `in_one`, no other message with results either. Repeated and orphan
+    results are not among them.
     """
+    starts: dict[int, int] = {}
+    for index in sorted(structure.bound, reverse=True):
+        starts[index] = starts.get(index + 1, index + 1)
     ends: dict[int, int] = {}
     late: set[tuple[int, int | None]] = set()
     for index, owners in pairing.owner.items():
@@ -109,15 +125,16 @@ def late_results(structure: Structure, pairing: Pairing) -> frozenset[tuple[int,
             if owner is None or (index, part) in pairing.repeated:
                 continue
             if owner not in ends:
-                ends[owner] = _end_of_results(pairing, owner)
+                start = starts.get(owner, owner)
+                ends[owner] = start + 1 if in_one else _end_of_results(pairing, owner, start)
             if index > ends[owner]:
                 late.add((index, part))
     return frozenset(late)
 
 
-def _end_of_results(pairing: Pairing, call: int) -> int:
-    """Return the last message of the run of results right behind a call message, or itself."""
-    index = call
+def _end_of_results(pairing: Pairing, call: int, start: int) -> int:
+    """Return the last message of the run of a call's results right behind `start`, or `start`."""
+    index = start
     while call in pairing.owner.get(index + 1, ()):
         index += 1
     return index

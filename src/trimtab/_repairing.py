@@ -23,11 +23,11 @@ class Change:
     index: int
     """Position of the message in the input."""
     action: Literal["removed", "edited", "moved"]
-    """The message left, a call or a part of it left, or it now stands behind its call."""
+    """The message left, a part of it left or came, or its result now stands behind its call."""
     rule: str
-    """The pair rule that was broken; see `validity.PairRule`."""
+    """The pair rule that was broken (see `validity.PairRule`), or "dangling"."""
     call_id: str | None
-    """Id of the call concerned; None for a result that names none."""
+    """Id of the call concerned; None for a result that names none, and for a dangling message."""
 
 
 class Placed(NamedTuple):
@@ -49,11 +49,11 @@ def repaired(
     pairing = pair(structure, range(len(originals)))
     work = _Work(format, originals, structure)
     work.drop_results(pairing)
-    last_turn = last_turn_of(structure.count, structure.kinds.get)
+    last_turn = last_turn_of(structure.count, structure.kinds.get, structure.bound.__contains__)
     work.drop_calls(pairing, open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls))
     if format.rules.results_follow_call:
         work.move_late_results(pairing)
-    result = work.in_order() if format.rules.ordered else work.result()
+    result = work.without_dangling(work.in_order() if format.rules.ordered else work.result())
     return result, tuple(sorted(work.changes, key=lambda change: change.index))
 
 
@@ -74,6 +74,35 @@ def order_faults(format: Format, messages: Sequence[Any]) -> Iterator[tuple[int,
             previous = entry
         else:
             yield index, words
+
+
+class _Run:
+    """While reading on: the calls whose results stand here, and the last message of each call's results."""
+
+    def __init__(self, structure: Structure, *, in_one: bool) -> None:
+        self._structure = structure
+        self._in_one = in_one
+        self._last = 0
+        self.calls: set[int] = set()
+        self.ends: dict[int, int] = {}
+
+    def skip(self, index: int) -> None:
+        """Pass over a message that left."""
+        if index not in self._structure.bound:
+            self.ends.update(dict.fromkeys(self.calls, self._last))
+
+    def take(self, index: int, here: set[int]) -> None:
+        """Go on to a message that answers the calls of those messages in their place."""
+        bound = self._structure.bound
+        self._last = index
+        if index - 1 not in bound:
+            self.calls = set(here)
+        if index in self._structure.calls:
+            self.calls.add(index)
+        if index not in bound:  # else the turn goes on
+            self.ends.update(dict.fromkeys(self.calls, index))
+            if self._in_one and here:
+                self.calls = set()
 
 
 class _Work:
@@ -98,6 +127,8 @@ class _Work:
             dropped: list[tuple[str, int | None, str]] = []
             for (call_id, part), owner in zip(answers, pairing.owner[index], strict=True):
                 if owner is None:
+                    if self.structure.elsewhere and call_id:
+                        continue  # its call may be among what the provider has stored
                     dropped.append((call_id, part, "orphan_result"))
                 elif (index, part) in pairing.repeated:
                     dropped.append((call_id, part, "repeated_result"))
@@ -126,23 +157,22 @@ class _Work:
 
     def move_late_results(self, pairing: Pairing) -> None:
         """Put each result that does not follow its call behind it, after those already there."""
-        run: frozenset[int] = frozenset()
-        ends: dict[int, int] = {}
+        run = _Run(self.structure, in_one=self.format.rules.results_in_one)
         late: dict[int, list[tuple[int, _Parts]]] = {}
         for index in range(len(self.originals)):
             if index in self.gone:
+                run.skip(index)
                 continue
-            here, away = self._by_place(index, pairing, run)
+            here, away = self._by_place(index, pairing, run.calls)
             for owner, parts in away.items():
                 late.setdefault(owner, []).append((index, parts))
             if away and not here and not self._has_more(index):
                 self.gone.add(index)
                 continue
-            run = frozenset(here | {index}) if index in self.structure.calls else frozenset(here)
-            ends.update(dict.fromkeys(run, index))
+            run.take(index, here)
         for owner, results in late.items():
             for index, parts in results:
-                self._move(index, parts, ends[owner])
+                self._move(index, parts, run.ends[owner])
 
     def result(self) -> list[Placed]:
         """Return the messages as they are now, in order."""
@@ -150,8 +180,37 @@ class _Work:
         for index in range(len(self.originals)):
             if index not in self.gone:
                 found.append(Placed(index, self._staying(index)))
-            found.extend(self.behind.get(index, ()))
+            moved = self.behind.get(index, ())
+            if moved and (self.format.rules.results_in_one or self._holds_results(index)):
+                found[-1:] = self._joined(found[-1], moved, index)
+            else:
+                found.extend(moved)
         return found
+
+    def _joined(self, last: Placed, moved: Sequence[Placed], index: int) -> list[Placed]:
+        """Put results that moved behind a call into one message, with those that were there."""
+        first, *rest = (last, *moved) if index in self.structure.answers else moved
+        message = first.message
+        for placed in rest:
+            message = self.format.joined(message, placed.message)
+        there = [] if index in self.structure.answers else [last]
+        return [*there, Placed(first.position, message)]
+
+    def _holds_results(self, index: int) -> bool:
+        """Tell whether results are parts of a message, so that more of them belong beside them."""
+        return any(part is not None for _, part in self.structure.answers.get(index, ()))
+
+    def without_dangling(self, placed: list[Placed]) -> list[Placed]:
+        """Take out messages that need another behind them, where that is not there or has left."""
+        if not self.structure.bound and not self.structure.dangling:
+            return placed
+        left = [item.message for item in placed]
+        structure = Structure(len(left))
+        self.format.scan(left, 0, len(left), structure)
+        for at in structure.dangling:
+            change = Change(index=placed[at].position, action="removed", rule="dangling", call_id=None)
+            self.changes.append(change)
+        return [item for at, item in enumerate(placed) if at not in structure.dangling]
 
     def in_order(self) -> list[Placed]:
         """Take out what may not stand where it does, with calls and results that belong to it."""
@@ -214,6 +273,8 @@ class _Work:
         for call_id, part in self.structure.answers[index]:
             if part in parts:
                 self.changes.append(Change(index=index, action="moved", rule="late_result", call_id=call_id))
+                if self._holds_results(end):
+                    self._note(end, False, "late_result", call_id)
 
     def _staying(self, index: int) -> Any:
         """Return a message without what leaves it; None if nothing is left."""

@@ -36,7 +36,7 @@ class Violation:
     call_id: str | None = None
     """Id of the call concerned, if any."""
     fault: bool = True
-    """False for an open call: its result can still come."""
+    """False for an open call, whose result can still come, and for a result whose call can be stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,7 @@ def validate(
     items, broken = _readable(request.messages)
     structure = Structure(len(items))
     chosen.scan(items, 0, len(items), structure)
+    structure.elsewhere |= request.elsewhere
     found = [
         *broken,
         *_shape_violations(chosen, items, {violation.index for violation in broken}),
@@ -105,10 +106,10 @@ def repair(
     """Make calls and results match with the least change.
 
     Faults in the shape of single messages stay as they are. Orphan and repeated results leave, and
-    so do unanswered calls that are not open; a message leaves when nothing of it is left. A late
-    result moves behind its call, after the results already there. What the provider then takes in no
-    such order leaves, with what belongs to it. A valid conversation comes back as a new list of the same
-    objects.
+    so do unanswered calls that are not open; a message leaves when nothing of it is left, or nothing of
+    what it needs behind it. A result stays if its call may be stored by the provider. A late result moves
+    behind its call, after the results already there. What the provider then takes in no such order
+    leaves, with what belongs to it. A valid conversation comes back as a new list of the same objects.
 
     Args:
         messages: A list of messages or a request body; never changed.
@@ -133,6 +134,7 @@ def repair(
     items = originals.copy()
     structure = Structure(len(items))
     chosen.scan(items, 0, len(items), structure)
+    structure.elsewhere |= request.elsewhere
     result, changes = repaired(chosen, originals, structure, pending_calls=pending)
     kept = [placed.message for placed in result]
     return Repaired(
@@ -188,7 +190,7 @@ def _pair_violations(
 ) -> Iterator[Violation]:
     pairing = pair(structure, range(structure.count))
     yield from _result_violations(format.rules, structure, pairing)
-    last_turn = last_turn_of(structure.count, structure.kinds.get)
+    last_turn = last_turn_of(structure.count, structure.kinds.get, structure.bound.__contains__)
     still_open = open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls)
     for index, call_id in pairing.unanswered:
         if (index, call_id) in still_open:
@@ -201,13 +203,17 @@ def _pair_violations(
 
 
 def _result_violations(rules: Rules, structure: Structure, pairing: Pairing) -> Iterator[Violation]:
-    late = late_results(structure, pairing) if rules.results_follow_call else frozenset()
+    in_one = rules.results_in_one
+    late = late_results(structure, pairing, in_one=in_one) if rules.results_follow_call else frozenset()
     behind_call: set[int] = set()
     for index, answers in structure.answers.items():
         if index - 1 in structure.calls or index - 1 in behind_call:
             behind_call.add(index)
         for (call_id, part), owner in zip(answers, pairing.owner[index], strict=True):
-            if owner is None:
+            if owner is None and structure.elsewhere and call_id:
+                text = f"messages[{index}]: result for {call_id!r}, whose call must be among stored messages"
+                yield Violation(index=index, rule="orphan_result", message=text, call_id=call_id, fault=False)
+            elif owner is None:
                 said = rules.stray_result if index in behind_call and call_id else rules.orphan_result
                 text = f"result for {call_id!r}, which no earlier message calls"
                 yield _violation(rules, index, "orphan_result", call_id, text, said)

@@ -92,6 +92,12 @@ class ToyFormat:
         parts = [p for p in message["parts"] if p["type"] != "asks" or p["id"] not in call_ids]
         return {**message, "parts": parts} if parts else None
 
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Put results of another message behind its own."""
+        last = 1 + max(_at(message, "answers"))
+        parts = message["parts"]
+        return {**message, "parts": [*parts[:last], *other["parts"], *parts[last:]]}
+
     def tool_names(self, message: Message, /) -> dict[str, str]:
         """Name the tools called."""
         return {part["id"]: part["tool"] for part in message["parts"] if part["type"] == "asks"}

@@ -21,15 +21,21 @@ from trimtab.formats._base import (
     TextSlot,
     mapping_of,
 )
+from trimtab.formats.anthropic import Anthropic
+from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
+from trimtab.formats.openai_responses import OpenAIResponses
 
 __all__ = [
+    "Anthropic",
     "Dict",
     "Fault",
     "Format",
+    "Gemini",
     "Kind",
     "Media",
     "OpenAIChat",
+    "OpenAIResponses",
     "Path",
     "Pieces",
     "Prices",
@@ -46,7 +52,9 @@ __all__ = [
 DEFAULT = "openai_chat"
 """The form assumed where nothing tells another: most providers take it."""
 
-_FORMATS: dict[str, Format] = {format.name: format for format in (OpenAIChat(),)}
+_FORMATS: dict[str, Format] = {
+    format.name: format for format in (Anthropic(), OpenAIChat(), OpenAIResponses(), Gemini())
+}
 
 
 def formats() -> list[str]:
@@ -54,7 +62,7 @@ def formats() -> list[str]:
 
     Example:
         >>> formats()
-        ['openai_chat']
+        ['anthropic', 'gemini', 'openai_chat', 'openai_responses']
     """
     return sorted(_FORMATS)
 

@@ -39,6 +39,8 @@ class Structure:
         "bound",
         "calls",
         "count",
+        "dangling",
+        "elsewhere",
         "foreign",
         "kept",
         "kinds",
@@ -60,6 +62,10 @@ class Structure:
         """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
         self.bound: set[int] = set()
         """Messages that stay only together with the message after them (a reasoning item)."""
+        self.dangling: set[int] = set()
+        """Messages that mean nothing where they are, since what they would be bound to is not there."""
+        self.elsewhere = False
+        """Whether messages refer to stored ones that cannot be read: calls may be among those."""
         self.kept: set[int] = set()
         """Messages the conversation means nothing without: those that stand for what was before them."""
         self.replaced: dict[int, Any] = {}
@@ -176,6 +182,8 @@ class Rules:
     """A result is a message of kind "tool" of its own, and each such message is one; else parts may be."""
     results_follow_call: bool = True
     """Every result stands directly after the message with its call (other results between)."""
+    results_in_one: bool = False
+    """All results of one turn's calls stand in the one message behind it; the format then has `joined`."""
     system_in_messages: bool = True
     """System text stands among the messages; else the request holds it apart."""
     lifts_system: bool = False
@@ -229,6 +237,8 @@ class Request:
     """The body itself; None if the input was a plain list."""
     key: str = "messages"
     """The body's key that holds the messages."""
+    elsewhere: bool = False
+    """True if the conversation goes on from messages the provider has stored: calls may be among those."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Other charged parts of the body by key (an output schema under "response_format")."""
 
@@ -285,6 +295,13 @@ class Format(Protocol):
 
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
         """Return a shallow copy without those calls; None if nothing would be left."""
+        ...
+
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return a shallow copy of a message with the results of another behind its own.
+
+        Both carry results as parts, `other` nothing else. Not asked where results are messages.
+        """
         ...
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:

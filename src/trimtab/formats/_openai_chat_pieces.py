@@ -164,7 +164,7 @@ class _Found:
     def read_unknown(self, value: Any) -> None:
         """Take a value as compact JSON, what is base64 in it as a medium."""
         try:
-            plain = _without_base64(value, self.media)
+            plain = without_base64(value, self.media)
         except RecursionError as error:
             raise FormatError("a message is nested too deep to be written as JSON") from error
         self.other.append(compact_json(plain))
@@ -197,12 +197,12 @@ def _file(value: Any) -> Media:
 _MEDIA = {"image_url": _image, "input_audio": _audio, "file": _file}
 
 
-def _without_base64(value: Any, media: list[Media]) -> Any:
+def without_base64(value: Any, media: list[Media]) -> Any:
     """Return a value without its base64 payloads, which are added to `media`."""
     if isinstance(value, str):
         return _kept_text(value, media)
     if isinstance(value, list | tuple):
-        return [_without_base64(item, media) for item in value]
+        return [without_base64(item, media) for item in value]
     entry = value if isinstance(value, Mapping) else as_dict(value)
     if entry is None:
         return value
@@ -223,7 +223,7 @@ def _kept_items(entry: Mapping[str, Any], media: list[Media]) -> Iterator[tuple[
         if mime is not None and key == "data" and isinstance(value, str):
             media.append(Media(_media_kind(mime), None, value, None))
         else:
-            yield key, _without_base64(value, media)
+            yield key, without_base64(value, media)
 
 
 def _media_kind(mime: str) -> Literal["image", "audio", "file"]:

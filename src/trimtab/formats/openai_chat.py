@@ -207,6 +207,10 @@ class OpenAIChat:
             changed = without_keys(changed, ("function_call",))
         return changed if changed is message or _says_something(changed) else None
 
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return the message: a result is a message of its own here."""
+        return message
+
     def tool_names(self, message: Dict, /) -> dict[str, str]:
         """Map the call ids of a message to the names of the tools called."""
         return {call_id: call_text(call)[0] for call_id, call in _calls(message)}

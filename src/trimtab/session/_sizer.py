@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from trimtab.counting._sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError
 from trimtab.formats import Structure
-from trimtab.session._marks import defused, marked_summary, result_as_text
+from trimtab.session._marks import defused, result_as_text
 from trimtab.session._options import Options
 from trimtab.session._state import Members
+from trimtab.summaries._base import summary_message
 
 __all__ = ["LiveUnit", "Sizer", "Summary"]
 
@@ -93,7 +94,10 @@ class Sizer:
 
     def summary_message(self, text: str, messages: int, /) -> dict[str, Any]:
         """Write a summary as a message, marked and escaped."""
-        return self.format.message(self.options.summary_role, [marked_summary(text, messages=messages)])
+        made: dict[str, Any] = summary_message(
+            self.format, self.options.summary_role, text, messages=messages
+        )
+        return made
 
 
 @dataclass(slots=True)

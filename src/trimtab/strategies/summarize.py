@@ -18,8 +18,8 @@ from trimtab.summaries._base import (
     SummaryCall,
     SummaryRequest,
     drive,
-    marked_summary,
     require_summarizer,
+    summary_message,
     word_of,
 )
 from trimtab.units import Unit
@@ -168,7 +168,8 @@ class Summarize:
         return made
 
     def _message(self, request: EvictionRequest, text: str, messages: int) -> dict[str, Any]:
-        return request.history.format.message(self.role, [marked_summary(text, messages=messages)])
+        message: dict[str, Any] = summary_message(request.history.format, self.role, text, messages=messages)
+        return message
 
     def _fall_back(
         self, request: EvictionRequest, why: str | None

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 from trimtab._arguments import answers_later
 from trimtab._steps import run
 from trimtab.errors import ConfigurationError, SummaryError
-from trimtab.formats import detect, mapping_of
+from trimtab.formats import Format, detect, mapping_of
 
 __all__ = [
     "SUMMARY_TAG",
@@ -30,6 +30,7 @@ __all__ = [
     "require_summarizer",
     "run_summarizer",
     "summarizer_from",
+    "summary_message",
     "word_of",
 ]
 
@@ -291,3 +292,11 @@ def marked_summary(text: str, /, *, messages: int) -> str:
     body = escape(text.strip(), quote=False)
     of = f"{messages} message{'' if messages == 1 else 's'}"
     return f'<{SUMMARY_TAG} of="{of}" by="trimtab">\n{body}\n</{SUMMARY_TAG}>'
+
+
+def summary_message(format: Format, role: str, text: str, /, *, messages: int) -> Any:
+    """Write a summary as a message of the role asked for.
+
+    It is the user's where the provider does not take every role everywhere: that one it takes.
+    """
+    return format.message("user" if format.rules.ordered else role, [marked_summary(text, messages=messages)])

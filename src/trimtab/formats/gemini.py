@@ -1,0 +1,335 @@
+"""Gemini's generateContent: a content is a role and a list of parts.
+
+Calls and responses are parts, with an id or without: then they match by name and order. The responses
+of all calls of one turn stand in the one content behind it. System text stands apart. Keys may be
+spelled as on the wire (`functionCall`) or as in the SDK (`function_call`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from trimtab.formats._access import as_dict, as_list, compact_json, item_of, with_values, without_indices
+from trimtab.formats._base import (
+    Dict,
+    Fault,
+    Kind,
+    Path,
+    Pieces,
+    Request,
+    Rules,
+    Structure,
+    TextSlot,
+    entry_of,
+)
+from trimtab.formats._gemini_faults import UNEQUAL, faults_of
+from trimtab.formats._gemini_parts import (
+    DATA_KEYS,
+    SIGNATURE,
+    answered_ids,
+    calls_of,
+    is_signed,
+    key_in,
+    leaves_open,
+    parts_for,
+    parts_in,
+    results_of,
+    speaker,
+    value_in,
+)
+from trimtab.formats._gemini_pieces import pieces_of, without_bytes
+from trimtab.formats._gemini_requests import read_body, write_body
+
+__all__ = ["Gemini"]
+
+# Quoted in langchain-ai/langchain#27799.
+_NOT_BEHIND = (
+    "Please ensure that function response turn comes immediately after a function call turn. And the number "
+    "of function response parts should be equal to number of function call parts of the function call turn."
+)
+# Title of google-gemini/gemini-cli#11814, of contents that begin with a call.
+_CALL_FIRST = (
+    "Please ensure that function call turn comes immediately after a user turn or after a function response "
+    "turn."
+)
+# Quoted, of contents that begin with a model's text, in NousResearch/hermes-agent#55427 (2026-06).
+_MODEL_FIRST = "Please ensure that multiturn requests alternate between user and model."
+
+_ROLES = {"assistant": "model", "model": "model", "system": "system", "developer": "system"}
+"""Roles as asked for by name; every other one is the user's.
+
+No content may be the system's: a request holds that text apart, and such contents at its front go there.
+"""
+
+_MAX_DEPTH = 16
+"""Levels of a response in which texts are looked for; what is deeper stays whole."""
+
+_UNCHECKED_SIGNATURE = "skip_thought_signature_validator"
+"""Google's own value for a call whose signature is not at hand (docs/thought-signatures, FAQ; 2026-11)."""
+
+
+class Gemini:
+    """Contents and request bodies of Gemini's generateContent.
+
+    See `Format` for what each method does.
+    """
+
+    name = "gemini"
+    rules = Rules(
+        results_follow_call=True,
+        results_in_one=True,
+        system_in_messages=False,
+        lifts_system=True,
+        ordered=True,
+        body_key="contents",
+        body_marks=frozenset(
+            {
+                "contents",
+                "systemInstruction",
+                "system_instruction",
+                "generationConfig",
+                "generation_config",
+                "cachedContent",
+                "cached_content",
+            }
+        ),
+        orphan_result=_NOT_BEHIND,
+        unanswered_call=UNEQUAL,
+        late_result=_NOT_BEHIND,
+        repeated_result=UNEQUAL,
+        stray_result=UNEQUAL,
+    )
+
+    def kind(self, message: Dict, /) -> Kind:
+        """Tell whom one content is from; one that holds function responses alone is a tool's."""
+        whose = speaker(message)
+        if whose == "model":
+            return "assistant"
+        if whose != "user":
+            return whose
+        parts = as_list(message.get("parts")) or ()
+        only_results = bool(parts) and all(
+            key_in(as_dict(part) or {}, "function_response") is not None for part in parts
+        )
+        return "tool" if only_results else "user"
+
+    def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
+        """Read `messages[start:stop]` into the columns of `structure`.
+
+        Looks back for what responses without ids answer, and one content ahead: a model's content that
+        leaves a call open stays with the model's content behind it, as parts of one turn.
+
+        Raises:
+            FormatError: An entry is no message; `.path` says which.
+        """
+        for index in range(start, stop):
+            message = structure.read_as_dict(messages, index)
+            structure.kinds[index] = self.kind(message)
+            parts = parts_in(message)
+            if calls := calls_of(parts):
+                structure.calls[index] = tuple(dict.fromkeys(call.id for call in calls))
+            if results := results_of(parts):
+                ids = answered_ids(messages, index, results)
+                at = [result.part for result in results]
+                structure.answers[index] = tuple(zip(ids, at, strict=True))
+                if rest := tuple(part for part in range(len(parts)) if part not in at):
+                    structure.loose[index] = rest
+            elif (
+                leaves_open(parts)
+                and index + 1 < len(messages)
+                and speaker(message) == speaker(messages[index + 1]) == "model"
+            ):
+                structure.bound.add(index)
+
+    def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
+        """Find the newest content of a kind in `(after, index]`; -1 if there is none."""
+        found = (at for at in range(index, after, -1) if self.kind(entry_of(messages, at)) == kind)
+        return next(found, -1)
+
+    def order_fault(self, previous: Dict | None, message: Dict, /) -> str | None:
+        """Insist on the user first.
+
+        Contents of one role behind one another are taken, a call behind a model's content too: requests
+        of 2026 with both were billed, and Google's own CLI sends the latter (gemini-cli#685).
+        """
+        if previous is not None or speaker(message) != "model":
+            return None
+        return _CALL_FIRST if calls_of(parts_in(message)) else _MODEL_FIRST
+
+    def texts(self, message: Dict, /) -> list[TextSlot]:
+        """List text parts, and the strings in function responses.
+
+        A model's content with a thought signature stays as it is, and so do thoughts, arguments and code.
+        """
+        parts = parts_in(message)
+        if any(map(is_signed, parts)):
+            return []
+        return [slot for at, part in enumerate(parts) for slot in _slots(at, part)]
+
+    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
+        """Return a shallow copy of the caller's content with those texts replaced."""
+        return with_values(message, texts)
+
+    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
+        """Return a shallow copy of the caller's content without those parts."""
+        listed = as_list(item_of(message, "parts"))
+        if listed is None or not parts:
+            return message
+        return with_values(message, {("parts",): without_indices(listed, frozenset(parts))})
+
+    def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
+        """Return a shallow copy without those calls; None if it says nothing more.
+
+        Only the first of parallel calls is signed. Where it leaves, the next one gets the value Google
+        names for a call without its signature, since Gemini 3 asks for one there.
+        """
+        listed = as_list(item_of(message, "parts")) or ()
+        parts = [as_dict(part) or {} for part in listed]
+        gone = {call.part for call in calls_of(parts) if call.id in call_ids}
+        if not gone:
+            return message
+        left = [at for at in range(len(parts)) if at not in gone]
+        if all(parts[at].get("thought") is True for at in left):
+            return None
+        kept = list(without_indices(listed, gone))
+        after = next((at for at in left if key_in(parts[at], "function_call") is not None), None)
+        if after is not None and not is_signed(parts[after]):
+            signed = next((part for part in gone if part < after and is_signed(parts[part])), None)
+            if signed is not None:
+                kept[left.index(after)] = _with_signature(listed[after], parts[signed])
+        return with_values(message, {("parts",): tuple(kept) if isinstance(listed, tuple) else kept})
+
+    def tool_names(self, message: Dict, /) -> dict[str, str]:
+        """Map the call ids of a content to the names of the tools called."""
+        return {call.id: call.name for call in calls_of(parts_in(message))}
+
+    def pieces(self, message: Dict, /) -> Pieces:
+        """List what of a content is charged for.
+
+        Raises:
+            FormatError: A part is nested too deep, or in a circle, to be written as JSON.
+        """
+        return pieces_of(message)
+
+    def faults(self, messages: list[Any], /) -> list[Fault]:
+        """List what Gemini would refuse in the shape of contents, in order."""
+        return faults_of(messages)
+
+    def read_request(self, body: Mapping[str, Any], /) -> Request:
+        """Take a request body apart, as on the wire or as keyword arguments of google-genai.
+
+        Raises:
+            FormatError: `contents` is missing, or holds bare texts or parts.
+        """
+        return read_body(body)
+
+    def write_request(self, request: Request, messages: list[Any], /) -> Any:
+        """Put contents, and a changed system text and tools, back into a copy of the body.
+
+        Without a body the list itself comes back.
+        """
+        return write_body(request, messages)
+
+    def matches(self, message: Dict, /) -> bool:
+        """Tell whether a content has a shape that occurs in Gemini only."""
+        parts = as_list(message.get("parts"))
+        if not parts or "content" in message:
+            return False
+        found = [as_dict(part) or {} for part in parts]
+        return any("type" not in part and any(key_in(part, key) for key in DATA_KEYS) for part in found)
+
+    def message(self, role: str, parts: Sequence[Any], /) -> Dict:
+        """Make a content of texts and ready-made parts; what is not the model's is the user's."""
+        made = [{"text": part} if isinstance(part, str) else part for part in parts]
+        return {"role": _ROLES.get(role, "user"), "parts": made}
+
+    def with_role(self, message: Any, role: str, /) -> Any:
+        """Return a shallow copy of the caller's content with another role."""
+        return with_values(message, {("role",): _ROLES.get(role, "user")})
+
+    def with_text(self, message: Any, text: str, /) -> Any:
+        """Return a shallow copy of the caller's content with one text for parts."""
+        return with_values(message, {("parts",): parts_for(message, [{"text": text}])})
+
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return a shallow copy of the caller's content with the parts of another behind its own."""
+        parts = [*(as_list(item_of(message, "parts")) or ()), *(as_list(item_of(other, "parts")) or ())]
+        return with_values(message, {("parts",): parts})
+
+    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+        """Return a request's system text with the parts of system contents behind it."""
+        before = [] if system is None else [system] if isinstance(system, str) else list(system)
+        return [*before, *(part for message in messages for part in item_of(message, "parts") or ())]
+
+    def with_cache_control(self, message: Any, value: Any, /) -> Any:
+        """Return the content itself: nothing in a content marks a cached prefix."""
+        return message
+
+    def transcript(self, message: Dict, /) -> str:
+        """Write a content as `ROLE: text`; calls stand as JSON in place of the text."""
+        role = str(message.get("role") or "user").upper()
+        parts = parts_in(message)
+        made = [value_in(part, "function_call") for part in parts if key_in(part, "function_call")]
+        if made:
+            return f"{role}: [function_calls] {compact_json(without_bytes(made, []))}"
+        lines = [f"TOOL({result.name}): {_answer(parts[result.part])}" for result in results_of(parts)]
+        said = "\n".join(text for part in parts for text in _said(part))
+        return "\n".join([*lines, f"{role}: {said}"] if said or not lines else lines)
+
+
+def _slots(at: int, part: Dict) -> Iterator[TextSlot]:
+    text = part.get("text")
+    if isinstance(text, str) and part.get("thought") is not True:
+        yield TextSlot(("parts", at, "text"), text, False)
+    key = key_in(part, "function_response")
+    response = None if key is None else (as_dict(part[key]) or {}).get("response")
+    if key is not None and response is not None:
+        for path, found in _strings(response, 0):
+            yield TextSlot(("parts", at, key, "response", *path), found, True)
+
+
+def _strings(value: Any, depth: int) -> Iterator[tuple[Path, str]]:
+    """Yield the strings a response holds that say anything, in order, with their paths."""
+    if isinstance(value, str):
+        if value:
+            yield (), value
+    elif depth < _MAX_DEPTH:
+        for key, inner in _items(value):
+            for path, found in _strings(inner, depth + 1):
+                yield (key, *path), found
+
+
+def _items(value: Any) -> list[tuple[str | int, Any]]:
+    if isinstance(value, Mapping):
+        return [(key, inner) for key, inner in value.items() if isinstance(key, str)]
+    return list(enumerate(as_list(value) or ()))
+
+
+def _said(part: Dict) -> Iterator[str]:
+    if isinstance(part.get("text"), str) and part.get("thought") is not True:
+        yield part["text"]
+    for name, field in (("executable_code", "code"), ("code_execution_result", "output")):
+        found = item_of(value_in(part, name), field)
+        if isinstance(found, str):
+            yield found
+
+
+def _answer(part: Dict) -> str:
+    """Write a response: its text if that is all it holds, else JSON."""
+    response = item_of(value_in(part, "function_response"), "response")
+    entry = as_dict(response) or {}
+    values = list(entry.values())
+    if len(values) == 1 and isinstance(values[0], str):
+        return values[0]
+    return "" if response is None else compact_json(without_bytes(response, []))
+
+
+def _with_signature(part: Any, signed: Dict) -> Any:
+    """Sign a call with the value nobody checks, spelled and typed as the signature that left."""
+    from base64 import b64encode
+
+    key = key_in(signed, SIGNATURE) or SIGNATURE
+    raw = _UNCHECKED_SIGNATURE.encode()
+    value: Any = raw if isinstance(signed[key], bytes) else b64encode(raw).decode("ascii")
+    return with_values(part, {(key,): value})

@@ -1,0 +1,49 @@
+"""Says whether a provider would accept a request, from the provider's own documents and errors.
+
+Nothing here imports trimtab: what trimtab believes of a form is held to this, so it may not come from
+there. README.md says where the rules come from and what is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.judge import anthropic, gemini, openai_chat, openai_responses
+from tests.judge._rules import Refusal, Rule, Table, as_body, more
+
+TABLES: dict[str, Table] = {
+    "openai_chat": openai_chat.TABLE,
+    "openai_responses": openai_responses.TABLE,
+    "anthropic": anthropic.TABLE,
+    "gemini": gemini.TABLE,
+}
+
+FORMS = tuple(TABLES)
+
+__all__ = ["FORMS", "TABLES", "Refusal", "Rule", "Table", "accepts", "judge", "newly_refused"]
+
+
+def judge(form: str, request: Mapping[str, Any], *, origin: Mapping[str, Any] | None = None) -> list[Refusal]:
+    """Say why a provider would refuse a request; nothing if it would accept it.
+
+    `origin` is the request this one was made from. Some rules speak of what the provider keeps (the
+    reasoning an item of a response came with), and only the origin shows that.
+    """
+    refusals = TABLES[form].read(request)
+    if origin is not None and form == "openai_responses":
+        refusals += openai_responses.ORIGIN.read({"origin": as_body(origin), "request": as_body(request)})
+    return refusals
+
+
+def accepts(form: str, request: Mapping[str, Any], *, origin: Mapping[str, Any] | None = None) -> bool:
+    """Say whether a provider would accept a request."""
+    return not judge(form, request, origin=origin)
+
+
+def newly_refused(form: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Refusal]:
+    """Return the refusals of a request that the one it was made from did not have.
+
+    They are compared by rule and by what they are about (an id, a role), never by place.
+    """
+    return more(judge(form, before), judge(form, after, origin=before))

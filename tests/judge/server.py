@@ -1,0 +1,103 @@
+"""The four APIs on this machine: what the judge refuses is answered with status 400, in their shapes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.judge import Refusal, judge
+from tests.loopback import JSONHandler, loopback
+
+PATHS = {
+    "/v1/chat/completions": "openai_chat",
+    "/v1/responses": "openai_responses",
+    "/v1/messages": "anthropic",
+    "/v1/messages/count_tokens": "anthropic",
+}
+GEMINI = re.compile(r"/v1(beta|alpha)?/models/(?P<model>[^:]+):(?P<verb>generateContent|countTokens)")
+
+
+class Provider:
+    """All of them, at one address."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.bodies: list[tuple[str, dict[str, Any]]] = []
+        """Form and body of what was asked, in order; the model of a path is in the body."""
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        """Judge a request, and say what to answer."""
+        path = path.partition("?")[0]
+        form = PATHS.get(path, "gemini")
+        counts = path.endswith("count_tokens")
+        if place := GEMINI.fullmatch(path):
+            body = {**body, "model": place["model"]}
+            counts = place["verb"] == "countTokens"
+        elif form == "gemini":
+            return 404, {"error": {"code": 404, "message": f"no path {path}", "status": "NOT_FOUND"}}
+        self.bodies.append((form, body))
+        refusals = judge(form, body)
+        if refusals:
+            return 400, refused(form, refusals[0])
+        return 200, counted(form) if counts else answered(form, str(body.get("model")))
+
+
+@contextmanager
+def provider() -> Iterator[Provider]:
+    """Serve all four APIs for as long as the block lasts."""
+    state = Provider()
+
+    class Answering(JSONHandler):
+        def do_POST(self) -> None:
+            self.answer(*state.reply(self.path, self.received()))
+
+    with loopback(Answering) as state.address:
+        yield state
+
+
+def refused(form: str, refusal: Refusal) -> dict[str, Any]:
+    """Write a refusal as the provider of a form does."""
+    if form == "gemini":
+        return {"error": {"code": 400, "message": refusal.words, "status": "INVALID_ARGUMENT"}}
+    error = {"type": "invalid_request_error", "message": refusal.words}
+    if form == "anthropic":
+        return {"type": "error", "error": error, "request_id": "req_1"}
+    return {"error": {**error, "param": refusal.where, "code": None}}
+
+
+def counted(form: str) -> dict[str, Any]:
+    """Write a count as the provider of a form does."""
+    return {"totalTokens": 1} if form == "gemini" else {"input_tokens": 1}
+
+
+def answered(form: str, model: str) -> dict[str, Any]:
+    """Write the smallest answer of a form."""
+    if form == "openai_chat":
+        message = {"role": "assistant", "content": "ok"}
+        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+        return {"id": "c", "object": "chat.completion", "created": 0, "model": model, "choices": choices}
+    if form == "openai_responses":
+        said = {"type": "output_text", "text": "ok", "annotations": []}
+        message = {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": [said],
+        }
+        head = {"id": "resp_1", "object": "response", "created_at": 0, "model": model, "status": "completed"}
+        return {**head, "output": [message], "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+    if form == "anthropic":
+        head = {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "stop_reason": "end_turn",
+        }
+        usage = {"input_tokens": 1, "output_tokens": 1}
+        return {**head, "content": [{"type": "text", "text": "ok"}], "stop_sequence": None, "usage": usage}
+    candidate = {"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP"}
+    return {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 1, "totalTokenCount": 2}}
