@@ -1,4 +1,4 @@
-"""A tokenizer of the `tokenizers` package with OpenAI's published vocabulary, and templates to try it with.
+"""A tokenizer of the `tokenizers` package with a published vocabulary, templates, a counter for Mistral.
 
 No package that we test with carries a tokenizer.json, so one is built: the ranks of cl100k_base say which
 merges there are.
@@ -16,7 +16,10 @@ from pathlib import Path
 import tokenizers
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
+from trimtab.counting import MistralCounter
 from trimtab.counting._tiktoken import VOCABULARIES
+from trimtab.counting._tokenizers import load_tokenizer
+from trimtab.models import Framing
 
 SPECIAL = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 
@@ -99,6 +102,17 @@ PARTS = """{% for message in messages %}<|im_start|>{{ message.role }}
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
 """Takes content as parts."""
+
+
+TEMPLATES = {"chatml": CHATML, "thinking": THINKING, "text calls": TEXT_CALLS, "parts": PARTS}
+"""Those that take tools, results and system text."""
+
+
+def mistral_counter(*, shows_ids: bool = False) -> MistralCounter:
+    """Make a counter for version 13 of Mistral's requests, or 11, which shows the model the ids of calls."""
+    tekken = load_tokenizer("tekken")
+    framing = Framing(per_request_tokens=1, result_ids_counted=shows_ids)
+    return MistralCounter(tekken.count, name="mistral", exact=True, framing=framing, cache=tekken.cache)
 
 
 @lru_cache(maxsize=1)

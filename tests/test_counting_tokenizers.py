@@ -361,9 +361,8 @@ def test_a_tekken_count_is_that_of_its_package() -> None:
     assert count(" " * 1_100_000) > 0
 
 
-def test_an_encoding_of_ones_own_counts_for_models(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_encoding_of_ones_own_counts_for_models() -> None:
     """Registered once, its name works in the facts of a model; built-in names are not taken over."""
-    monkeypatch.setattr("trimtab.counting._tokenizers._REGISTERED", {})
     register_encoding("words", lambda text: len(text.split()))
     register_model(ModelFacts(name="acme-words", encoding="words"))
     assert counter_for("acme-words").count_text("four words are here") == 4

@@ -91,7 +91,8 @@ def _environment() -> Any:
     class Generation(Extension):
         """Writes what a `generation` block holds; trainers mark answers with it."""
 
-        tags = {"generation"}  # noqa: RUF012 - jinja2 declares it so
+        # jinja2 declares it of instances, although it reads it of the class
+        tags = {"generation"}  # noqa: RUF012
 
         def parse(self, parser: Parser) -> list[nodes.Node]:
             next(parser.stream)

@@ -13,9 +13,10 @@ from typing import Any
 
 from trimtab.counting._additive import Additive
 from trimtab.counting._cache import TextCache
-from trimtab.counting._media import base64_of, image_size, media_tokens
+from trimtab.counting._entries import function_tool
+from trimtab.counting._media import image_size, media_tokens
 from trimtab.counting._protocols import TextFunction
-from trimtab.counting._schemas import function_tool, system_texts, with_functions
+from trimtab.counting._schemas import system_texts, with_functions
 from trimtab.formats import Format, Media, get_format
 from trimtab.formats._access import compact_json
 from trimtab.formats._base import mapping_of
@@ -36,7 +37,12 @@ _HEADER_CHARS = 400_000
 
 
 class MistralCounter(Additive):
-    """Counts requests of Mistral's models exactly, image sizes that cannot be seen aside."""
+    """Counts requests of Mistral's models as they are billed.
+
+    Images whose size cannot be seen cost the most they may. Of `Framing`, `per_request_tokens` is what a
+    request begins with, settings of the model included, and `result_ids_counted` says that calls and
+    results show their ids, as before version 13.
+    """
 
     __slots__ = ("_cache", "framing", "media")
 
@@ -85,7 +91,10 @@ class MistralCounter(Additive):
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
-        """Count what a request is charged beside its messages; output schemas are not shown to the model."""
+        """Count what a request is charged beside its messages.
+
+        Output schemas cost nothing: they are not shown to the model.
+        """
         tools, _ = with_functions(tools, extra)
         counts = self._cache.young
         texts = system_texts(system)
@@ -96,7 +105,8 @@ class MistralCounter(Additive):
     def _media_tokens(self, media: Media) -> int:
         if media.kind != "image":
             return media_tokens(media, self.media)
-        size = image_size(base64_of(media.data)[:_HEADER_CHARS])
+        head = (media.data or "")[:_HEADER_CHARS]
+        size = image_size(head.partition(",")[2] if head.startswith("data:") else head)
         if size is None:
             return (_MOST_PATCHES + 1) * _MOST_PATCHES
         scale = min(1.0, _LONGEST_PIXELS / max(size))

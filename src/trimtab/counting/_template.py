@@ -82,6 +82,14 @@ class TemplateCounter(Additive):
         for cache in (self._text, self._sizes, self._fixed):
             cache.clear()
 
+    def margin_tokens(self, tokens: int, /) -> int:
+        """Return how far a count of so many tokens may be off; it errs high.
+
+        Source: 16 published templates, each with 64 windows of recorded tool chats (2026-11-22): never below
+        the whole, and above it by at most a token where sums were exact, 2.5 % elsewhere.
+        """
+        return 1 if self.exact else 1 + tokens * 3 // 100
+
     def count_text(self, text: str, /) -> int:
         """Count a bare text, without any framing."""
         return self._text.young[text]
@@ -98,7 +106,10 @@ class TemplateCounter(Additive):
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
-        """Count what a request is charged beside its messages; output schemas are not shown to the model."""
+        """Count what a request is charged beside its messages.
+
+        Output schemas cost nothing: servers hold the model to them and do not show them.
+        """
         tools, _ = with_functions(tools, extra)
         texts = system_texts(system)
         key = compact_json(["\n".join(texts), entries_.template_tools(tools), has_system and not texts])
@@ -107,10 +118,11 @@ class TemplateCounter(Additive):
     def count_whole(
         self,
         messages: Sequence[Any],
+        /,
+        *,
         system: Any = None,
         tools: Any = None,
         extra: Mapping[str, Any] | None = None,
-        /,
     ) -> int:
         """Render a whole request and count it: what the server is charged, media aside.
 

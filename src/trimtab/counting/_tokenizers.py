@@ -70,7 +70,7 @@ def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool =
         ConfigurationError: The name is taken and `replace` is not given, or comes with a package.
 
     Example:
-        >>> register_encoding("words", lambda text: len(text.split()))
+        >>> register_encoding("acme-words", lambda text: len(text.split()))
     """
     with _LOCK:
         if name in ENCODINGS or (name in _REGISTERED and not replace):
