@@ -43,7 +43,7 @@ def test_a_name_leads_to_its_model(name: str, model: str) -> None:
         "gpt-4o-2024",
         "acme/gpt-4o",
         "GPT-4O",
-        "claude-sonnet-4-5",
+        "claude-sonnet-9",
         "/",
     ],
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from trimtab.counting._schemas import function_tool
 from trimtab.errors import CountingError
 from trimtab.formats import Format, Media
 from trimtab.formats._access import as_dict
@@ -152,19 +153,6 @@ def template_tools(tools: Any, /) -> list[Any]:
     """List tools as templates are given them; what is no function stays as it is."""
     listed = tools if isinstance(tools, list | tuple) else [tools] if tools else []
     return [function_tool(tool) or as_dict(tool) or tool for tool in listed]
-
-
-def function_tool(tool: Any, /) -> Entry | None:
-    """Write a function tool of any provider's form as Chat Completions do; None for other tools."""
-    entry = as_dict(tool) or {}
-    if as_dict(entry.get("function")) is not None:
-        return entry
-    is_function = entry.get("type", "function") == "function" or "input_schema" in entry
-    if not (is_function and isinstance(entry.get("name"), str)):
-        return None
-    function = {key: entry[key] for key in ("name", "description") if entry.get(key)}
-    schema = entry.get("parameters") or entry.get("input_schema") or {}
-    return {"type": "function", "function": {**function, "parameters": schema}}
 
 
 def texts_in(value: Any, /) -> Iterator[str]:

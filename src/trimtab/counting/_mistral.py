@@ -13,10 +13,9 @@ from typing import Any
 
 from trimtab.counting._additive import Additive
 from trimtab.counting._cache import TextCache
-from trimtab.counting._entries import function_tool
-from trimtab.counting._media import image_size, media_tokens
+from trimtab.counting._media import base64_of, image_size, media_tokens
 from trimtab.counting._protocols import TextFunction
-from trimtab.counting._schemas import system_texts, with_functions
+from trimtab.counting._schemas import function_tool, system_texts, with_functions
 from trimtab.formats import Format, Media, get_format
 from trimtab.formats._access import compact_json
 from trimtab.formats._base import mapping_of
@@ -105,8 +104,7 @@ class MistralCounter(Additive):
     def _media_tokens(self, media: Media) -> int:
         if media.kind != "image":
             return media_tokens(media, self.media)
-        head = (media.data or "")[:_HEADER_CHARS]
-        size = image_size(head.partition(",")[2] if head.startswith("data:") else head)
+        size = image_size(base64_of(media.data)[:_HEADER_CHARS])
         if size is None:
             return (_MOST_PATCHES + 1) * _MOST_PATCHES
         scale = min(1.0, _LONGEST_PIXELS / max(size))
