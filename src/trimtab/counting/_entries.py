@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from trimtab.counting._schemas import function_tool
 from trimtab.errors import CountingError
 from trimtab.formats import Format, Media
-from trimtab.formats._access import as_dict
+from trimtab.formats._access import as_dict, compact_json
 from trimtab.formats._base import mapping_of
 
 __all__ = [
@@ -67,6 +67,8 @@ def read(message: Any, format: Format, /) -> Read:
     entry: Entry = {"role": pieces.role if kind == "other" else kind, "content": "\n".join(pieces.texts)}
     if pieces.name:
         entry["name"] = pieces.name
+    if pieces.thoughts and not reasoning:
+        reasoning = {"reasoning_content": "\n".join(pieces.thoughts)}
     if reasoning:
         # servers give a template both names, whichever the client wrote
         entry.update({"reasoning_content": next(iter(reasoning.values())), **reasoning})
@@ -74,7 +76,7 @@ def read(message: Any, format: Format, /) -> Read:
         entry["tool_calls"] = _calls(pieces.calls, list(format.tool_names(message)))
     if kind == "tool":
         entry["tool_call_id"] = pieces.result_id or CALL_ID
-    return Read(entry, pieces.other, pieces.media)
+    return Read(entry, (*pieces.other, *map(compact_json, pieces.tools)), pieces.media)
 
 
 def _calls(calls: Sequence[tuple[str, str]], ids: Sequence[str]) -> list[Entry]:
