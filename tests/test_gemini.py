@@ -102,6 +102,7 @@ class TestScan:
              ["call:g:0", "call:f:0", "call:f:1"]),
             ([model(call("f", "a")), model(call("f", "b")), user(response("f"), response("f"))], ["a", "b"]),
             ([model(call("f", "a"), call("f", "b")), user(response("f")), user(response("f"))], ["b"]),
+            ([model(call("f", "a")), model("so"), user(response("f"))], ["a"]),
             ([model(call("f")), user("and"), user(response("f"))], ["call:f:0"]),
             ([model(call("f", "a")), user(response("g"))], ["call:g:0"]),
             ([user(response("f"), response("f"))], ["call:f:0", "call:f:1"]),
@@ -135,7 +136,9 @@ class TestScan:
         [
             ([model(call()), model(call())], {0}),
             ([model(call()), model("text")], {0}),
+            ([model(call()), model("text"), model("more"), user(response())], {0, 1}),
             ([model("text"), model(call())], set[int]()),
+            ([model("text"), model("more"), model(call())], set[int]()),
             ([model(call()), user(response())], set[int]()),
             ([model({"executableCode": {"code": "1"}}), model({"codeExecutionResult": {}})], {0}),
             ([model({"executableCode": {}}, {"codeExecutionResult": {}}), model("so")], set[int]()),
@@ -197,6 +200,15 @@ class TestTexts:
         edited = GEMINI.with_texts(content, {slot.path: slot.text.upper() for slot in slots})
         assert [slot.text for slot in GEMINI.texts(edited)] == ["HI", "LONG", "A", "B"]
         assert [slot.text for slot in GEMINI.texts(content)] == ["hi", "long", "a", "b"]
+
+    def test_of_many_strings_in_a_response_the_longest_may_be_shortened(self) -> None:
+        """Rows of short values stay; cutting each of them would take long and free little."""
+        rows = [{"id": f"{at:04}", "note": "n" * (at % 100)} for at in range(1_000)]
+        slots = GEMINI.texts(user(response("f", "a", {"rows": rows})))
+        assert len(slots) == 64
+        lengths = sorted(len(slot.text) for slot in slots)
+        assert (lengths[:4], lengths[4]) == ([93] * 4, 94)  # ten of each length, and four of 93
+        assert [slot.path[-2] for slot in slots] == sorted(slot.path[-2] for slot in slots)
 
     def test_thoughts_arguments_and_code_are_not_shortened(self) -> None:
         """Nor is a medium's data."""

@@ -107,7 +107,8 @@ class TestPairs:
         repaired = repair(spelled(late), format="gemini")
         assert repaired.messages == spelled(joined)
         assert repaired.positions == (0, 1, 2, 3)
-        assert [(change.index, change.action) for change in repaired.changes] == [(3, "moved"), (4, "moved")]
+        moved = [(change.index, change.call_id) for change in repaired.changes if change.action == "moved"]
+        assert moved == [(3, "a"), (4, "c")]
 
     def test_late_responses_alone_make_one_content(self) -> None:
         """Behind the turn, where none was."""
@@ -131,6 +132,12 @@ class TestPairs:
         assert repair(half, format="gemini").messages == [
             user("q"), first, user(response("f", "a")), user("and"),
         ]  # fmt: skip
+
+    def test_split_responses_to_a_turn_in_two_contents_are_joined(self) -> None:
+        """Also where name and order match them with the calls the other way round."""
+        turn = [user("q"), model(call("f")), model("so", call("f"))]
+        split = [*turn, user(response("f")), user(response("f"))]
+        assert repair(split, format="gemini").messages == [*turn, user(response("f"), response("f"))]
 
     def test_calls_at_the_end_are_open(self) -> None:
         """Also those of a turn that came in two contents."""

@@ -310,7 +310,8 @@ class History:
         return self._last_turn_at
 
     def _is_bound(self, index: int) -> bool:
-        return index in self.structure.bound or 0 in self._columns(index, index + 2).bound
+        self.read(index)
+        return index in self.structure.bound
 
     def staying(self) -> list[int]:
         """List, in a tidy history, the messages after the leading ones that do not leave.

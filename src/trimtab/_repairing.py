@@ -96,6 +96,8 @@ class _Run:
         bound = self._structure.bound
         self._last = index
         if index - 1 not in bound:
+            if self._in_one and here:  # what else answers this turn belongs here, too
+                self.ends.update(dict.fromkeys(self.calls, index))
             self.calls = set(here)
         if index in self._structure.calls:
             self.calls.add(index)

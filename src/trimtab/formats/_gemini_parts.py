@@ -6,6 +6,7 @@ the API takes both. A part is read in the spelling it has, and paths name the ke
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -33,7 +34,7 @@ CALL_PREFIX = "call:"
 
 _MODEL_ROLES = frozenset({"model", "assistant"})
 _LOOK_BACK = 64
-"""Contents with responses looked over on the way back to their call turn; a valid turn has one."""
+"""Contents looked over on the way back to where a turn began; most have one."""
 
 _OPENED = (("executable_code", "code_execution_result"), ("tool_call", "tool_response"))
 """What the provider's own tools are asked, and what they answered."""
@@ -45,6 +46,10 @@ def _camel(name: str) -> str:
 
 
 _CAMEL = {name: _camel(name) for name in (*DATA_KEYS, SIGNATURE)}
+
+
+Speaker = Literal["model", "user", "tool", "system", "other"]
+"""Whose a content is."""
 
 
 class Call(NamedTuple):
@@ -85,7 +90,7 @@ def parts_in(message: Dict) -> list[Dict]:
     return [as_dict(part) or {} for part in as_list(message.get("parts")) or ()]
 
 
-def speaker(message: Any) -> Literal["model", "user", "tool", "system", "other"]:
+def speaker(message: Any) -> Speaker:
     """Tell whose a content is by its role; a role that is missing is the user's."""
     role = item_of(message, "role")
     if role is None or role == "" or role == "user":
@@ -137,10 +142,12 @@ def answered_ids(messages: Sequence[Any], index: int, results: Sequence[Result])
     if all(result.id is not None for result in results):
         return [result.id or "" for result in results]
     turn, before = _turn_before(messages, index)
-    by_id = {result.id for result in (*before, *results)}
+    by_id = Counter(result.id for result in (*before, *results))
     free: dict[str, list[str]] = {}
     for call in turn:
-        if not call.given or call.id not in by_id:
+        if call.given and by_id[call.id] > 0:
+            by_id[call.id] -= 1
+        else:
             free.setdefault(call.name, []).append(call.id)
     taken: dict[str, int] = {}
     for result in before:
@@ -158,7 +165,19 @@ def answered_ids(messages: Sequence[Any], index: int, results: Sequence[Result])
     return found
 
 
-def leaves_open(parts: Sequence[Dict]) -> bool:
+def goes_on(messages: Sequence[Any], index: int) -> bool:
+    """Tell whether a content and the one behind it are one turn of the model's, in which a call waits."""
+    if index + 1 >= len(messages) or speaker(messages[index + 1]) != "model":
+        return False
+    for whose, parts in _back(messages, index):
+        if whose != "model" or results_of(parts):
+            return False
+        if _leaves_open(parts):
+            return True
+    return False
+
+
+def _leaves_open(parts: Sequence[Dict]) -> bool:
     """Tell whether what a content asks is answered in another one: a call, code that did not run."""
     if any(key_in(part, "function_call") is not None for part in parts):
         return True
@@ -199,16 +218,16 @@ def _turn_before(messages: Sequence[Any], index: int) -> tuple[list[Call], list[
     """List the calls a content's responses can answer, and the responses between, in order."""
     between: list[list[Result]] = []
     at = index - 1
-    for parts in _back(messages, at):
+    for _, parts in _back(messages, at):
         results = results_of(parts)
         if not results or calls_of(parts):
             break
         between.append(results)
         at -= 1
     turns: list[list[Call]] = []
-    for parts in _back(messages, at):
+    for whose, parts in _back(messages, at):
         calls = calls_of(parts)
-        if not calls:
+        if not calls and whose != "model":
             break
         turns.append(calls)
     return (
@@ -217,6 +236,7 @@ def _turn_before(messages: Sequence[Any], index: int) -> tuple[list[Call], list[
     )
 
 
-def _back(messages: Sequence[Any], at: int) -> Iterator[list[Dict]]:
+def _back(messages: Sequence[Any], at: int) -> Iterator[tuple[Speaker, list[Dict]]]:
     for index in range(at, max(-1, at - _LOOK_BACK), -1):
-        yield parts_in(as_dict(messages[index]) or {})
+        message = as_dict(messages[index]) or {}
+        yield speaker(message), parts_in(message)

@@ -29,9 +29,9 @@ from trimtab.formats._gemini_parts import (
     SIGNATURE,
     answered_ids,
     calls_of,
+    goes_on,
     is_signed,
     key_in,
-    leaves_open,
     parts_for,
     parts_in,
     results_of,
@@ -64,6 +64,9 @@ No content may be the system's: a request holds that text apart, and such conten
 
 _MAX_DEPTH = 16
 """Levels of a response in which texts are looked for; what is deeper stays whole."""
+
+_MOST_TEXTS = 64
+"""Texts of a response that may be shortened, the longest: a thousand short ones take long and free little."""
 
 _UNCHECKED_SIGNATURE = "skip_thought_signature_validator"
 """Google's own value for a call whose signature is not at hand (docs/thought-signatures, FAQ; 2026-11)."""
@@ -135,11 +138,7 @@ class Gemini:
                 structure.answers[index] = tuple(zip(ids, at, strict=True))
                 if rest := tuple(part for part in range(len(parts)) if part not in at):
                     structure.loose[index] = rest
-            elif (
-                leaves_open(parts)
-                and index + 1 < len(messages)
-                and speaker(message) == speaker(messages[index + 1]) == "model"
-            ):
+            elif goes_on(messages, index):
                 structure.bound.add(index)
 
     def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
@@ -285,7 +284,11 @@ def _slots(at: int, part: Dict) -> Iterator[TextSlot]:
     key = key_in(part, "function_response")
     response = None if key is None else (as_dict(part[key]) or {}).get("response")
     if key is not None and response is not None:
-        for path, found in _strings(response, 0):
+        texts = list(_strings(response, 0))
+        if len(texts) > _MOST_TEXTS:
+            longest = sorted(range(len(texts)), key=lambda at: -len(texts[at][1]))
+            texts = [texts[at] for at in sorted(longest[:_MOST_TEXTS])]
+        for path, found in texts:
             yield TextSlot(("parts", at, key, "response", *path), found, True)
 
 
