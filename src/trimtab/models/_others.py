@@ -25,7 +25,7 @@ _FRAMING = Framing(
 _SETTINGS = replace(_FRAMING, per_request_tokens=13)
 
 
-def _mistral(name: str, window_tokens: int, page: str, framing: Framing = _FRAMING) -> ModelFacts:
+def _mistral(name: str, window_tokens: int | None, page: str, framing: Framing = _FRAMING) -> ModelFacts:
     return ModelFacts(
         name=name,
         provider="mistral",
@@ -60,6 +60,8 @@ ROWS = (
     _mistral("mistral-medium-latest", 262_144, "model-cards/mistral-medium-3-5-26-04"),
     _mistral("mistral-small-latest", 262_144, "model-cards/mistral-small-4-0-26-03", _SETTINGS),
     _mistral("codestral-latest", 128_000, "model-cards/codestral-25-08"),
+    _mistral("magistral-medium-latest", None, "overview"),
+    _mistral("ministral-8b-latest", None, "overview"),
     _window("deepseek-chat", "deepseek", 131_072, 8_192, _DEEPSEEK),
     _window("deepseek-reasoner", "deepseek", 131_072, 65_536, _DEEPSEEK),
     _window("glm-4.7", "z.ai", 200_000, 128_000, _ZAI),
