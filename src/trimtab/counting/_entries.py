@@ -50,6 +50,8 @@ class Read(NamedTuple):
     entry: Entry
     other: tuple[str, ...]
     media: tuple[Media, ...]
+    more_results: int
+    """Results in the message beside the one it is read as."""
 
 
 def read(message: Any, format: Format, /) -> Read:
@@ -76,7 +78,8 @@ def read(message: Any, format: Format, /) -> Read:
         entry["tool_calls"] = _calls(pieces.calls, list(format.tool_names(message)))
     if kind == "tool":
         entry["tool_call_id"] = pieces.result_id or CALL_ID
-    return Read(entry, (*pieces.other, *map(compact_json, pieces.tools)), pieces.media)
+    more_results = max(0, pieces.results - (kind == "tool"))
+    return Read(entry, (*pieces.other, *map(compact_json, pieces.tools)), pieces.media, more_results)
 
 
 def _calls(calls: Sequence[tuple[str, str]], ids: Sequence[str]) -> list[Entry]:

@@ -65,7 +65,7 @@ class MistralCounter(Additive):
         self._cache = TextCache(count_text, name=name) if cache is None else cache
 
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Return how far a count of so many tokens may be off; images apart, which err high.
+        """Return how far a count may be off, images apart, which err high.
 
         Source: 16 of 16 recorded requests were billed as counted (2026-11), with tools and images among them.
         """
@@ -91,6 +91,8 @@ class MistralCounter(Additive):
             _BRACKETS_TOKENS + counts[name] + counts[_spaced(arguments)] for name, arguments in pieces.calls
         )
         kind = self._format.kind(message)
+        # results that are parts of a message are messages here
+        tokens += _BRACKETS_TOKENS * max(0, pieces.results - (kind == "tool"))
         if self.framing.result_ids_counted:
             ids = [pieces.result_id] if pieces.result_id else self._format.tool_names(message)
             tokens += sum(1 + counts[id] for id in ids)
