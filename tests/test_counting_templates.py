@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jinja2 import Environment
 
-from tests.chat_vocabulary import CHATML, TEMPLATES, THINKING, TURNS, chat_tokenizer
+from tests.chat_vocabulary import CHATML, TEMPLATES, THINKING, TURNS, chat_tokenizer, mistral_counter
 from trimtab import counter_for, fit
 from trimtab.counting import TemplateCounter, counter_from_tokenizer
 from trimtab.errors import ConfigurationError, CountingError, MissingExtraError
@@ -196,6 +196,19 @@ def test_system_text_apart_and_tools_of_other_forms_are_rendered() -> None:
     bare = [{"name": "search", "input_schema": {"type": "object"}}]
     assert counter.count_request([USER], None, bare) == counter.count_request([USER], None, TOOLS)
     assert counter.count_request([USER], None, None, {"functions": TOOLS}) > counter.count([USER])
+
+
+def test_another_wire_form_costs_what_chat_does() -> None:
+    """Two calls of one Anthropic message, and both results in one user's message."""
+    calls = call("a") | {"tool_calls": [*call("a")["tool_calls"], *call("b")["tool_calls"]]}
+    chat = [USER, calls, result("a"), result("b")]
+    uses = [{"type": "tool_use", "id": id, "name": "search", "input": {"q": "tokens"}} for id in "ab"]
+    results = [{"type": "tool_result", "tool_use_id": id, "content": "nothing found"} for id in "ab"]
+    messages = [USER, {"role": "assistant", "content": uses}, {"role": "user", "content": results}]
+    for counter in (made(CHATML), mistral_counter()):
+        expected = counter.count_request(chat, "Be brief.")
+        found = counter.with_format("anthropic").count_request(messages, "Be brief.")
+        assert expected <= found <= expected + 3
 
 
 def test_unknown_keys_and_images_cost_something() -> None:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from trimtab.counting._schemas import function_tool
 from trimtab.errors import CountingError
 from trimtab.formats import Format, Media
-from trimtab.formats._access import as_dict
+from trimtab.formats._access import as_dict, compact_json
 from trimtab.formats._base import mapping_of
 
 __all__ = [
@@ -49,6 +50,8 @@ class Read(NamedTuple):
     entry: Entry
     other: tuple[str, ...]
     media: tuple[Media, ...]
+    more_results: int
+    """Results in the message beside the one it is read as."""
 
 
 def read(message: Any, format: Format, /) -> Read:
@@ -66,6 +69,8 @@ def read(message: Any, format: Format, /) -> Read:
     entry: Entry = {"role": pieces.role if kind == "other" else kind, "content": "\n".join(pieces.texts)}
     if pieces.name:
         entry["name"] = pieces.name
+    if pieces.thoughts and not reasoning:
+        reasoning = {"reasoning_content": "\n".join(pieces.thoughts)}
     if reasoning:
         # servers give a template both names, whichever the client wrote
         entry.update({"reasoning_content": next(iter(reasoning.values())), **reasoning})
@@ -73,7 +78,8 @@ def read(message: Any, format: Format, /) -> Read:
         entry["tool_calls"] = _calls(pieces.calls, list(format.tool_names(message)))
     if kind == "tool":
         entry["tool_call_id"] = pieces.result_id or CALL_ID
-    return Read(entry, pieces.beside, pieces.media)
+    more_results = max(0, pieces.results - (kind == "tool"))
+    return Read(entry, (*pieces.other, *map(compact_json, pieces.tools)), pieces.media, more_results)
 
 
 def _calls(calls: Sequence[tuple[str, str]], ids: Sequence[str]) -> list[Entry]:
@@ -152,19 +158,6 @@ def template_tools(tools: Any, /) -> list[Any]:
     """List tools as templates are given them; what is no function stays as it is."""
     listed = tools if isinstance(tools, list | tuple) else [tools] if tools else []
     return [function_tool(tool) or as_dict(tool) or tool for tool in listed]
-
-
-def function_tool(tool: Any, /) -> Entry | None:
-    """Write a function tool of any provider's form as Chat Completions do; None for other tools."""
-    entry = as_dict(tool) or {}
-    if as_dict(entry.get("function")) is not None:
-        return entry
-    is_function = entry.get("type", "function") == "function" or "input_schema" in entry
-    if not (is_function and isinstance(entry.get("name"), str)):
-        return None
-    function = {key: entry[key] for key in ("name", "description") if entry.get(key)}
-    schema = entry.get("parameters") or entry.get("input_schema") or {}
-    return {"type": "function", "function": {**function, "parameters": schema}}
 
 
 def texts_in(value: Any, /) -> Iterator[str]:

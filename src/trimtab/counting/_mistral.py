@@ -13,10 +13,9 @@ from typing import Any
 
 from trimtab.counting._additive import Additive
 from trimtab.counting._cache import TextCache
-from trimtab.counting._entries import function_tool
-from trimtab.counting._media import image_size, media_tokens
+from trimtab.counting._media import base64_of, image_size, media_tokens
 from trimtab.counting._protocols import TextFunction
-from trimtab.counting._schemas import system_texts, with_functions
+from trimtab.counting._schemas import function_tool, system_texts, with_functions
 from trimtab.formats import Format, Media, get_format
 from trimtab.formats._access import compact_json
 from trimtab.formats._base import mapping_of
@@ -65,6 +64,13 @@ class MistralCounter(Additive):
         self._format = get_format(format)
         self._cache = TextCache(count_text, name=name) if cache is None else cache
 
+    def margin_tokens(self, tokens: int, /) -> int | None:
+        """Return how far a count may be off, images apart, which err high.
+
+        Source: 16 of 16 recorded requests were billed as counted (2026-11), with tools and images among them.
+        """
+        return 0 if self.exact else None
+
     def count_text(self, text: str, /) -> int:
         """Count a bare text, without any framing."""
         return self._cache.young[text]
@@ -77,12 +83,16 @@ class MistralCounter(Additive):
             message = {key: value for key, value in message.items() if key != "prefix"}
         pieces = self._format.pieces(message)
         counts = self._cache.young
-        tokens = sum(counts[text] for text in (*pieces.texts, *pieces.beside))
+        tokens = sum(counts[text] for text in (*pieces.texts, *pieces.other))
+        tokens += sum(_BRACKETS_TOKENS + counts[text] for text in pieces.thoughts)
+        tokens += counts[_tools_text(pieces.tools)] if pieces.tools else 0
         tokens += sum(self._media_tokens(media) for media in pieces.media)
         tokens += sum(
             _BRACKETS_TOKENS + counts[name] + counts[_spaced(arguments)] for name, arguments in pieces.calls
         )
         kind = self._format.kind(message)
+        # results that are parts of a message are messages here
+        tokens += _BRACKETS_TOKENS * max(0, pieces.results - (kind == "tool"))
         if self.framing.result_ids_counted:
             ids = [pieces.result_id] if pieces.result_id else self._format.tool_names(message)
             tokens += sum(1 + counts[id] for id in ids)
@@ -105,8 +115,7 @@ class MistralCounter(Additive):
     def _media_tokens(self, media: Media) -> int:
         if media.kind != "image":
             return media_tokens(media, self.media)
-        head = (media.data or "")[:_HEADER_CHARS]
-        size = image_size(head.partition(",")[2] if head.startswith("data:") else head)
+        size = image_size(base64_of(media.data)[:_HEADER_CHARS])
         if size is None:
             return (_MOST_PATCHES + 1) * _MOST_PATCHES
         scale = min(1.0, _LONGEST_PIXELS / max(size))

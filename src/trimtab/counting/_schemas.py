@@ -233,6 +233,17 @@ def _schema_of(function: Mapping[str, Any]) -> Mapping[str, Any]:
     return _as_mapping(next((function[key] for key in _SCHEMA_KEYS if function.get(key)), {}))
 
 
+def function_tool(tool: Any, /) -> dict[str, Any] | None:
+    """Write a function tool of any provider's form as Chat Completions do; None for other tools."""
+    function = _function_of(tool)
+    if function is None:
+        return None
+    if isinstance(tool, Mapping) and "function" in tool:
+        return dict(tool)
+    described = {key: function[key] for key in ("name", "description") if function.get(key)}
+    return {"type": "function", "function": {**described, "parameters": _schema_of(function)}}
+
+
 def _function_of(tool: Any) -> Mapping[str, Any] | None:
     """Return the mapping that holds name and schema, in whichever provider's form it is."""
     entry = _as_mapping(tool)

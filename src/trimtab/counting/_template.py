@@ -96,12 +96,15 @@ class TemplateCounter(Additive):
 
     def count_message(self, message: Any, /) -> int:
         """Count one message with its framing."""
-        entry, other, media = entries_.read(message, self._format)
+        found = entries_.read(message, self._format)
+        entry = found.entry
         if entry["role"] == "tool":
             # what the id and the name of a result cost is charged with its call
             entry |= {"tool_call_id": CALL_ID, "name": "f"}
         tokens = self._sizes.young[json.dumps(entry, ensure_ascii=False)]
-        return tokens + self._beside(other, media)
+        if found.more_results:
+            tokens += found.more_results * self._size_of_ours(result())
+        return tokens + self._beside(found.other, found.media)
 
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trimtab.models._facts import Framing, Margin, ModelFacts
 
 __all__ = ["ALIASES", "ROWS"]
@@ -19,7 +21,11 @@ _FRAMING = Framing(
 )
 
 
-def _mistral(name: str, window_tokens: int, page: str) -> ModelFacts:
+# Begins each request with {"reasoning_effort": "none"}, in brackets: 12 tokens (billed, 2026-11).
+_SETTINGS = replace(_FRAMING, per_request_tokens=13)
+
+
+def _mistral(name: str, window_tokens: int | None, page: str, framing: Framing = _FRAMING) -> ModelFacts:
     return ModelFacts(
         name=name,
         provider="mistral",
@@ -28,7 +34,7 @@ def _mistral(name: str, window_tokens: int, page: str) -> ModelFacts:
         near_encoding="o200k_base",
         text_factor=1.13,
         exact=True,
-        framing=_FRAMING,
+        framing=framing,
         margin=Margin(tokens=8, per_mille=150),
         source="https://docs.mistral.ai/models/" + page,
         checked=_CHECKED,
@@ -52,8 +58,10 @@ _ZAI = "https://docs.z.ai/guides/overview/pricing"
 ROWS = (
     _mistral("mistral-large-latest", 262_144, "mistral-large-3-25-12"),
     _mistral("mistral-medium-latest", 262_144, "model-cards/mistral-medium-3-5-26-04"),
-    _mistral("mistral-small-latest", 262_144, "model-cards/mistral-small-4-0-26-03"),
+    _mistral("mistral-small-latest", 262_144, "model-cards/mistral-small-4-0-26-03", _SETTINGS),
     _mistral("codestral-latest", 128_000, "model-cards/codestral-25-08"),
+    _mistral("magistral-medium-latest", None, "overview"),
+    _mistral("ministral-8b-latest", None, "overview"),
     _window("deepseek-chat", "deepseek", 131_072, 8_192, _DEEPSEEK),
     _window("deepseek-reasoner", "deepseek", 131_072, 65_536, _DEEPSEEK),
     _window("glm-4.7", "z.ai", 200_000, 128_000, _ZAI),
