@@ -15,18 +15,21 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
+import accuracy_baseline  # noqa: E402
 from rivals import RIVALS, as_chat, asked  # noqa: E402
 
 from tests.billed import KINDS, Billed, Half, billed  # noqa: E402
-from trimtab.counting import measure  # noqa: E402
+from trimtab.counting import UsageBaseline, counter_for, measure  # noqa: E402
 from trimtab.errors import UnknownNameError  # noqa: E402
+from trimtab.formats import get_format  # noqa: E402
 
 DATA = Path(os.environ.get("TRIMTAB_DATA", ROOT.parent / "shared" / "data"))
 LEAST_TOKENS, PART = 3, 0.02
@@ -182,15 +185,54 @@ def misses(some: Iterable[Case]) -> str:
     return "\n".join(lines)
 
 
-def calibrated() -> str | None:
-    """Write the table of counts that go on from a bill; None where there is no such counter."""
-    try:
-        import accuracy_baseline
-    except ImportError:
-        return None
-    return str(
-        accuracy_baseline.table([*accuracy_baseline.pi_rows(DATA), *accuracy_baseline.golden_rows(DATA)])
-    )
+def going_on(found: Sequence[Case]) -> list[tuple[Case, Case]]:
+    """Count again what goes on from an earlier request of the same test, after a report of that one.
+
+    Returns:
+        (cold, calibrated) of each.
+    """
+    everything = [
+        *billed(DATA / "golden_usage.jsonl", "made"),
+        *billed(DATA / "golden_usage.jsonl", "held out"),
+    ]
+    tests: dict[tuple[str, str], list[Billed]] = defaultdict(list)
+    for one in everything:
+        if one.apart is None:
+            tests[one.name.rpartition("#")[0], one.model].append(one)
+    pairs = []
+    for case in found:
+        later = case.request
+        earlier = [one for one in tests[later.name.rpartition("#")[0], later.model] if _is_before(one, later)]
+        if earlier:
+            longest = max(earlier, key=lambda one: len(_talk(one)))
+            pairs.append((case, _after(longest, case)))
+    return pairs
+
+
+def _talk(one: Billed) -> list[Any]:
+    return list(get_format(one.format).read_request(one.request).messages)
+
+
+def _is_before(one: Billed, later: Billed) -> bool:
+    first, second = _unmarked(_talk(one)), _unmarked(_talk(later))
+    return len(first) < len(second) and second[: len(first)] == first
+
+
+def _unmarked(value: Any) -> Any:
+    """Leave out marks for the prompt cache, which move from request to request."""
+    if isinstance(value, dict):
+        return {key: _unmarked(one) for key, one in value.items() if key != "cache_control"}
+    return [_unmarked(one) for one in value] if isinstance(value, list) else value
+
+
+def _after(earlier: Billed, case: Case) -> Case:
+    later = case.request
+    baseline = UsageBaseline(counter_for(later.model).with_format(later.format))
+    baseline.record(earlier.request, earlier.tokens, model=later.model)
+    body = get_format(later.format).read_request(later.request)
+    tokens = baseline.count_request(body.messages, body.system, body.tools, body.extra)
+    margin = baseline.margin_tokens(tokens)
+    return replace(case, tokens=tokens, margin_tokens=margin, others={})
 
 
 def main() -> None:
@@ -220,9 +262,18 @@ def main() -> None:
         "\nNot counted, of models nobody described: "
         + ", ".join(f"{name} {n}" for name, n in unknown.items())
     )
-    going_on = calibrated()
-    if going_on is not None:
-        print("\nGoing on from a bill\n\n" + going_on)
+    after: dict[str, list[tuple[Case, Case]]] = defaultdict(list)
+    for pair in going_on(held):
+        after[pair[0].request.provider].append(pair)
+    shown = []
+    for name, pairs in sorted(after.items()):
+        shown += [
+            row(f"{name:<17} cold", [cold for cold, _ in pairs]),
+            row(f"{name:<17} after a report", [warm for _, warm in pairs]),
+        ]
+    print("\nGoing on from a bill of the same test\n\n" + table([replace(one, others={}) for one in shown]))
+    print("\nThe new part of each call of a coding session, after the bills before it\n")
+    print(accuracy_baseline.table(accuracy_baseline.pi_rows(DATA)))
     if given.misses:
         print("\nMissed, or outside the margin\n\n" + misses(held))
     if given.json is not None:
