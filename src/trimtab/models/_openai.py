@@ -128,7 +128,7 @@ ROWS = (
     _reasoning("gpt-5.1", 400_000, 128_000, _GPT5_TILES),
     _reasoning("gpt-5.2", 400_000, 128_000, _patches(1.2)),
     _reasoning("gpt-5.4", 1_050_000, 128_000, _patches(1.2)),
-    _reasoning("gpt-5.5", 1_050_000, 128_000, _patches(1.2)),
+    _reasoning("gpt-5.5", 1_050_000, 128_000, _patches(1.2), exact=False),  # no bill of it was seen
     _reasoning("gpt-5.6", 1_050_000, 128_000, _patches(1.2)),
     _reasoning("gpt-5.6-sol", 1_050_000, 128_000, _patches(1.2)),
     _reasoning("gpt-5.4-mini", 400_000, 128_000, _patches(1.62)),
