@@ -44,9 +44,9 @@ class TextSlot(NamedTuple):
 
 
 class Media(NamedTuple):
-    """An image, sound or file inside a message; sizes as far as the message says them."""
+    """An image, sound, video or file inside a message; sizes as far as the message says them."""
 
-    kind: Literal["image", "audio", "file"]
+    kind: Literal["image", "audio", "video", "file"]
     detail: str | None
     """The image detail asked for ("low", "high", "auto"), if any."""
     data: str | None
@@ -70,8 +70,25 @@ class Pieces:
     """Id of the call this message answers, if it answers one."""
     parts: int = 0
     """Parts of a list content; 1 for a non-empty or empty string, 0 for none."""
+    results: int = 0
+    """Results of calls that stand in the message as parts; 0 where the message itself is one."""
+    thoughts: tuple[str, ...] = ()
+    """Reasoning that can be read."""
+    sealed_chars: int = 0
+    """Characters of reasoning that only the provider can read; where there are any, `thoughts` repeat it."""
+    tools: tuple[Any, ...] = ()
+    """Schemas of tools the message brings along."""
     other: tuple[str, ...] = ()
-    """Fields and parts the format has no name for, each as compact JSON (reasoning among them)."""
+    """Fields and parts the format has no name for, each as compact JSON."""
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """What stands beside texts and calls, for counters without rules of their own for it."""
+        if not (self.thoughts or self.tools):
+            return self.other
+        from trimtab.formats._access import compact_json  # not above: few messages have any
+
+        return (*self.thoughts, *map(compact_json, self.tools), *self.other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
