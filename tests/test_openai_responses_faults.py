@@ -128,6 +128,19 @@ class TestFaults:
                 ("arguments",),
                 "Invalid type for 'input[0].arguments': expected a string, but got an object instead.",
             ),
+            (
+                call("c" * 65),
+                "long_value",
+                ("call_id",),
+                "Invalid 'input[0].call_id': string too long. Expected a string with maximum length 64, but "
+                "got a string with length 65 instead.",
+            ),
+            (
+                {**said(), "tool_calls": []},
+                "unknown_key",
+                ("tool_calls",),
+                "Unknown parameter: 'input[0].tool_calls'.",
+            ),
             (without(output("c"), "output"), "missing_value", ("output",), "'input[0].output'."),
             (
                 output("c", {"x": 1}),

@@ -114,7 +114,7 @@ def fitted(form: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
     assert whole is not None
     for share in SHARES:
         try:
-            yield fit(body, int(whole * share), format=form, counter=counter).request
+            yield fit(body, max(1, int(whole * share)), format=form, counter=counter).request
         except BudgetExceededError:
             continue
 

@@ -85,11 +85,7 @@ def prepare(ask: Ask) -> Work:
     lead = leading_system(ask.system, format)
     try:
         history = _history(
-            ask,
-            [*lead, *items] if lead else items,
-            format,
-            [index + len(lead) for index in pins],
-            elsewhere=body is not None and body.elsewhere,
+            ask, [*lead, *items] if lead else items, format, [index + len(lead) for index in pins], body=body
         )
     except FormatError as error:
         move_to_source(error, lead=len(lead), origin=origin)
@@ -123,7 +119,9 @@ def prepare(ask: Ask) -> Work:
     return work
 
 
-def _history(ask: Ask, messages: list[Any], format: Format, pins: list[int], *, elsewhere: bool) -> History:
+def _history(
+    ask: Ask, messages: list[Any], format: Format, pins: list[int], *, body: Request | None
+) -> History:
     return History(
         messages,
         format=format,
@@ -131,7 +129,7 @@ def _history(ask: Ask, messages: list[Any], format: Format, pins: list[int], *, 
         pending_calls=ask.pending_calls,
         leading=ask.leading,
         latest_user=ask.latest_user,
-        elsewhere=elsewhere,
+        elsewhere=body is not None and body.elsewhere,
     )
 
 

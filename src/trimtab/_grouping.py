@@ -22,6 +22,7 @@ __all__ = [
     "results_in_place",
     "unresolved",
     "with_openers",
+    "with_stored",
 ]
 
 State = Literal["pinned", "held", "free"]
@@ -172,11 +173,24 @@ def with_openers(
         if unit.state != "free" and unit.kind != "system" and cannot_lead(unit.first)
     }
     return [
-        Unit(unit.indices, kind=unit.kind, state="held", open=unit.open, parts=unit.parts)
+        _held(unit)
         if unit.state == "free" and unit.kind == "user" and not wanted.isdisjoint(unit.indices)
         else unit
         for unit in units
     ]
+
+
+def with_stored(units: Sequence[Unit], pairing: Pairing) -> list[Unit]:
+    """Hold results without a call, where the provider has stored calls: without it theirs would wait."""
+    stored = {index for index, owners in pairing.owner.items() if None in owners}
+    return [
+        _held(unit) if unit.state == "free" and not stored.isdisjoint(unit.indices) else unit
+        for unit in units
+    ]
+
+
+def _held(unit: Unit) -> Unit:
+    return Unit(unit.indices, kind=unit.kind, state="held", open=unit.open, parts=unit.parts)
 
 
 def results_behind(

@@ -17,6 +17,7 @@ from trimtab._grouping import (
     results_in_place,
     unresolved,
     with_openers,
+    with_stored,
 )
 from trimtab._pairing import last_turn_of, open_calls, pair
 from trimtab.errors import FormatError
@@ -59,10 +60,8 @@ class History:
         self._kind_of = format.kind
         self._results_are_messages = format.rules.results_are_messages
         self.structure = Structure(self.count)
-        self.structure.elsewhere = elsewhere
-        self.elsewhere = elsewhere
-        """True if the request goes on from stored messages: a result without its call answers one of them."""
-        self._stored = frozenset[int]()
+        self.structure.elsewhere = self.elsewhere = elsewhere
+        """True if the request goes on from messages the provider has stored."""
         self.pins = frozenset(pins)
         self.pending_calls = frozenset(pending_calls)
         self.protect = protect
@@ -72,7 +71,7 @@ class History:
         self._holds = frozenset(holds)
         self._apart = frozenset(apart)
         rules = format.rules
-        tied = bool(self.pins or self.pending_calls or answered or holds or apart or elsewhere)
+        tied = bool(elsewhere or self.pins or self.pending_calls or answered or holds or apart)
         self.asks_for_all = tied or rules.ordered or rules.keeps_messages
         """True if everything has to be grouped: pins, pending ids, results elsewhere, order that counts."""
         self._read_from = self._walked_from = self.count
@@ -305,11 +304,12 @@ class History:
         if self._last_turn_at is None:
             # Results alone stand behind the newest unit's first message, where they are messages.
             count = self._newest_unit() + 1 if self._results_are_messages else self.count
-            is_bound = self._is_bound if self.format.rules.binds_messages else None
-            self._last_turn_at = last_turn_of(min(count, self.count), self.kind, is_bound)
+            self._last_turn_at = last_turn_of(min(count, self.count), self.kind, self._is_bound)
         return self._last_turn_at
 
     def _is_bound(self, index: int) -> bool:
+        if not self.format.rules.binds_messages:
+            return False
         self.read(index)
         return index in self.structure.bound
 
@@ -361,13 +361,11 @@ class History:
             last_turn = self._last_turn()
             calls = open_calls(pairing, last_turn=last_turn, pending_calls=self.pending_calls)
             opened = {index for index, _ in calls - self._answered}
-            if self.elsewhere:
-                self._stored = frozenset(index for index, owners in pairing.owner.items() if None in owners)
             units = [self._unit_of(group, opened) for group in members(self.structure, pairing)]
             units.sort(key=lambda unit: unit.indices[0])
             if self.format.rules.ordered:
                 units = with_openers(units, self._cannot_lead, self.user_at_or_before)
-            self._units = tuple(units)
+            self._units = tuple(with_stored(units, pairing) if self.elsewhere else units)
         return self._units
 
     def _cannot_lead(self, index: int) -> bool:
@@ -384,8 +382,6 @@ class History:
         if not self.pins.isdisjoint(indices):
             return "pinned"
         if self.structure.kept and max(self.structure.kept) in indices:
-            return "held"
-        if not self._stored.isdisjoint(indices):
             return "held"
         if not self.protect:
             return "held" if open_call or not self._holds.isdisjoint(indices) else "free"

@@ -6,7 +6,7 @@ nearest earlier call with its id and is *repeated*; one without any earlier call
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from trimtab.formats import Kind, Structure
 
@@ -116,6 +116,7 @@ def late_results(
     results are not among them.
     """
     starts: dict[int, int] = {}
+    """The last of the messages bound to a message: calls of one such turn share it."""
     for index in sorted(structure.bound, reverse=True):
         starts[index] = starts.get(index + 1, index + 1)
     ends: dict[int, int] = {}
@@ -124,17 +125,19 @@ def late_results(
         for (_, part), owner in zip(structure.answers[index], owners, strict=True):
             if owner is None or (index, part) in pairing.repeated:
                 continue
-            if owner not in ends:
-                start = starts.get(owner, owner)
-                ends[owner] = start + 1 if in_one else _end_of_results(pairing, owner, start)
-            if index > ends[owner]:
+            start = starts.get(owner, owner)
+            if start not in ends:
+                ends[start] = start + 1 if in_one else _end_of_results(pairing, starts, start)
+            if index > ends[start]:
                 late.add((index, part))
     return frozenset(late)
 
 
-def _end_of_results(pairing: Pairing, call: int, start: int) -> int:
-    """Return the last message of the run of a call's results right behind `start`, or `start`."""
+def _end_of_results(pairing: Pairing, starts: Mapping[int, int], start: int) -> int:
+    """Return the last message of the run of a turn's results right behind `start`, or `start`."""
     index = start
-    while call in pairing.owner.get(index + 1, ()):
+    while any(
+        owner is not None and starts.get(owner, owner) == start for owner in pairing.owner.get(index + 1, ())
+    ):
         index += 1
     return index

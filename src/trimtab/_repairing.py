@@ -95,10 +95,8 @@ class _Run:
         """Go on to a message that answers the calls of those messages in their place."""
         bound = self._structure.bound
         self._last = index
-        if index - 1 not in bound:
-            if self._in_one and here:  # what else answers this turn belongs here, too
-                self.ends.update(dict.fromkeys(self.calls, index))
-            self.calls = set(here)
+        if index - 1 not in bound and not here:
+            self.calls = set()
         if index in self._structure.calls:
             self.calls.add(index)
         if index not in bound:  # else the turn goes on
@@ -128,9 +126,9 @@ class _Work:
         for index, answers in self.structure.answers.items():
             dropped: list[tuple[str, int | None, str]] = []
             for (call_id, part), owner in zip(answers, pairing.owner[index], strict=True):
+                if owner is None and self.structure.elsewhere and call_id:
+                    continue  # its call may be among what the provider has stored
                 if owner is None:
-                    if self.structure.elsewhere and call_id:
-                        continue  # its call may be among what the provider has stored
                     dropped.append((call_id, part, "orphan_result"))
                 elif (index, part) in pairing.repeated:
                     dropped.append((call_id, part, "repeated_result"))

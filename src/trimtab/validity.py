@@ -212,7 +212,7 @@ def _result_violations(rules: Rules, structure: Structure, pairing: Pairing) -> 
         for (call_id, part), owner in zip(answers, pairing.owner[index], strict=True):
             if owner is None and structure.elsewhere and call_id:
                 text = f"messages[{index}]: result for {call_id!r}, whose call must be among stored messages"
-                yield Violation(index=index, rule="orphan_result", message=text, call_id=call_id, fault=False)
+                yield Violation(index=index, rule="orphan_result", call_id=call_id, message=text, fault=False)
             elif owner is None:
                 said = rules.stray_result if index in behind_call and call_id else rules.orphan_result
                 text = f"result for {call_id!r}, which no earlier message calls"

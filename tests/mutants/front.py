@@ -19,7 +19,6 @@ FRONT = (
         ("if given is not None and held is not None:", "if given is not None or held is not None:"),
         ("request.system if ask.system is None else ask.system", "request.system"),
         ("request.tools if ask.tools is None else ask.tools", "request.tools"),
-        ("extra=request.extra,", "extra={},"),
         ("if isinstance(counter, type):", "if False:"),
         ("        check_counter(counter)\n", "        pass\n"),
         ("output_reserve=facts.output_reserve_tokens", "output_reserve=0"),

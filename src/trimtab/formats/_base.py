@@ -191,7 +191,7 @@ class Rules:
     results_follow_call: bool = True
     """Every result stands directly after the message with its call (other results between)."""
     results_in_one: bool = False
-    """All results of one turn's calls stand in the one message behind it; the format then has `joined`."""
+    """All results of one turn's calls stand in the one message behind it, and are `joined` there."""
     system_in_messages: bool = True
     """System text stands among the messages; else the request holds it apart."""
     lifts_system: bool = False

@@ -31,6 +31,13 @@ _EMPTY = (
     "Invalid 'input[{index}].{key}': empty string. Expected a string with minimum length 1, but got an "
     "empty string instead."
 )
+# AnswerDotAI/fastllm#45.
+_LONG = (
+    "Invalid 'input[{index}].call_id': string too long. Expected a string with maximum length 64, but got a "
+    "string with length {length} instead."
+)
+# openai/openai-python#2677.
+_UNKNOWN_KEY = "Unknown parameter: 'input[{index}].{key}'."
 _WRONG_TYPE = "Invalid type for 'input[{index}].{key}': expected {expected}, but got {got} instead."
 _VALUE = "Invalid value: '{}'. Supported values are: {}."
 # OpenRouterTeam/ai-sdk-provider#254, vercel/ai#7883, microsoft/vscode#321977.
@@ -116,6 +123,8 @@ _REQUIRED: dict[str, dict[str, _Check]] = {
     "compaction": {"encrypted_content": _text},
     "item_reference": {"id": _text},
 }
+_MAX_CALL_ID_CHARS = 64
+_CHAT_KEYS = ("tool_calls", "tool_call_id", "function_call", "refusal", "name")
 _NEVER_EMPTY = frozenset({"call_id", "name", "id", "approval_request_id"})
 
 
@@ -163,6 +172,8 @@ def _value_faults(index: int, item: Dict, key: str, check: _Check) -> Iterator[_
         yield "bad_value", _wrong_type(index, (key,), expected, item[key]), (key,)
     elif key in _NEVER_EMPTY and not item[key]:
         yield "empty_value", _EMPTY.format(index=index, key=key), (key,)
+    elif key == "call_id" and len(item[key]) > _MAX_CALL_ID_CHARS:
+        yield "long_value", _LONG.format(index=index, length=len(item[key])), (key,)
 
 
 def _message_faults(index: int, item: Dict) -> Iterator[_Found]:
@@ -172,6 +183,9 @@ def _message_faults(index: int, item: Dict) -> Iterator[_Found]:
         said = "" if role is None else shown(role).strip("'")
         yield rule, _VALUE.format(said, _listed(_ROLES)), ("role",)
         return
+    for key in _CHAT_KEYS:
+        if key in item:
+            yield "unknown_key", _UNKNOWN_KEY.format(index=index, key=key), (key,)
     if "content" not in item:
         yield "missing_value", _MISSING.format(index=index, key="content"), ("content",)
     elif not isinstance(content, str) and as_list(content) is None:

@@ -114,7 +114,7 @@ class Anthropic:
     )
 
     def kind(self, message: Dict, /) -> Kind:
-        """Tell whom one message is from; a user message of nothing but results is the tools'."""
+        """Tell whom one message is from; the tools' is one of nothing but results."""
         return kind_of(message)
 
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
@@ -197,7 +197,7 @@ class Anthropic:
         return self.without_parts(message, sorted(gone)) if left else None
 
     def joined(self, message: Any, other: Any, /) -> Any:
-        """Return a shallow copy of a user message with the results of another behind its own."""
+        """Return a shallow copy with the results of another message behind its own."""
         blocks, added = blocks_of(message), blocks_of(other)
         end = 1 + max((at for at, block in enumerate(blocks) if type_of(block) == "tool_result"), default=-1)
         return with_values(message, {("content",): [*blocks[:end], *added, *blocks[end:]]})
@@ -242,7 +242,7 @@ class Anthropic:
         )
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
-        """Put messages back into a copy of the body, and system text and tools that were given beside it.
+        """Put messages back into a copy of the body, and system text and tools.
 
         Thinking that the API would refuse in them leaves. Without a body the list itself comes back.
         """
@@ -258,9 +258,10 @@ class Anthropic:
         return any(_is_of_here(block) for block in blocks_of(message))
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
-        """Make a message of texts and ready-made blocks; of a role the API lacks, a user's.
+        """Make a message of texts and ready-made blocks.
 
-        One of the role "system" is for the front of a request, where its text is lifted out; see `lifted`.
+        A role the API lacks is the user's. One of the role "system" is for the front of a request, from where
+        its text is lifted; see `lifted`.
         """
         content: Any = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
         if len(parts) == 1 and isinstance(parts[0], str):
@@ -268,7 +269,7 @@ class Anthropic:
         return {"role": _role(role), "content": content or ""}
 
     def with_role(self, message: Any, role: str, /) -> Any:
-        """Return a shallow copy of the caller's message with another role, as `message` does."""
+        """Return a shallow copy of the caller's message with another role."""
         return with_values(message, {("role",): _role(role)})
 
     def with_text(self, message: Any, text: str, /) -> Any:
@@ -291,7 +292,10 @@ class Anthropic:
         return message
 
     def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
-        """Return system text with that of system messages behind it, as blocks if any of it is."""
+        """Return system text with that of system messages behind it.
+
+        It is blocks if any of it is.
+        """
         said = [message["content"] for message in map(mapping_of, messages)]
         given = [] if system is None else [system]
         if all(isinstance(one, str) for one in (*given, *said)):
@@ -299,7 +303,7 @@ class Anthropic:
         return [block for one in (*given, *said) for block in _system_blocks(one)]
 
     def transcript(self, message: Dict, /) -> str:
-        """Write a message as `ROLE: text`, one line a result, calls as JSON behind the text."""
+        """Write a message as `ROLE: text`, calls as JSON behind it, results before."""
         slots = list(texts_of(message, whole=True))
         lines: list[str] = []
         calls: list[Dict] = []

@@ -198,7 +198,7 @@ class OpenAIResponses:
         return message
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
-        """Map the id an item calls by to the name of the tool; a built-in tool is named by its type."""
+        """Map the id an item calls by to the tool's name: a built-in one's is its type."""
         call_id = call_id_of(message)
         return {} if call_id is None else {call_id: tool_name(message)}
 
@@ -237,7 +237,7 @@ class OpenAIResponses:
         )
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
-        """Put items back into a copy of the body, and system text and tools that were given beside it.
+        """Put items back into a copy of the body, with system text and tools.
 
         Input that came as one text stays one, as long as it is a user's message and nothing else.
         """
@@ -304,7 +304,7 @@ class OpenAIResponses:
         return with_values(message, {("content",): text})
 
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
-        """Return a shallow copy whose last input part carries a breakpoint of the prompt cache.
+        """Return a shallow copy whose last input part is a breakpoint of the cache.
 
         The API knows one kind, `{"mode": "explicit"}`, and takes it on text, images and files that go in; an
         item without any comes back as it is.

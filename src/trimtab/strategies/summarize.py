@@ -122,7 +122,7 @@ class Summarize:
         if not covered:
             return (yield from self._fall_back(request, None))
         try:
-            insertion = yield from self._insertion(request, covered, cap)
+            insertion = yield from self._insertion(request, covered, kept, cap)
         except SummaryError as error:
             return (yield from self._fall_back(request, str(error)))
         if not request.fits(kept, insertions=(insertion,)):
@@ -134,14 +134,17 @@ class Summarize:
         )
 
     def _insertion(
-        self, request: EvictionRequest, covered: Sequence[Unit], cap: int
+        self, request: EvictionRequest, covered: Sequence[Unit], kept: Sequence[Unit], cap: int
     ) -> Generator[SummaryCall, str | None, Insertion]:
         """Ask for a summary of these units.
 
         Raises:
             SummaryError: There is none, or none that can be used.
         """
-        indices = sorted({index for unit in covered for index in unit.indices})
+        staying = {index for unit in kept for index in unit.indices}  # a message may be in units of both
+        indices = sorted({index for unit in covered for index in unit.indices} - staying)
+        if not indices:
+            raise SummaryError("it would stand for parts of messages only, the rest of which stays")
         made = Insertion(
             at=indices[0],
             message=self._message(request, "", len(indices)),
