@@ -9,7 +9,7 @@ from typing import Any
 from trimtab._arguments import check_messages, check_pending_calls, check_trim, system_of
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
-from trimtab.counting._sizes import check_counter
+from trimtab.counting._sizes import check_counter, reading
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format, Request
 from trimtab.models import facts_for
@@ -120,12 +120,6 @@ def counter_of(counter: Any, model: str | None, format: Format | None = None) ->
     else:
         counter = counter_for(model) if model is not None else EstimateCounter()
     return counter if format is None else reading(counter, format)
-
-
-def reading(counter: Any, format: Format) -> Any:
-    """Return a counter that reads this wire form; one that does not say what it reads as it is."""
-    read = getattr(counter, "format", None)
-    return counter if read is None or read is format else counter.with_format(format)
 
 
 def budget_of(budget: Budget | int | None, model: str | None) -> Budget:

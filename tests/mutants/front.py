@@ -189,7 +189,7 @@ FRONT = (
         ("if key not in self.known and answers_later(method):", "if key not in self.known:"),
         ("in keys.items() if key not in self.known}", "in keys.items()}"),
         ("room_tokens -= sizes[index] or 0", "room_tokens -= 0"),
-        ('bool(getattr(counter, "exact", False))', "True"),
+        ('bool(getattr(self._counter, "exact", False))', "True"),
         ("(type, str, AwaitedCounter)", "(str, AwaitedCounter)"),
         ("repr((_plain(arguments), _plain(named)))", "repr(_plain(arguments))"),
         ("repr((_plain(arguments), _plain(named)))", "repr(_plain(named))"),

@@ -11,7 +11,7 @@ SESSIONS = (
         "session/_scene.py",
         f"session/test_modes.py session/test_hooks.py {PLAIN}",
         ("if tokens <= target:", "if tokens < target:"),
-        ("self.total_tokens > self.state.budget_tokens", "self.total_tokens >= self.state.budget_tokens"),
+        ("self.total_tokens > self.state.room_tokens", "self.total_tokens >= self.state.room_tokens"),
         (
             "            if not self.exempt(unit):\n                leaving",
             "            if True:\n                leaving",
@@ -38,7 +38,7 @@ SESSIONS = (
         ("    if state.pending_tokens >= limits.threshold", "    if state.pending_tokens > limits.threshold"),
         ("state.pending_messages >= limits", "state.pending_messages > limits"),
         ("2 * state.pending_tokens >= limits", "state.pending_tokens >= limits"),
-        ("if units and tokens + unit.tokens > state.budget_tokens:", "if False:"),
+        ("if units and tokens + unit.tokens > state.room_tokens:", "if False:"),
         ("cap -= scene.anchor_tokens", "pass"),
         ("cap = min(cap, limits.max_anchor_tokens)", "pass"),
     ),

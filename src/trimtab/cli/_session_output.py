@@ -113,6 +113,9 @@ _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     ),
     "failed": lambda data: f"no summary: {data['why']}",
     "budget": lambda data: f"{data['budget_tokens']:,} tokens from here",
+    "usage": lambda data: (
+        f"{data['input_tokens']:,} tokens reported for a view counted as {data['counted_tokens']:,}"
+    ),
     "anchors": lambda data: f"{counted(len(data['anchors']), 'anchor')} from here",
     "pinned": lambda data: f"{data['event']}",
     "unpinned": lambda data: f"{data['event']}",

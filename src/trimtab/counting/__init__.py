@@ -32,16 +32,21 @@ from trimtab.formats import Format
 from trimtab.models import ModelFacts, facts_for
 
 if TYPE_CHECKING:
+    from trimtab.counting._baseline import UsageBaseline
     from trimtab.counting._huggingface import counter_from_tokenizer
     from trimtab.counting._mistral import MistralCounter
+    from trimtab.counting._remote import CountQuestion, RemoteCounter
     from trimtab.counting._template import TemplateCounter
 else:
     # What counting for OpenAI's models does not need.
     __getattr__ = later(
         globals(),
         {
+            "CountQuestion": "trimtab.counting._remote",
             "MistralCounter": "trimtab.counting._mistral",
+            "RemoteCounter": "trimtab.counting._remote",
             "TemplateCounter": "trimtab.counting._template",
+            "UsageBaseline": "trimtab.counting._baseline",
             "counter_from_tokenizer": "trimtab.counting._huggingface",
         },
     )
@@ -53,14 +58,17 @@ __all__ = [
     "AdditiveCounter",
     "CharCounter",
     "Count",
+    "CountQuestion",
     "Counter",
     "EstimateCounter",
     "FixedCounter",
     "MistralCounter",
+    "RemoteCounter",
     "RequestCounter",
     "TemplateCounter",
     "TextCounter",
     "TextFunction",
+    "UsageBaseline",
     "clear_counts",
     "counter_for",
     "counter_from_text",

@@ -13,9 +13,10 @@ from hashlib import blake2b
 from typing import Any
 
 from trimtab._arguments import answers_later
+from trimtab.counting._checks import counter_name
 from trimtab.formats import mapping_of
 
-__all__ = ["AwaitedCounter", "CountsNeeded", "awaited"]
+__all__ = ["AwaitedCounter", "CountsNeeded", "awaited", "key_of"]
 
 _ASKED = ("count", "count_message", "count_request", "count_text", "fixed_tokens")
 """Methods of a counter that may be async."""
@@ -58,13 +59,28 @@ class AwaitedCounter:
         self._counter = counter
         self.known: dict[Key, Any] = {}
         """What it answered, or how it failed."""
-        self.name = getattr(counter, "name", None) or getattr(counter, "__name__", type(counter).__name__)
-        self.exact = bool(getattr(counter, "exact", False))
+
+    @property
+    def name(self) -> str:
+        """What reports call it; may change with what it answered."""
+        return counter_name(self._counter)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the counter says that it is exact."""
+        return bool(getattr(self._counter, "exact", False))
+
+    @property
+    def reads_extra(self) -> bool:
+        """Whether its `count_request` takes other charged parts of a body."""
+        return bool(getattr(self._counter, "reads_extra", False))
 
     def __getattr__(self, name: str) -> Any:
         """Show the counter's own methods, asked in this way; "count" also where it is a function."""
         if name == "count_back" and hasattr(self._counter, "count_message"):
             return self._count_back
+        if name == "margin_tokens":
+            return getattr(self._counter, name)
         if name not in _ASKED:
             raise AttributeError(name)
         if name == "count" and not hasattr(self._counter, "count"):
@@ -74,7 +90,7 @@ class AwaitedCounter:
     def _ask(self, name: str, method: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
         if not answers_later(method):
             return method(*arguments, **named)
-        key = _key(name, arguments, named)
+        key = key_of(name, arguments, named)
         if key not in self.known:
             raise CountsNeeded(self, {key: partial(method, *arguments, **named)})
         answer = self.known[key]
@@ -91,7 +107,7 @@ class AwaitedCounter:
         while index > start and room_tokens >= 0:
             index -= 1
             if sizes[index] is None:
-                key = _key("count_message", (messages[index],), {})
+                key = key_of("count_message", (messages[index],), {})
                 if key not in self.known and answers_later(method):
                     raise CountsNeeded(
                         self, self._batch(method, messages[max(start, index - _BATCH + 1) : index + 1])
@@ -103,7 +119,7 @@ class AwaitedCounter:
     def _batch(
         self, method: Callable[..., Any], messages: list[Any]
     ) -> dict[Key, Callable[[], Awaitable[Any]]]:
-        keys = {_key("count_message", (message,), {}): partial(method, message) for message in messages}
+        keys = {key_of("count_message", (message,), {}): partial(method, message) for message in messages}
         return {key: call for key, call in keys.items() if key not in self.known}
 
 
@@ -131,7 +147,7 @@ def _plain(value: Any) -> Any:
     return _plain(mapping_of(value)) if callable(getattr(value, "model_dump", None)) else value
 
 
-def _key(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Key:
+def key_of(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Key:
     """Key a question by its content: an edited copy is made anew each time."""
     content = repr((_plain(arguments), _plain(named))).encode("utf-8", "surrogatepass")
     return name, blake2b(content, digest_size=16).digest()

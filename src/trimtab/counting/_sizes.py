@@ -18,9 +18,9 @@ from trimtab.counting._estimate import EstimateCounter
 from trimtab.counting._schemas import with_functions
 from trimtab.counting._text import TextCounter
 from trimtab.errors import ConfigurationError, CountingError, FormatError
-from trimtab.formats import Prices, mapping_of
+from trimtab.formats import Format, Prices, mapping_of
 
-__all__ = ["Fixed", "Shares", "Sizes", "check_counter", "counter_name", "shared_out", "sizes_for"]
+__all__ = ["Fixed", "Shares", "Sizes", "check_counter", "counter_name", "reading", "shared_out", "sizes_for"]
 
 
 class Walked(Protocol):
@@ -241,6 +241,8 @@ class Shares(Sizes):
         counter, fixed = self.counter, self._fixed
         whole = getattr(counter, "count_request", None)
         listed = list(messages)
+        if whole is not None and getattr(counter, "reads_extra", False):
+            return checked_count(lambda: whole(listed, fixed.system, fixed.tools, fixed.extra), counter, None)
         if whole is not None:
             listed = [*_leading(Fixed(extra=fixed.extra)), *listed]
             return checked_count(lambda: whole(listed, fixed.system, fixed.tools), counter, None)
@@ -320,6 +322,12 @@ def check_counter(counter: Any, /) -> Any:
             f"counter must have count(messages) or be a function over a list of messages, not {counter!r}"
         )
     return counter
+
+
+def reading(counter: Any, format: Format, /) -> Any:
+    """Return a counter that reads this wire form; one that does not say what it reads as it is."""
+    read = getattr(counter, "format", None)
+    return counter if read is None or read is format else counter.with_format(format)
 
 
 @lru_cache(maxsize=64)

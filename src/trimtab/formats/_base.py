@@ -181,6 +181,15 @@ class Pieces:
     other: tuple[str, ...] = ()
     """Fields and parts the format has no name for, each as compact JSON."""
 
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """What stands beside texts and calls, for counters without rules of their own for it."""
+        if not (self.thoughts or self.tools):
+            return self.other
+        from trimtab.formats._access import compact_json  # not above: few messages have any
+
+        return (*self.thoughts, *map(compact_json, self.tools), *self.other)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:

@@ -336,7 +336,7 @@ class OpenAIResponses:
             asked = [{"name": tool, "arguments": arguments} for tool, arguments in found.calls]
             said = "\n".join([f"[{name}] {compact_json(asked)}", *found.texts])
             return f"{role}: {said}"
-        said = "\n".join((*found.texts, *found.other)) if name != "message" else "\n".join(found.texts)
+        said = "\n".join((*found.texts, *found.beside)) if name != "message" else "\n".join(found.texts)
         if kind_of(message) == "tool":
             return f"{role}({answered_id_of(message)}): {said}"
         return f"{role}: {said}" if name == "message" else f"{role}: [{name}] {said}".rstrip()

@@ -17,7 +17,7 @@ _DOCS = "https://platform.claude.com/docs/en/about-claude/models/overview"
 # other scripts were not in those bills.
 _FACTOR, _NEWER_FACTOR = 1.11, 1.35
 
-_MARGIN = Margin(tokens=3, per_mille=65)
+_MARGIN = Margin(tokens=2, per_mille=75)
 
 # docs "Vision" (2026-11): width x height / 750, after scaling to a long side of 1,568 pixels and about 1,600
 # tokens; 2,576 pixels and three times the tokens since Opus 4.7. A page of a PDF is an image and its text:

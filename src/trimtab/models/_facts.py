@@ -124,13 +124,6 @@ class Margin:
         """Return the margin of a count, in tokens, rounded up; of plain text it is the share alone."""
         return (0 if is_plain else self.tokens) - -tokens * self.per_mille // 1_000
 
-    def most_within(self, room_tokens: int, /) -> int:
-        """Return the largest count that stays within a room together with its margin; 0 if none does."""
-        most = max(0, (room_tokens - self.tokens) * 1_000 // (1_000 + self.per_mille))
-        while most and most + self.of(most) > room_tokens:
-            most -= 1
-        return most
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:

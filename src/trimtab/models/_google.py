@@ -13,8 +13,8 @@ _DOCS = "https://ai.google.dev/gemini-api/docs/models"
 
 # All by one half of 107 recorded bills (2026-11), whose English a Gemma vocabulary splits almost as o200k
 # does. Gemini 1.5 and 2.0, and Vertex, charge the words of a request and next to nothing for its structure.
-# Output schemas are free. Errs: low for tools with schemas
-# inside schemas, which cost up to four times their words (one bill); the margin allows for that.
+# Output schemas are free. Errs: low for tools with schemas inside schemas, which cost up to 18 times their
+# words (one bill, of a schema that refers to itself); the margin allows for that.
 _WORDS = Framing(
     per_request_tokens=0,
     per_message_tokens=0,
@@ -28,7 +28,7 @@ _WORDS = Framing(
     tools_style="words",
     tools_tokens=0,
     per_tool_tokens=2,
-    nested_schemas_factor=3,
+    nested_schemas_factor=18,
     tools_saved_by_system_tokens=0,
     output_schema_tokens=None,
     thoughts_counted=False,
@@ -69,7 +69,7 @@ _TILED = MediaRule(
 _FLAT = replace(_TILED, crops=False, tile_tokens=0)
 _SHARP = replace(_FLAT, image_tokens=1_095, page_tokens=532, file_tokens=532, video_tokens_per_second=70)
 
-_MARGIN, _VERTEX_MARGIN = Margin(tokens=2, per_mille=50), Margin(tokens=3, per_mille=30)
+_MARGIN, _VERTEX_MARGIN = Margin(tokens=1, per_mille=45), Margin(tokens=5, per_mille=20)
 
 
 def _gemini(

@@ -34,7 +34,7 @@ _REASONING_RESPONSES = replace(
 _HARMONY = replace(_REASONING, per_request_tokens=68, tools_tokens=26)
 
 # Of requests with tools, calls, schemas or media, on the half of the bills that rules are made on.
-_MARGIN, _RESPONSES_MARGIN = Margin(tokens=3, per_mille=10), Margin(tokens=2, per_mille=30)
+_MARGIN, _RESPONSES_MARGIN = Margin(tokens=3, per_mille=10), Margin(tokens=3, per_mille=40)
 
 _TILES = MediaRule()
 _O_TILES = MediaRule(image_tokens=75, tile_tokens=150)

@@ -73,7 +73,8 @@ def come(core: Core, scene: Scene, came: _Came, message: dict[str, Any], event_i
         return
     if not came.exceeded:
         came.seen = scene.seen()
-    came.exceeded.append((scene.total_tokens, scene.state.budget_tokens))
+    total = scene.state.expected_tokens(scene.total_tokens)
+    came.exceeded.append((total, scene.state.budget_tokens))
     leaving = scene.cut()
     if leaving:
         came.evicted.extend(leaving)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from trimtab._asking import budget_of
 from trimtab.errors import (
@@ -37,7 +37,7 @@ from trimtab.session._state import State
 from trimtab.session._summarizing import Job
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
 
-__all__ = ["Core", "id_of", "new_event_id"]
+__all__ = ["Core", "ViewGiven", "id_of", "new_event_id"]
 
 _log = logging.getLogger("trimtab.session")
 
@@ -60,6 +60,16 @@ def id_of(event: object, /) -> str:
             f" ({type(event).__name__})"
         )
     return given
+
+
+class ViewGiven(NamedTuple):
+    """A view that was given out to be sent."""
+
+    version: int
+    """Of the session."""
+    counted_tokens: int
+    first: int
+    """Version of its oldest message; 0 if it has none."""
 
 
 class Core:
@@ -86,6 +96,8 @@ class Core:
         """The summary that is being written in the background."""
         self.missing: dict[str, Any] = {}
         """Functions the session was made with and goes on without, as the log remembers them."""
+        self.view_given: ViewGiven | None = None
+        """The view this object gave last: usage that is reported is of it."""
         self.hook_errors = 0
         self.stale_summaries = 0
         self.last_failure: str | None = None
@@ -170,6 +182,8 @@ class Core:
         self.opened = data if changed else None
         if "budget_tokens" in changed or options.context is not None:
             state = replace(state, budget_tokens=options.budget_tokens)
+        if not changed.isdisjoint(("counted_by", "model")):
+            state = state.without_usage()
         if "counted_by" in changed:
             state = yield from counted_again(self.session, state, version=head.version, sizer=Sizer(options))
         scene = yield from read_scene(self.session, head.version, state, options)

@@ -55,7 +55,7 @@ def fail(core: Core, job: Job, why: str) -> Steps[bool]:
         if state.summary != job.base or state.epoch != job.epoch:
             return False
         failures = state.failures + 1
-        threshold = limits_of(core.in_force, state.budget_tokens).threshold_tokens
+        threshold = limits_of(core.in_force, state.room_tokens).threshold_tokens
         waiting = state.pending_tokens
         # As SPEC E7 says, and never less than twice what waits: an outage brings no storm of calls.
         grown = max(waiting + threshold * 2 ** min(failures - 1, 40), 2 * waiting)

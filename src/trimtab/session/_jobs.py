@@ -23,7 +23,7 @@ def is_due(core: Core, state: State) -> bool:
     options = core.in_force
     if options.summarizer is None or state.pending_tokens < max(1, state.retry_tokens):
         return False
-    limits = limits_of(options, state.budget_tokens)
+    limits = limits_of(options, state.room_tokens)
     if state.pending_tokens >= limits.threshold_tokens:
         return True
     return (
@@ -39,12 +39,12 @@ def waiting_job(core: Core, scene: Scene) -> Steps[Job | None]:
     tokens = 0
     if scene.hidden:
         waiting = yield from oldest_waiting(
-            core.session, state, sizer=scene.sizer, limit_tokens=state.budget_tokens
+            core.session, state, sizer=scene.sizer, limit_tokens=state.room_tokens
         )
     else:
         waiting = list(scene.shown.values())
     for unit in waiting:
-        if units and tokens + unit.tokens > state.budget_tokens:
+        if units and tokens + unit.tokens > state.room_tokens:
             break
         units.append(unit)
         tokens += unit.tokens
@@ -58,10 +58,10 @@ def early_job(core: Core, scene: Scene) -> Steps[Job | None]:
         return None
     if is_due(core, state):
         return (yield from waiting_job(core, scene))
-    limits = limits_of(options, state.budget_tokens)
+    limits = limits_of(options, state.room_tokens)
     if state.pending_messages or state.failures:
         return None  # it waits for more
-    if scene.total_tokens + limits.threshold_tokens <= state.budget_tokens:
+    if scene.total_tokens + limits.threshold_tokens <= state.room_tokens:
         return None
     units: list[LiveUnit] = []
     tokens = 0
@@ -77,7 +77,7 @@ def early_job(core: Core, scene: Scene) -> Steps[Job | None]:
 def job_of(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Job:
     """Write down what is to be summarized, and in place of what."""
     options, state = core.in_force, scene.state
-    limits = limits_of(options, state.budget_tokens)
+    limits = limits_of(options, state.room_tokens)
     cap = limits.max_summary_tokens
     anchored = options.summary_mode == "anchored" and not scene.anchors
     becomes_anchor = anchored and scene.anchor_summary is None

@@ -105,6 +105,14 @@ class _Log:
         """A number of tokens."""
         _number(data["budget_tokens"], least=LEAST_BUDGET)
 
+    def usage(self, data: Mapping[str, Any], version: int) -> None:
+        """What the provider reported for a view, beside what was counted."""
+        _number(data["input_tokens"], least=1)
+        _number(data["counted_tokens"], least=0)
+        _number(data["view"], least=0, most=version - 1)
+        if data["answer_tokens"] is not None:
+            _number(data["answer_tokens"], least=0)
+
     def cleared(self, data: Mapping[str, Any], version: int) -> None:
         """Nothing."""
 
@@ -166,6 +174,7 @@ _SAYS: dict[str, Callable[[_Log, Mapping[str, Any], int], None]] = {
     "evicted": _Log.evicted,
     "failed": _Log.failed,
     "budget": _Log.budget,
+    "usage": _Log.usage,
     "cleared": _Log.cleared,
     "pinned": _Log.pinned,
     "unpinned": _Log.pinned,
@@ -192,6 +201,11 @@ _COUNTS = (
     "failures",
     "retry_tokens",
     "epoch",
+    "usage_tokens",
+    "usage_counted",
+    "usage_first",
+    "learned_reported",
+    "learned_counted",
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from trimtab._fitted import Fitted
 from trimtab.errors import ConfigurationError
-from trimtab.session._core import Core
+from trimtab.session._core import Core, ViewGiven
 from trimtab.session._effects import FitContext, Steps
 from trimtab.session._in_context import NO_ROOM, request_of
 from trimtab.session._reading import (
@@ -31,7 +31,11 @@ def viewing(core: Core) -> Steps[Fitted[dict[str, Any]]]:
     """Put the view together."""
     scene = yield from core.ready()
     notes = () if core.last_failure is None else (f"The last summary failed: {core.last_failure}.",)
-    return (yield from _fitted(scene, notes))
+    fitted = yield from _fitted(scene, notes)
+    first = min((unit.first for unit in scene.in_view()), default=0)
+    counted = fitted.report.tokens_after
+    core.view_given = ViewGiven(scene.version, counted, first)
+    return fitted
 
 
 def viewing_at(core: Core, version: int) -> Steps[Fitted[dict[str, Any]]]:
@@ -74,6 +78,7 @@ def scene_at(core: Core, version: int) -> Steps[Scene]:
         state = replace(state, budget_tokens=min(state.budget_tokens, options.budget_tokens))
     if options.counted_by != known["counted_by"]:
         sizer = Sizer(options)
+        state = state.without_usage()
         state = yield from counted_again(core.session, state, version=version, sizer=sizer)
     return (yield from read_scene(core.session, version, state, options))
 

@@ -137,7 +137,7 @@ class Looks(Driven):
     def allocate_zones(self) -> Zones:
         """Say how the budget is shared now."""
         scene = self._scene
-        return shares(scene.sizer.options, scene.state.budget_tokens, scene.permanent_tokens)
+        return shares(scene.sizer.options, scene.state.room_tokens, scene.permanent_tokens)
 
     def status(self) -> SessionStatus:
         """Say where the session stands, in numbers."""

@@ -13,6 +13,7 @@ from trimtab.blocks import Block
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import EstimateCounter
+from trimtab.counting._baseline import UsageBaseline
 from trimtab.counting._sizes import counter_name
 from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
 from trimtab.formats import Format
@@ -195,6 +196,11 @@ class Options:
         policy = None if self.context is None else self.context._policy
         counter = self.counter if self.counter is not None or policy is None else policy.counter
         model = self.model if self.model is not None or policy is None else policy.model
+        if isinstance(counter, UsageBaseline):
+            raise ConfigurationError(
+                "counter is a UsageBaseline, whose sizes change with each report: give the session the"
+                " counter inside, and call record_usage() after each answer"
+            )
         if counter is not None or model is not None or self.message_overhead == 4:
             return counter_of(counter, model, self.reader)
         framing = Framing(

@@ -18,7 +18,7 @@ from trimtab.session._sizer import LiveUnit
 from trimtab.session._state import State
 from trimtab.stores import Event
 
-__all__ = ["clearing", "deleting", "pinning", "setting_anchors", "setting_budget"]
+__all__ = ["clearing", "deleting", "ordered", "pinning", "setting_anchors", "setting_budget"]
 
 
 def setting_budget(core: Core, budget: Any) -> Steps[None]:
@@ -34,7 +34,7 @@ def setting_budget(core: Core, budget: Any) -> Steps[None]:
     seen = scene.seen()
     scene.state = replace(scene.state, budget_tokens=tokens, epoch=scene.state.epoch + 1)
     scene.require_room()
-    yield from _ordered(core, scene, "budget", {"budget_tokens": tokens}, seen=seen)
+    yield from ordered(core, scene, "budget", {"budget_tokens": tokens}, seen=seen)
 
 
 def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
@@ -53,16 +53,16 @@ def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
     scene.measure()
     scene.require_anchor_room()
     scene.require_room()
-    yield from _ordered(core, scene, "anchors", {"anchors": plain}, seen=seen)
+    yield from ordered(core, scene, "anchors", {"anchors": plain}, seen=seen)
 
 
-def _ordered(
+def ordered(
     core: Core, scene: Scene, kind: str, data: Mapping[str, Any], *, seen: Mapping[int, LiveUnit]
 ) -> Steps[None]:
     """Write an order down, and make the room it asks for."""
     events = core.first_events(scene)
     events.append(core.event(scene, kind, data))
-    total, exceeded = scene.total_tokens, scene.over
+    total, exceeded = scene.state.expected_tokens(scene.total_tokens), scene.over
     evicted = scene.cut() if exceeded else []
     if evicted:
         events.append(eviction(core, scene, evicted))
@@ -82,6 +82,10 @@ def clearing(core: Core) -> Steps[None]:
         live=version + 1,
         cut=version + 1,
         epoch=scene.state.epoch + 1,
+        usage_tokens=scene.state.usage_tokens,
+        usage_counted=scene.state.usage_counted,
+        learned_reported=scene.state.learned_reported,
+        learned_counted=scene.state.learned_counted,
     )
     begun = Scene(sizer=scene.sizer, state=state, version=version, anchors=list(core.in_force.anchors))
     begun.measure()

@@ -71,12 +71,12 @@ class Scene:
     @property
     def over(self) -> bool:
         """True if that passes the budget."""
-        return self.total_tokens > self.state.budget_tokens
+        return self.total_tokens > self.state.room_tokens
 
     @property
     def has_room(self) -> bool:
         """True if a waiting unit that is out of view would fit: it has to be read again."""
-        return bool(self.hidden) and self.total_tokens + self.hidden_tokens <= self.state.budget_tokens
+        return bool(self.hidden) and self.total_tokens + self.hidden_tokens <= self.state.room_tokens
 
     @property
     def messages_tokens(self) -> int:
@@ -88,7 +88,7 @@ class Scene:
     def shows_summary(self) -> bool:
         """True if the summary is in view: it is no permanent part, and what must stay may take its room."""
         tokens = self.permanent_tokens + self.summary_tokens + self.messages_tokens
-        return self.summary is not None and tokens <= self.state.budget_tokens
+        return self.summary is not None and tokens <= self.state.room_tokens
 
     @property
     def breakdown(self) -> TokenBreakdown:
@@ -109,7 +109,7 @@ class Scene:
     @property
     def view_limit_tokens(self) -> int:
         """What the view may have: the budget, or as much more as what must stay needs and may take."""
-        return max(self.state.budget_tokens, min(self.most_tokens, self.breakdown.total))
+        return max(self.state.room_tokens, min(self.sizer.options.room.most, self.breakdown.total))
 
     def require_room(self) -> None:
         """Refuse a permanent part that leaves no room.
@@ -239,7 +239,7 @@ class Scene:
         """Let the oldest recent units wait, until the recent ones are down to their target (SPEC E3)."""
         target = recent_target(
             self.sizer.options,
-            self.state.budget_tokens,
+            self.state.room_tokens,
             permanent_tokens=self.permanent_tokens,
             summary_tokens=self.summary_tokens,
         )
@@ -288,7 +288,7 @@ class Scene:
 
     def _without_room(self) -> Iterator[LiveUnit]:
         """List the recent units that find no room: free ones, from the first that does not fit on back."""
-        room = self.state.budget_tokens - self.permanent_tokens - self.summary_tokens
+        room = self.state.room_tokens - self.permanent_tokens - self.summary_tokens
         free = [unit for unit in self.recent.values() if not self.exempt(unit)]
         room -= self.state.recent_tokens - sum(unit.tokens for unit in free)
         full = False

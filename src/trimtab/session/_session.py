@@ -16,6 +16,7 @@ from trimtab.session._effects import Steps, answers_at_once
 from trimtab.session._options import Options, SummaryMode
 from trimtab.session._orders import clearing, deleting, pinning, setting_anchors, setting_budget
 from trimtab.session._taking_back import redacting, undoing
+from trimtab.session._usage import recording_usage
 from trimtab.stores import Event, Retry, Store
 from trimtab.stores._rows import check_session_name
 
@@ -232,6 +233,30 @@ class Session(Copies):
     async def aset_budget(self, budget: Budget | int, /) -> None:
         """Change the budget; see `set_budget`."""
         await self._arun(lambda: setting_budget(self._core, budget), then_background=True)
+
+    def record_usage(self, usage: Any, /) -> None:
+        """Take in what the provider reported for the view given last.
+
+        The budget is kept by it from then on.
+
+        Call it once after each answer, best when the answer is added: its reported size is then known, too.
+        What is newer is estimated, times a factor learned from this session's own reports. It is an event
+        of the log: a session that is opened again, forked or restored goes on from it.
+
+        Args:
+            usage: The usage that came back, in the shape of Chat Completions, Responses, Anthropic or Gemini;
+                the response that holds it; or the input tokens as a number.
+
+        Raises:
+            ConfigurationError: It is no usage, this object has given no view since the last report, or
+                the session has a Context.
+        """
+        self._check_summarizer()
+        self._run(lambda: recording_usage(self._core, usage), then_background=True)
+
+    async def arecord_usage(self, usage: Any, /) -> None:
+        """Take in what the provider reported; see `record_usage`."""
+        await self._arun(lambda: recording_usage(self._core, usage), then_background=True)
 
     def set_anchors(self, messages: Sequence[Any], /) -> None:
         """Replace the anchors.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from trimtab.counting._learned import Factor, Learned
 from trimtab.errors import CorruptSessionError
 
 __all__ = ["Members", "State"]
@@ -60,6 +61,54 @@ class State:
     """Pending tokens from which the summarizer is asked again after a failure."""
     epoch: int = 0
     """Grows by what makes a summary that is being written stale: clear, undo, redact, anchors."""
+    usage_tokens: int = 0
+    """What the provider reported for a view, and for the answer to it if that is known; 0: nothing."""
+    usage_counted: int = 0
+    """What the counter gives for the same."""
+    usage_first: int = 0
+    """Version of the oldest message of that view; 0: it had none."""
+    learned_reported: int = 0
+    """Of what was learned from reports: tokens the provider gave, older ones faded."""
+    learned_counted: int = 0
+    """Tokens the counter gave for the same."""
+
+    @property
+    def learned(self) -> Learned:
+        """What reports have taught of the counter."""
+        return Learned(counted_tokens=self.learned_counted, reported_tokens=self.learned_reported)
+
+    def expected_tokens(self, counted_tokens: int, /) -> int:
+        """Say what the provider will bill for a view of so many counted tokens."""
+        more = counted_tokens - self.usage_counted
+        if not self.usage_tokens:
+            return counted_tokens
+        if more >= 0:
+            return self.usage_tokens + self.learned.factor.of(more)
+        return max(0, self.usage_tokens + self._less.of(more))
+
+    @property
+    def room_tokens(self) -> int:
+        """The budget as the counter counts: the most that is expected to be billed within the budget."""
+        if not self.usage_tokens:
+            return self.budget_tokens
+        left = self.budget_tokens - self.usage_tokens
+        billed, counted = self.learned.factor if left >= 0 else self._less
+        return max(0, self.usage_counted + left * counted // billed)
+
+    @property
+    def _less(self) -> Factor:
+        """What leaves frees no more than the average did: something unseen may be behind the rest."""
+        factor, average = self.learned.factor, Factor(self.usage_tokens, max(1, self.usage_counted))
+        lower = (
+            average.reported_tokens * factor.counted_tokens < factor.reported_tokens * average.counted_tokens
+        )
+        return average if lower else factor
+
+    def without_usage(self) -> State:
+        """Forget what was reported: it was compared with another counter, or of another model."""
+        return replace(
+            self, usage_tokens=0, usage_counted=0, usage_first=0, learned_reported=0, learned_counted=0
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Write what is not as it is at the start."""

@@ -22,6 +22,8 @@ class SessionStatus:
     """Events in its log."""
     budget_tokens: int
     view_tokens: int
+    expected_tokens: int
+    """What the provider is expected to bill for the view: `view_tokens` until usage was recorded."""
     recent_messages: int
     recent_tokens: int
     pending_messages: int
@@ -48,6 +50,7 @@ class SessionStatus:
             version=scene.version,
             budget_tokens=state.budget_tokens,
             view_tokens=scene.breakdown.total,
+            expected_tokens=state.expected_tokens(scene.breakdown.total),
             recent_messages=state.recent_messages,
             recent_tokens=state.recent_tokens,
             pending_messages=state.pending_messages,

@@ -137,4 +137,10 @@ def _notes(scene: Scene) -> tuple[str, ...]:
             f"Summaries that failed one after the other: {state.failures:,}. The next is asked for when"
             f" {state.retry_tokens:,} tokens wait ({state.pending_tokens:,} do)."
         )
+    if state.usage_tokens:
+        notes.append(
+            f"Calibrated by reported usage: {state.usage_counted:,} tokens as counted here were"
+            f" {state.usage_tokens:,} by the provider's count, so that the budget of"
+            f" {state.budget_tokens:,} is {state.room_tokens:,} here."
+        )
     return tuple(notes)

@@ -1,0 +1,389 @@
+"""Counts that start from what the provider billed for the last request: the usage baseline."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from trimtab.counting._additive import Additive
+from trimtab.counting._checks import counter_name
+from trimtab.counting._learned import NOTHING_LEARNED, Learned
+from trimtab.counting._sizes import reading
+from trimtab.counting._usage import Usage, usage_of
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Format, detect, get_format, mapping_of
+
+__all__ = ["UsageBaseline"]
+
+_VERSION = 1
+"""Of the form of the plain data."""
+
+_MOST_SIZES = 65_536
+"""Messages whose share of a bill is remembered; about 150 bytes each."""
+
+_SYSTEM_ROLES = ("system", "developer")
+
+_NARROW = (4, 5)
+"""How far shares of earlier bills are moved at most, when a later bill of other messages demands it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bills:
+    """What the bills so far say; replaced as a whole, so that no thread sees half of one."""
+
+    model: str | None = None
+    total_tokens: int = 0
+    """Input of the latest bill and, if known, the answer to it; 0: there is no bill."""
+    fixed_tokens: int = 0
+    """What the latest bill leaves for what stands beside the messages."""
+    fixed_counted: int = 0
+    """What the counter gives for the same."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Tokens of messages by content; never changed once it is here."""
+    latest: frozenset[str] = frozenset()
+    """The messages of the latest bill."""
+    learned: Mapping[str, Learned] = field(default_factory=dict)
+    """By model; "" where nobody named one."""
+
+    @property
+    def of_model(self) -> Learned:
+        return self.learned.get(self.model or "", NOTHING_LEARNED)
+
+
+class UsageBaseline(Additive):
+    """A counter that goes by the provider's own count as far as there is one.
+
+    Made for one conversation. After each answer `record` what was reported for the request: from then on
+    the messages of that request have their share of what was billed, and only what is newer is estimated,
+    times a factor learned from this conversation's own reports. Without a report it counts as the counter
+    inside does.
+
+    Raises:
+        ConfigurationError: The counter counts whole lists only, or is a class.
+
+    Example:
+        >>> from trimtab import EstimateCounter, fit
+        >>> baseline = UsageBaseline(EstimateCounter())
+        >>> messages = [{"role": "user", "content": "What is a token?"}]
+        >>> baseline.count(messages)
+        14
+        >>> baseline.record(messages, {"input_tokens": 12, "output_tokens": 30})
+        >>> baseline.count(messages)
+        12
+    """
+
+    __slots__ = ("_bills", "_counter", "_given", "_lock")
+
+    def __init__(self, counter: Any, /, *, format: str | Format | None = None) -> None:
+        """Calibrate a counter.
+
+        Args:
+            counter: What estimates; it must count single messages (`count_message`, `fixed_tokens`).
+            format: The wire form of the messages. None: told by what is recorded, as `fit` tells it.
+        """
+        if isinstance(counter, type):
+            raise ConfigurationError(f"counter={counter.__name__} is a class: pass a counter")
+        lacks = [
+            name
+            for name in ("count_message", "count_text", "fixed_tokens")
+            if not callable(getattr(counter, name, None))
+        ]
+        if lacks:
+            raise ConfigurationError(
+                f"a usage baseline needs a counter that counts single messages; {counter_name(counter)} has"
+                f" no {lacks[0]}(). Pass EstimateCounter(), counter_for(...) or counter_from_text(...)"
+            )
+        self._given = None if format is None else get_format(format)
+        self._format = self._given or get_format(getattr(counter, "format", "openai_chat"))
+        self._counter = reading(counter, self._format)
+        self._bills = _Bills()
+        self._lock = threading.Lock()
+        self.name = counter_name(counter)
+        self.exact = False
+
+    def with_format(self, format: str | Format, /) -> Self:
+        """Return the same counter, with what was recorded so far, for another wire form."""
+        twin = super().with_format(format)
+        twin._counter = reading(self._counter, twin._format)
+        twin._given = twin._format
+        twin._lock = threading.Lock()
+        return twin
+
+    # -- counting
+
+    def count_text(self, text: str, /) -> int:
+        """Count a bare text, by what was learned."""
+        return self._estimated(self._counter.count_text(text))
+
+    def count_message(self, message: Any, /) -> int:
+        """Return the share of a message in what was billed; the estimate of a new one."""
+        entry = mapping_of(message)
+        bills = self._bills
+        if bills.sizes:
+            size = bills.sizes.get(_key(entry, self._format))
+            if size is not None:
+                return size
+        return self._estimated(self._counter.count_message(entry), bills)
+
+    def fixed_tokens(
+        self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
+    ) -> int:
+        """Return what the bill leaves for it; what changed since is estimated."""
+        counted: int = self._counter.fixed_tokens(system, tools, has_system=has_system, extra=extra)
+        bills = self._bills
+        return max(0, bills.fixed_tokens + self._estimated(counted - bills.fixed_counted, bills))
+
+    def margin_tokens(self, tokens: int, /) -> int | None:
+        """Say how far off a count may be, either way.
+
+        Only the part that was not billed yet may be.
+
+        Args:
+            tokens: The count of a whole request.
+
+        Returns:
+            Tokens; meant to hold for 95 of 100 requests that go on from the latest bill. Before there is
+            a bill, the margin of the counter inside; None if it does not say.
+        """
+        bills = self._bills
+        inside: int | None = getattr(self._counter, "margin_tokens", _unknown)(tokens)
+        if not bills.total_tokens:
+            return inside
+        margin = bills.of_model.margin_tokens(abs(tokens - bills.total_tokens))
+        # before a second bill nothing was seen to go wrong: no less is known than without a bill
+        return margin if inside is None or bills.of_model.deviations else min(inside, margin)
+
+    def _estimated(self, tokens: int, bills: _Bills | None = None) -> int:
+        bills = self._bills if bills is None else bills
+        return bills.of_model.factor.of(tokens) if bills.total_tokens else tokens
+
+    # -- what the provider said
+
+    def record(
+        self,
+        request: Any,
+        usage: Any,
+        /,
+        *,
+        answer: Any = None,
+        system: Any = None,
+        tools: Any = None,
+        model: str | None = None,
+    ) -> None:
+        """Take in what the provider reported for a request.
+
+        Args:
+            request: The messages, or the whole body, exactly as sent.
+            usage: What came back: the usage, in the shape of Chat Completions, Responses, Anthropic or
+                Gemini; the response that holds it; or the input tokens as a number.
+            answer: The message that came back, if it goes into the conversation: its size is reported, too.
+            system: System text, where the request is a list and it was sent apart.
+            tools: Tool schemas, where the request is a list.
+            model: Who answered; what is learned is kept by model, and another model's bills are not used.
+
+        Raises:
+            ConfigurationError: The usage is none, or the request is no request.
+            FormatError: A message cannot be read.
+        """
+        reported = usage_of(usage)
+        form = detect(request, model=model) if self._given is None else self._given
+        counter = reading(self._counter, form)
+        messages, system, tools, extra = _taken_apart(form, request, system, tools)
+        first = messages[0].get("role") if messages else None
+        fixed: int = counter.fixed_tokens(
+            system, tools, has_system=bool(system) or first in _SYSTEM_ROLES, extra=extra
+        )
+        counted: dict[str, int] = {}
+        times: dict[str, int] = {}
+        for message in messages:
+            key = _key(message, form)
+            times[key] = times.get(key, 0) + 1
+            if key not in counted:
+                counted[key] = counter.count_message(message)
+        back = None if answer is None else _key(mapping_of(answer), form)
+        with self._lock:
+            bill = _Bill(
+                tokens=reported.input_tokens,
+                counted=counted,
+                times=times,
+                fixed_counted=fixed,
+            )
+            bills = bill.added_to(self._bills, model)
+            self._bills = self._with_answer(bills, back, reported)
+            self.name = f"{counter_name(self._counter)}, calibrated"
+
+    def _with_answer(self, bills: _Bills, key: str | None, reported: Usage) -> _Bills:
+        # a tokenizer that is right needs no report, which counts without the framing of the next request
+        if key is None or getattr(self._counter, "exact", False) or not reported.answer_tokens:
+            return bills
+        tokens = reported.answer_tokens
+        return replace(
+            bills,
+            total_tokens=bills.total_tokens + tokens,
+            sizes=_bounded({**bills.sizes, key: tokens}),
+            latest=bills.latest | {key},
+        )
+
+    # -- plain data
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write what was recorded as plain data; no text of a message is in it."""
+        bills = self._bills
+        return {
+            "version": _VERSION,
+            "counter": counter_name(self._counter),
+            "model": bills.model,
+            "total_tokens": bills.total_tokens,
+            "fixed_tokens": bills.fixed_tokens,
+            "fixed_counted": bills.fixed_counted,
+            "sizes": dict(bills.sizes),
+            "latest": sorted(bills.latest),
+            "learned": {name: one.to_dict() for name, one in bills.learned.items()},
+        }
+
+    @classmethod
+    def from_dict(
+        cls, data: Mapping[str, Any], /, *, counter: Any, format: str | Format | None = None
+    ) -> Self:
+        """Go on from what was written.
+
+        Args:
+            counter: The counter it was made with; no data can keep one.
+
+        Raises:
+            ConfigurationError: It is no such data, of another version, or of another counter.
+        """
+        made = cls(counter, format=format)
+        try:
+            written = (data["version"], data["counter"])
+            bills = _Bills(
+                model=data["model"],
+                total_tokens=data["total_tokens"],
+                fixed_tokens=data["fixed_tokens"],
+                fixed_counted=data["fixed_counted"],
+                sizes=dict(data["sizes"]),
+                latest=frozenset(data["latest"]),
+                learned={name: Learned.from_dict(one) for name, one in data["learned"].items()},
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ConfigurationError(f"a usage baseline cannot be read from {data!r:.80}: {error}") from error
+        if written != (_VERSION, made.name):
+            raise ConfigurationError(
+                f"the data is of version {written[0]!r:.20} and counter {written[1]!r:.80}, not of version"
+                f" {_VERSION} and {made.name!r}: pass the counter it was made with, or begin anew"
+            )
+        numbers = (bills.total_tokens, bills.fixed_tokens, bills.fixed_counted, *bills.sizes.values())
+        if any(type(one) is not int or one < 0 for one in numbers):
+            raise ConfigurationError("a usage baseline holds whole numbers of tokens; this data does not")
+        made._bills = bills
+        if bills.total_tokens:
+            made.name = f"{made.name}, calibrated"
+        return made
+
+
+@dataclass(slots=True, kw_only=True)
+class _Bill:
+    """One bill, to be shared out among what was billed."""
+
+    tokens: int
+    counted: dict[str, int]
+    """Tokens the counter gives for each message, by content."""
+    times: dict[str, int]
+    """How often each content stands in the request."""
+    fixed_counted: int
+
+    def added_to(self, bills: _Bills, model: str | None) -> _Bills:
+        """Share it out: what is new takes what earlier bills leave, the fixed part what is left over."""
+        if model != bills.model:
+            bills = _Bills(model=model, learned=bills.learned)
+        learned = bills.of_model
+        if not bills.total_tokens:
+            part = self._sum(self.counted)
+            learned = learned.with_first_report(self.fixed_counted + part, self.tokens, messages_tokens=part)
+            sizes = {key: learned.factor.of(size) for key, size in self.counted.items()}
+        else:
+            learned, sizes = self._after(bills, learned)
+        over = self._sum(sizes) - self.tokens
+        if over > 0:
+            whole = self._sum(sizes)
+            sizes = {key: size * self.tokens // whole for key, size in sizes.items()}
+        return _Bills(
+            model=model,
+            total_tokens=self.tokens,
+            fixed_tokens=self.tokens - self._sum(sizes),
+            fixed_counted=self.fixed_counted,
+            sizes=_bounded({**bills.sizes, **sizes}),
+            latest=frozenset(sizes),
+            learned={**bills.learned, model or "": learned},
+        )
+
+    def _after(self, bills: _Bills, learned: Learned) -> tuple[Learned, dict[str, int]]:
+        """Share it out where there are earlier bills; learn from it where it goes on from the latest."""
+        factor = learned.factor
+        known = {key: bills.sizes[key] for key in self.counted if key in bills.sizes}
+        new = {key: size for key, size in self.counted.items() if key not in known}
+        estimated = {key: factor.of(size) for key, size in new.items()}
+        fixed = max(0, bills.fixed_tokens + factor.of(self.fixed_counted - bills.fixed_counted))
+        left, counted = self.tokens - fixed - self._sum(known), self._sum(new)
+        part = self._sum(estimated)
+        goes_on = bills.latest <= self.counted.keys()
+        if goes_on:
+            learned = learned.with_deviation(part, abs(left - part))
+        if goes_on and counted and learned.believable(counted, left):
+            shares = {key: size * left // counted for key, size in new.items()}
+            return learned.with_report(counted, left), {**known, **shares}
+        sizes = {**known, **estimated}
+        if goes_on:
+            return learned, sizes  # something else came in or went: the fixed part takes it
+        return learned, self._moved(sizes, self.tokens - fixed)
+
+    def _moved(self, sizes: dict[str, int], tokens: int) -> dict[str, int]:
+        """Move shares towards a sum, not far: what left with other messages may be behind the difference."""
+        whole = self._sum(sizes)
+        low, high = _NARROW
+        to = min(max(tokens, whole * low // high), whole * high // low)
+        return {key: size * to // whole for key, size in sizes.items()} if whole else sizes
+
+    def _sum(self, sizes: Mapping[str, int]) -> int:
+        return sum(size * self.times[key] for key, size in sizes.items())
+
+
+def _taken_apart(
+    form: Format, request: Any, system: Any, tools: Any
+) -> tuple[list[dict[str, Any]], Any, Any, Mapping[str, Any] | None]:
+    extra = None
+    if isinstance(request, Mapping):
+        body = form.read_request(request)
+        if (system is not None and body.system is not None) or (tools and body.tools):
+            raise ConfigurationError("system or tools are given twice: beside the request body and in it")
+        system = body.system if system is None else system
+        tools, extra = body.tools or tools, body.extra or None
+        request = body.messages
+    elif isinstance(request, (str, bytes)) or not isinstance(request, Sequence):
+        raise ConfigurationError(f"request is a list of messages or a body, not {request!r:.80}")
+    messages = [mapping_of(message) for message in request]
+    if system is not None and form.rules.system_in_messages:
+        parts = [system] if isinstance(system, str) else list(system)
+        messages.insert(0, form.message("system", parts))
+        system = None
+    return messages, system, tools, extra
+
+
+def _unknown(tokens: int, /) -> None:
+    """Say that nobody knows how far off a count may be."""
+
+
+def _bounded(sizes: dict[str, int]) -> dict[str, int]:
+    """Forget what was recorded first, if there is too much."""
+    too_many = len(sizes) - _MOST_SIZES
+    return dict(list(sizes.items())[too_many:]) if too_many > 0 else sizes
+
+
+def _key(entry: dict[str, Any], form: Format) -> str:
+    """Key a message by what of it is charged: marks for a cache move, and objects come as dicts."""
+    from hashlib import blake2b  # not above: most programs feed back no usage
+
+    pieces = repr(form.pieces(entry)).encode("utf-8", "surrogatepass")
+    return blake2b(pieces, digest_size=16).hexdigest()

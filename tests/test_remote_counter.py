@@ -1,0 +1,367 @@
+"""Counting by a provider's endpoint: real clients against a server on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tests.builders import assistant, user, words
+from tests.count_server import CountServer, count_server, tokens_of
+from trimtab import ConfigurationError, CountingError, EstimateCounter, afit, fit
+from trimtab.counting import CountQuestion, RemoteCounter, UsageBaseline
+from trimtab.testing import WordCounter, check_counter
+
+Maker = Callable[[CountServer], Any]
+WORDS = WordCounter()
+
+
+@asynccontextmanager
+async def anthropic_client(server: CountServer, **options: Any) -> AsyncIterator[Any]:
+    """The client people have, pointed at this machine."""
+    package = pytest.importorskip("anthropic")
+    async with package.AsyncAnthropic(api_key="k", base_url=server.url, max_retries=0, **options) as client:
+        yield client
+
+
+@asynccontextmanager
+async def openai_client(server: CountServer, **options: Any) -> AsyncIterator[Any]:
+    """The client people have, pointed at this machine."""
+    package = pytest.importorskip("openai")
+    async with package.AsyncOpenAI(
+        api_key="k", base_url=f"{server.url}/v1", max_retries=0, **options
+    ) as client:
+        yield client
+
+
+@asynccontextmanager
+async def google_client(server: CountServer) -> AsyncIterator[Any]:
+    """The client people have, pointed at this machine."""
+    package = pytest.importorskip("google.genai")
+    client = package.Client(api_key="k", http_options={"base_url": server.url})
+    try:
+        yield client
+    finally:
+        await client.aio.aclose()
+        client.close()
+
+
+TOOL = {"name": "search", "description": "looks things up", "input_schema": {"type": "object"}}
+
+
+def test_anthropics_client_is_asked_with_the_whole_request() -> None:
+    """System text and tools go with it; the count is the server's."""
+
+    async def run(server: CountServer) -> int:
+        async with anthropic_client(server) as client:
+            counter = RemoteCounter.of(
+                client,
+                model="claude-sonnet-4-5",
+                estimate=WORDS,
+                options={"thinking": {"type": "enabled", "budget_tokens": 2_000}},
+            )
+            return await counter.count_request([user("how are you")], "be brief", [TOOL])
+
+    with count_server() as server:
+        found = asyncio.run(run(server))
+        (body,) = server.bodies
+    assert body["path"] == "/v1/messages/count_tokens"
+    assert body["model"] == "claude-sonnet-4-5"
+    assert body["messages"] == [user("how are you")]
+    assert (body["system"], body["tools"]) == ("be brief", [TOOL])
+    assert body["thinking"]["budget_tokens"] == 2_000
+    assert found == tokens_of({key: value for key, value in body.items() if key != "path"})
+
+
+def test_openais_client_is_asked_with_items_and_instructions() -> None:
+    """As the Responses API takes them."""
+
+    async def run(server: CountServer) -> int:
+        async with openai_client(server) as client:
+            counter = RemoteCounter.of(client, model="gpt-5", estimate=WORDS)
+            return await counter.count_request([user("how are you")], "be brief")
+
+    with count_server() as server:
+        assert asyncio.run(run(server)) == 5
+        (body,) = server.bodies
+    assert body["path"] == "/v1/responses/input_tokens"
+    assert (body["input"], body["instructions"]) == ([user("how are you")], "be brief")
+    assert "tools" not in body
+
+
+def test_googles_client_is_asked_with_what_its_developer_api_takes() -> None:
+    """System text as one more content; tools, which the endpoint refuses, by estimate."""
+    content = {"role": "user", "parts": [{"text": "how are you"}]}
+    tools = [{"functionDeclarations": [{"name": "search", "description": "looks up things"}]}]
+
+    async def run(server: CountServer, tools: Any) -> int:
+        async with google_client(server) as client:
+            counter = RemoteCounter.of(client, model="gemini-2.5-flash", estimate=WORDS)
+            return await counter.count_request([content], "be brief", tools)
+
+    with count_server() as server:
+        assert asyncio.run(run(server, None)) == 5
+        (body,) = server.bodies
+        assert body["path"].endswith("/models/gemini-2.5-flash:countTokens")
+        assert [one["parts"] for one in body["contents"]] == [
+            [{"text": "be brief"}],
+            [{"text": "how are you"}],
+        ]
+        beside = WORDS.count_request([], None, tools) - WORDS.count([])
+        assert beside > 0
+        assert asyncio.run(run(server, tools)) == 5 + beside
+
+
+def test_a_fit_keeps_the_providers_own_count_within_the_budget() -> None:
+    """A1 under the count that will be billed, with few questions."""
+    messages = [user("go on"), *(make(words(9)) for _ in range(150) for make in (assistant, user))]
+
+    async def run(server: CountServer) -> Any:
+        async with anthropic_client(server) as client:
+            counter = RemoteCounter.of(client, model="m", estimate=EstimateCounter())
+            return await afit(messages, 1_000, counter=counter, system=None), counter
+
+    with count_server() as server:
+        fitted, counter = asyncio.run(run(server))
+        asked = len(server.bodies)
+    billed = tokens_of({"messages": fitted.messages})
+    assert fitted.report.tokens_after == billed
+    assert 980 <= billed <= 1_000
+    assert asked <= 12
+    assert (counter.failures, counter.last_failure) == (0, None)
+    assert fitted.report.exact
+    assert fitted.report.counter == "m by its provider"
+
+
+def test_what_fits_is_asked_about_once() -> None:
+    """And not at all when it was asked before."""
+
+    async def run(server: CountServer) -> None:
+        async with openai_client(server) as client:
+            counter = RemoteCounter.of(client, model="gpt-5", estimate=WORDS)
+            for _ in range(3):
+                await afit([user("a b c"), assistant("d")], 100, counter=counter)
+
+    with count_server() as server:
+        asyncio.run(run(server))
+        assert len(server.bodies) == 1
+
+
+def test_equal_questions_underway_are_one_and_no_more_than_allowed_are_at_once() -> None:
+    """Twenty tasks, four different requests, two at a time."""
+    inside = most = 0
+    asked: list[int] = []
+
+    async def ask(question: CountQuestion) -> int:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        asked.append(len(question.messages))
+        await asyncio.sleep(0.01)
+        inside -= 1
+        return 7 * len(question.messages)
+
+    async def run() -> list[int]:
+        counter = RemoteCounter(ask, max_concurrent=2)
+        return await asyncio.gather(*(counter.count([user()] * (1 + n % 4)) for n in range(20)))
+
+    assert asyncio.run(run()) == [7 * (1 + n % 4) for n in range(20)]
+    assert sorted(asked) == [1, 2, 3, 4]
+    assert most == 2
+
+
+def test_a_server_that_hangs_is_not_waited_for_and_the_report_says_so() -> None:
+    """One wait a fit, not one a question; then the estimate answers."""
+    messages = [user("go on"), *(make(words(9)) for _ in range(50) for make in (assistant, user))]
+
+    async def run(server: CountServer) -> Any:
+        async with anthropic_client(server) as client:
+            counter = RemoteCounter.of(client, model="m", estimate=WORDS, timeout_seconds=0.2)
+            loop = asyncio.get_running_loop()
+            start = loop.time()
+            fitted = await afit(messages, 300, counter=counter)
+            return fitted, counter, loop.time() - start
+
+    with count_server() as server:
+        server.hangs = True
+        fitted, counter, seconds = asyncio.run(run(server))
+        assert server.left.wait(5)
+    assert seconds < 2
+    assert fitted.report.tokens_after == WORDS.count(fitted.messages) <= 300
+    assert counter.failures >= 1
+    assert "0.2 seconds" in counter.last_failure
+    assert "now estimated" in fitted.report.counter
+    assert not fitted.report.exact
+
+
+def test_a_refusal_is_estimated_and_told_and_the_provider_is_asked_again_later() -> None:
+    """An error of the client's is a failure like any other."""
+
+    async def run(server: CountServer) -> None:
+        async with openai_client(server) as client:
+            counter = RemoteCounter.of(client, model="gpt-5", estimate=WORDS)
+            counter._retry_after_seconds = 0.05
+            server.status = 503
+            assert await counter.count([user("a b c")]) == WORDS.count([user("a b c")])
+            assert await counter.count([user("a b c")]) == WORDS.count([user("a b c")])
+            assert (len(server.bodies), counter.failures, counter.exact) == (0, 2, False)
+            assert "InternalServerError" in str(counter.last_failure)
+            server.status = 200
+            await asyncio.sleep(0.06)
+            assert await counter.count([user("a b c d")]) == 4
+            assert (len(server.bodies), counter.exact, counter.name) == (1, True, "gpt-5 by its provider")
+            assert "InternalServerError" in str(counter.last_failure)  # what happened is still to be seen
+
+    with count_server() as server:
+        asyncio.run(run(server))
+
+
+@pytest.mark.parametrize("answer", [True, -1, 1.5, "9", None], ids=repr)
+def test_what_is_no_count_is_a_failure(answer: Any) -> None:
+    """Nonsense is not taken for a count."""
+
+    async def ask(question: CountQuestion) -> Any:
+        return answer
+
+    counter = RemoteCounter(ask, estimate=WORDS)
+    assert asyncio.run(counter.count([user("a b c")])) == WORDS.count([user("a b c")])
+    assert counter.failures == 1
+
+
+def test_cancellation_reaches_the_client_and_spares_who_waits_for_the_same() -> None:
+    """The last to go takes the question back."""
+
+    async def run(server: CountServer) -> None:
+        async with anthropic_client(server) as client:
+            counter = RemoteCounter.of(client, model="m", estimate=WORDS)
+            first = asyncio.create_task(counter.count([user("hi")]))
+            second = asyncio.create_task(counter.count([user("hi")]))
+            while not server.bodies:
+                await asyncio.sleep(0.01)
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+            await asyncio.sleep(0.05)
+            assert not second.done()
+            assert not server.left.is_set()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await second
+            assert await asyncio.to_thread(server.left.wait, 5)
+            assert (counter.failures, len(server.bodies)) == (0, 1)
+
+    with count_server() as server:
+        server.hangs = True
+        asyncio.run(run(server))
+
+
+def test_a_request_without_messages_is_estimated_and_no_failure() -> None:
+    """No provider takes one."""
+
+    async def ask(question: CountQuestion) -> int:
+        raise AssertionError("was asked")
+
+    counter = RemoteCounter(ask, estimate=WORDS)
+    assert asyncio.run(counter.count_request([], "two words")) == WORDS.count_request([], "two words")
+    assert counter.failures == 0
+
+
+def test_an_output_schema_is_estimated_on_top() -> None:
+    """The endpoints take it in other words than requests do."""
+    schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
+    body = {"messages": [user("a b c")], "response_format": schema}
+
+    async def ask(question: CountQuestion) -> int:
+        return 50
+
+    counter = RemoteCounter(ask)
+    fitted = asyncio.run(afit(body, 1_000, counter=counter))
+    estimate = EstimateCounter()
+    beside = estimate.count_request([], None, None, {"response_format": schema}) - estimate.count([])
+    assert beside > 0
+    assert fitted.report.tokens_after == 50 + beside
+
+
+def test_it_remembers_no_more_than_it_may() -> None:
+    """The least recently used answer goes first."""
+    asked: list[str] = []
+
+    async def ask(question: CountQuestion) -> int:
+        asked.append(question.messages[0]["content"])
+        return 1
+
+    async def run() -> None:
+        counter = RemoteCounter(ask, max_entries=2)
+        for one in ("a", "b", "a", "c", "a", "b"):
+            await counter.count([user(one)])
+
+    asyncio.run(run())
+    assert asked == ["a", "b", "c", "b"]
+
+
+def test_one_counter_serves_several_event_loops_and_keeps_the_contract() -> None:
+    """Each thread of the contract has a loop of its own."""
+
+    async def ask(question: CountQuestion) -> int:
+        await asyncio.sleep(0)
+        return WORDS.count_request(list(question.messages), question.system, question.tools)
+
+    counter = RemoteCounter(ask, estimate=WORDS)
+
+    class AtOnce:
+        """The same counter, for who cannot await."""
+
+        name = counter.name
+
+        def count(self, messages: Any, /) -> int:
+            """Run a loop for one question."""
+            return asyncio.run(counter.count(messages))
+
+        def count_request(self, messages: Any, system: Any = None, tools: Any = None, /) -> int:
+            """Run a loop for one question."""
+            return asyncio.run(counter.count_request(messages, system, tools))
+
+    check_counter(AtOnce())
+    assert counter.failures == 0
+
+
+def test_it_is_refused_where_nobody_awaits() -> None:
+    """`fit` says what to call instead; a baseline needs single messages."""
+
+    async def ask(question: CountQuestion) -> int:
+        return 1
+
+    with pytest.raises(ConfigurationError, match="afit"):
+        fit([user()], 10, counter=RemoteCounter(ask))
+    with pytest.raises(ConfigurationError, match="count_message"):
+        UsageBaseline(RemoteCounter(ask))
+    with pytest.raises(CountingError):
+        raise CountingError("the type is public", counter="x")
+
+
+def test_what_is_no_client_is_refused() -> None:
+    """A sync client, a thing without an endpoint, numbers out of range."""
+    package = pytest.importorskip("anthropic")
+    with pytest.raises(ConfigurationError, match="async client"), package.Anthropic(api_key="k") as client:
+        RemoteCounter.of(client, model="m")
+    with pytest.raises(ConfigurationError, match=r"RemoteCounter\(ask\)"):
+        RemoteCounter.of(object(), model="m")
+    with pytest.raises(ConfigurationError, match="ask"):
+        RemoteCounter("nothing")  # type: ignore[arg-type]
+
+    async def ask(question: CountQuestion) -> int:
+        return 1
+
+    for name, value in {
+        "timeout_seconds": 0,
+        "retry_after_seconds": -1,
+        "max_concurrent": 0,
+        "max_entries": -1,
+    }.items():
+        with pytest.raises(ConfigurationError, match=name):
+            RemoteCounter(ask, **{name: value})  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="estimate"):
+        RemoteCounter(ask, estimate=len)

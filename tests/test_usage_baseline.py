@@ -1,0 +1,449 @@
+"""The usage baseline: what was billed is shared out exactly, what is newer is estimated by what it taught."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.accuracy_baseline import pi_calls, pi_rows
+from tests.builders import assistant, call, result, system, user
+from trimtab import ConfigurationError, EstimateCounter, FixedCounter, counter_for, fit
+from trimtab.counting import UsageBaseline
+from trimtab.counting._learned import Learned
+from trimtab.counting._usage import Usage, usage_of
+from trimtab.testing import WordCounter, check_counter, conversations
+
+TOOLS = [{"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}]
+
+
+def text(count: int, word: str = "word") -> str:
+    """Write so many words, all different."""
+    return " ".join(f"{word}{n}" for n in range(count))
+
+
+class Dumped:
+    """What an SDK returns: attributes, and a way to write them as a dict."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Write it."""
+        return {key: value for key, value in self.__dict__.items() if value is not None}
+
+
+# -- what a provider reports
+
+SHAPES = {
+    "chat": ({"prompt_tokens": 90, "completion_tokens": 9, "total_tokens": 99}, Usage(90, 9)),
+    "chat that reasoned": (
+        {
+            "prompt_tokens": 90,
+            "completion_tokens": 50,
+            "completion_tokens_details": {"reasoning_tokens": 41},
+            "prompt_tokens_details": {"cached_tokens": 64},
+        },
+        Usage(90, 9),
+    ),
+    "responses": (
+        {
+            "input_tokens": 90,
+            "input_tokens_details": {"cached_tokens": 64},
+            "output_tokens": 50,
+            "output_tokens_details": {"reasoning_tokens": 41},
+        },
+        Usage(90, 9),
+    ),
+    "anthropic": (
+        {
+            "input_tokens": 3,
+            "cache_read_input_tokens": 80,
+            "cache_creation_input_tokens": 7,
+            "output_tokens": 9,
+        },
+        Usage(90, 9),
+    ),
+    "anthropic that thought": (
+        {"input_tokens": 90, "output_tokens": 50, "output_tokens_details": {"thinking_tokens": 41}},
+        Usage(90, 50),  # which later models and tool loops send back
+    ),
+    "gemini": (
+        {
+            "promptTokenCount": 90,
+            "cachedContentTokenCount": 64,
+            "candidatesTokenCount": 9,
+            "toolUsePromptTokenCount": 12,
+        },
+        Usage(90, 9),
+    ),
+    "gemini that thought": (
+        {"promptTokenCount": 90, "candidatesTokenCount": 9, "thoughtsTokenCount": 41},
+        Usage(90, None),  # the signature of a thought is billed, and nobody says how much
+    ),
+    "gemini's own objects": (
+        Dumped(prompt_token_count=90, candidates_token_count=9, cached_content_token_count=None),
+        Usage(90, 9),
+    ),
+    "a number": (90, Usage(90, None)),
+    "a response": ({"id": "r", "usage": {"input_tokens": 90, "output_tokens": 9}}, Usage(90, 9)),
+    "a response object": (Dumped(usage=Dumped(prompt_tokens=90, completion_tokens=None)), Usage(90, None)),
+    "a gemini response": (Dumped(usage_metadata=Dumped(prompt_token_count=90)), Usage(90, None)),
+}
+
+
+@pytest.mark.parametrize(("reported", "read"), SHAPES.values(), ids=SHAPES.keys())
+def test_usage_is_read_from_every_shape(reported: Any, read: Usage) -> None:
+    """Cached input is input; what is not sent back is no part of the answer."""
+    assert usage_of(reported) == read
+
+
+@pytest.mark.parametrize(
+    "reported",
+    [
+        True,
+        0,
+        -1,
+        1.5,
+        "90",
+        None,
+        {},
+        {"output_tokens": 9},
+        {"input_tokens": -1},
+        {"input_tokens": True},
+        {"prompt_tokens": "90"},
+        {"prompt_tokens": 90, "completion_tokens": -9},
+        {"input_tokens": 0, "output_tokens": 9},
+        {"usage": None},
+    ],
+    ids=repr,
+)
+def test_what_is_no_usage_is_refused(reported: Any) -> None:
+    """A streamed event without input, a sign, a bool: nothing is guessed."""
+    with pytest.raises(ConfigurationError, match="tokens"):
+        usage_of(reported)
+
+
+def test_real_objects_of_three_sdks_are_read() -> None:
+    """Usage as openai, anthropic and google-genai return it."""
+    anthropic, openai = pytest.importorskip("anthropic.types"), pytest.importorskip("openai.types")
+    google = pytest.importorskip("google.genai.types")
+    assert usage_of(anthropic.Usage(input_tokens=3, output_tokens=9, cache_read_input_tokens=87)) == Usage(
+        90, 9
+    )
+    assert usage_of(openai.CompletionUsage(prompt_tokens=90, completion_tokens=9, total_tokens=99)) == Usage(
+        90, 9
+    )
+    metadata = google.GenerateContentResponseUsageMetadata(prompt_token_count=90, candidates_token_count=9)
+    assert usage_of(metadata) == Usage(90, 9)
+    assert usage_of(google.GenerateContentResponse(usage_metadata=metadata)) == Usage(90, 9)
+
+
+# -- sharing out
+
+
+def test_without_a_report_it_counts_as_the_counter_inside() -> None:
+    """Nothing is learned from nothing."""
+    inside = EstimateCounter()
+    baseline = UsageBaseline(inside)
+    for sample in conversations(12):
+        assert baseline.count_request(sample, "Be brief.", TOOLS) == inside.count_request(
+            sample, "Be brief.", TOOLS
+        )
+    assert baseline.name == inside.name
+
+
+@pytest.mark.parametrize("factor", [0.3, 0.9, 1.0, 1.3, 7.0])
+def test_a_recorded_request_counts_as_it_was_billed(factor: float) -> None:
+    """To the token, whatever the bill; with repeated messages, tools and system text."""
+    for sample in conversations(24):
+        messages = [*sample, *sample[-1:]]
+        baseline = UsageBaseline(EstimateCounter())
+        billed = max(1, round(factor * baseline.count_request(messages, None, TOOLS)))
+        baseline.record(messages, billed, tools=TOOLS)
+        assert baseline.count_request(messages, None, TOOLS) == billed
+
+
+@given(st.lists(st.tuples(st.integers(1, 40), st.integers(-30, 400)), min_size=1, max_size=8))
+def test_every_later_report_holds_to_the_token_too(steps: list[tuple[int, int]]) -> None:
+    """However the bills grow, shrink and contradict each other; no size is below zero."""
+    baseline = UsageBaseline(WordCounter())
+    messages: list[dict[str, Any]] = [user("begin")]
+    billed = 1
+    for length, more in steps:
+        messages = [*messages, user(text(length, "n")), assistant(text(2, "a"))]
+        billed = max(1, billed + more)
+        baseline.record(messages, billed)
+        assert baseline.count(messages) == billed
+        assert all(baseline.count_message(message) >= 0 for message in messages)
+        assert baseline.count([]) >= 0
+
+
+def test_older_messages_keep_their_share_and_the_new_ones_take_the_rest() -> None:
+    """A second report says something of what is new, and of nothing else."""
+    baseline = UsageBaseline(WordCounter())
+    old, new = [user(text(100))], [assistant(text(40, "a")), user(text(60, "b"))]
+    baseline.record(old, 130)
+    share, fixed = baseline.count_message(old[0]), baseline.count([])
+    baseline.record([*old, *new], 130 + 150)
+    assert baseline.count_message(old[0]) == share
+    assert (baseline.count_message(new[0]), baseline.count_message(new[1])) == (60, 90)
+    assert baseline.count([]) == fixed
+
+
+def test_what_no_message_can_be_behind_is_of_the_fixed_part() -> None:
+    """A system prompt the counter never saw does not leave with the oldest message."""
+    baseline = UsageBaseline(WordCounter())
+    messages = [user("two words"), assistant("two more")]
+    baseline.record(messages, 2_704)
+    assert baseline.count(messages) == 2_704
+    assert baseline.count(messages[1:]) >= 2_690
+
+
+def test_the_answer_has_its_reported_size() -> None:
+    """Output tokens are known, so nobody estimates them."""
+    baseline = UsageBaseline(EstimateCounter())
+    asked, answer = [user("Tell me a story.")], assistant(text(80))
+    baseline.record(asked, {"prompt_tokens": 12, "completion_tokens": 111}, answer=answer)
+    assert baseline.count([*asked, answer]) == 12 + 111
+
+
+def test_an_exact_counter_sizes_the_answer_itself() -> None:
+    """Output is reported without the framing that it has when it is sent back."""
+    inside = counter_for("gpt-4o")
+    baseline = UsageBaseline(inside)
+    asked, answer = [user("Tell me a story.")], assistant(text(80))
+    billed = inside.count(asked)
+    baseline.record(asked, {"prompt_tokens": billed, "completion_tokens": 5}, answer=answer)
+    assert baseline.count([*asked, answer]) == inside.count([*asked, answer])
+
+
+def test_a_moved_cache_mark_and_an_object_change_no_share() -> None:
+    """Shares go by what is charged, not by the object."""
+    plain = {"role": "user", "content": [{"type": "text", "text": text(9)}]}
+    marked = {"role": "user", "content": [{**plain["content"][0], "cache_control": {"type": "ephemeral"}}]}  # type: ignore[dict-item]
+    baseline = UsageBaseline(EstimateCounter())
+    baseline.record([marked], 55)
+    assert baseline.count([Dumped(**plain, name=None)]) == 55
+
+
+def test_the_factor_is_learned_and_tiny_samples_do_not_make_it() -> None:
+    """Three words that were billed nine say little; a hundred reports say it all."""
+    baseline = UsageBaseline(WordCounter())
+    messages = [user("one two three")]
+    baseline.record(messages, 9)
+    fresh = user(text(1_000, "z"))
+    baseline.record([*messages, user("four")], 12)
+    assert 1_000 <= baseline.count_message(fresh) <= 1_050
+    billed = 12
+    for turn in range(100):
+        messages = [*messages, user(text(100, f"t{turn}"))]
+        billed += 150
+        baseline.record(messages, billed)
+    assert 1_400 <= baseline.count_message(fresh) <= 1_510
+
+
+def test_one_wild_report_does_not_spoil_the_factor() -> None:
+    """Something else came in (a file the provider read): that is no factor."""
+    baseline = UsageBaseline(WordCounter())
+    messages = [user(text(100))]
+    baseline.record(messages, 100)
+    messages = [*messages, user("one more")]
+    baseline.record(messages, 50_102)
+    assert baseline.count(messages) == 50_102
+    assert baseline.count_message(user(text(1_000, "z"))) == 1_000
+
+
+def test_changed_tools_are_estimated_on_top_of_what_was_billed() -> None:
+    """The bill's fixed part stays, the difference is estimated."""
+    inside = EstimateCounter()
+    baseline = UsageBaseline(inside)
+    messages = [user(text(50))]
+    baseline.record(messages, inside.count(messages) + 900)
+    more = inside.count_request(messages, None, TOOLS) - inside.count(messages)
+    grown = baseline.count_request(messages, None, TOOLS) - baseline.count(messages)
+    assert 0 < more <= grown <= 5 * more
+
+
+def test_another_model_begins_anew_and_the_first_is_not_forgotten() -> None:
+    """Bills of one model say nothing of another's tokens; what was learned is kept by model."""
+    baseline = UsageBaseline(WordCounter())
+    messages = [user(text(400))]
+    baseline.record(messages, 200, model="a")
+    fresh = user(text(100, "z"))
+    learned = baseline.count_message(fresh)
+    assert learned < 80
+    baseline.record(messages, 400, model="b")
+    assert (baseline.count(messages), baseline.count_message(fresh)) == (400, 100)
+    baseline.record(messages, 200, model="a")
+    assert baseline.count_message(fresh) <= learned
+
+
+# -- evictions
+
+
+def test_what_is_left_after_an_eviction_counts_its_shares() -> None:
+    """The sum of what stays; a report of the shorter request then holds to the token."""
+    baseline = UsageBaseline(WordCounter())
+    messages = [system("be brief"), *(user(text(20, f"m{n}")) for n in range(10))]
+    baseline.record(messages, 300)
+    shares = [baseline.count_message(message) for message in messages]
+    fixed = baseline.fixed_tokens(None, None, has_system=True)
+    fitted = fit(messages, 200, counter=baseline)
+    kept = [index for index, message in enumerate(messages) if message in fitted.messages]
+    assert 2 < len(kept) < len(messages)
+    assert fitted.report.tokens_after == fixed + sum(shares[index] for index in kept) <= 200
+    baseline.record(fitted.messages, 190)
+    assert baseline.count(fitted.messages) == 190
+
+
+def test_a_bill_of_other_messages_moves_shares_a_little_and_teaches_no_factor() -> None:
+    """What left may be behind the difference: shares move by a quarter at most."""
+    baseline = UsageBaseline(WordCounter())
+    messages = [user(text(100, f"m{n}")) for n in range(4)]
+    baseline.record(messages, 400)
+    learned = baseline.count_text(text(1_000))
+    baseline.record(messages[1:], 600)
+    assert baseline.count(messages[1:]) == 600
+    assert baseline.count_message(messages[1]) == 125
+    assert baseline.count_text(text(1_000)) == learned
+
+
+# -- the margin
+
+
+def test_the_margin_is_of_what_is_new() -> None:
+    """A request as long as the bill has a small one, and it grows with what comes."""
+    baseline = UsageBaseline(EstimateCounter())
+    messages = [user(text(5_000))]
+    baseline.record(messages, 6_000)
+    near, far = baseline.margin_tokens(6_000), baseline.margin_tokens(8_000)
+    assert near < 60
+    assert near < far < 2_000
+
+
+def test_a_margin_grows_with_what_was_seen_to_be_wrong_and_shrinks_again() -> None:
+    """The worst of the latest sixteen, and a quarter more."""
+    learned = Learned().with_deviation(1_000, 400)
+    assert learned.margin_tokens(1_000) >= 400
+    for _ in range(16):
+        learned = learned.with_deviation(1_000, 10)
+    assert learned.margin_tokens(1_000) < 200
+
+
+def test_before_a_bill_the_margin_is_that_of_the_counter_inside() -> None:
+    """It knows no better."""
+
+    class Careful(WordCounter):
+        """Says how far off it may be."""
+
+        def margin_tokens(self, tokens: int, /) -> int:
+            """A tenth."""
+            return tokens // 10
+
+    assert UsageBaseline(WordCounter()).margin_tokens(1_000) is None
+    assert UsageBaseline(Careful()).margin_tokens(1_000) == 100
+
+
+# -- as a counter
+
+
+def test_it_keeps_the_contract_of_counters_after_reports() -> None:
+    """Additive, deterministic, at ease with threads and odd text."""
+    baseline = UsageBaseline(EstimateCounter())
+    sample = conversations(24)[-1]
+    baseline.record(sample, 2 * baseline.count(sample))
+    check_counter(baseline)
+
+
+def test_a_body_is_recorded_and_fitted_as_a_body() -> None:
+    """The same request, the same count, however it is given."""
+    body = {"model": "m", "messages": [system("be brief"), user(text(20))], "tools": TOOLS}
+    baseline = UsageBaseline(EstimateCounter())
+    baseline.record(body, 77)
+    assert fit(body, 1_000, counter=baseline).report.tokens_after == 77
+    assert fit(body["messages"], 1_000, counter=baseline, tools=TOOLS).report.tokens_after == 77
+    baseline.record(body["messages"][1:], 78, system="be brief", tools=TOOLS)
+    assert fit(body, 1_000, counter=baseline).report.tokens_after == 78
+
+
+def test_its_state_is_plain_data() -> None:
+    """JSON there and back; another counter's data and nonsense are refused."""
+    baseline = UsageBaseline(EstimateCounter())
+    messages = [user("hi"), call("A"), result("A", text(30))]
+    baseline.record(messages[:1], 20)
+    baseline.record(messages, {"input_tokens": 90, "output_tokens": 4}, answer=assistant("bye"), model=None)
+    data = json.loads(json.dumps(baseline.to_dict()))
+    again = UsageBaseline.from_dict(data, counter=EstimateCounter())
+    fresh = [*messages, assistant("bye"), user(text(50, "new"))]
+    assert again.count(fresh) == baseline.count(fresh)
+    assert again.margin_tokens(500) == baseline.margin_tokens(500)
+    assert again.to_dict() == data
+    assert text(30) not in json.dumps(data)
+    for broken in (
+        {},
+        {**data, "version": 9},
+        {**data, "sizes": {"a": -1}},
+        {**data, "total_tokens": True},
+        {**data, "learned": {"": {"counted_tokens": 1}}},
+        [],
+    ):
+        with pytest.raises(ConfigurationError):
+            UsageBaseline.from_dict(broken, counter=EstimateCounter())  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="fixed"):
+        UsageBaseline.from_dict(data, counter=FixedCounter())
+
+
+@pytest.mark.parametrize("counter", [len, WordCounter().count, WordCounter, object()], ids=repr)
+def test_a_counter_of_whole_lists_is_refused(counter: Any) -> None:
+    """Its answers are never split."""
+    with pytest.raises(ConfigurationError, match="counter"):
+        UsageBaseline(counter)
+
+
+def test_a_request_that_is_none_is_refused() -> None:
+    """Nothing is recorded of it."""
+    baseline = UsageBaseline(WordCounter())
+    for request in ("hi", 5, None):
+        with pytest.raises(ConfigurationError, match="messages"):
+            baseline.record(request, 5)
+    body = {"messages": [user("hi")], "tools": TOOLS}
+    with pytest.raises(ConfigurationError, match="twice"):
+        baseline.record(body, 5, tools=TOOLS)
+    assert baseline.count([user("a b c")]) == 3
+    assert pickle.loads(pickle.dumps(ConfigurationError("x"))).args == ("x",)
+
+
+# -- real bills
+
+
+def test_the_new_part_of_a_real_agents_calls_is_known_within_15_percent(data_dir: Path) -> None:
+    """In the median of the judged half, with and without the answer's size; margins hold in 95 %."""
+    with_answer, without, null = pi_rows(data_dir)
+    assert with_answer.calls >= 200
+    assert with_answer.median_error <= 0.05
+    assert without.median_error <= 0.15
+    assert null.median_error == 1
+    for row in (with_answer, without):
+        assert row.inside is not None
+        assert row.inside >= 0.95
+        assert row.median_margin is not None
+        assert row.median_margin <= 0.03
+
+
+def test_an_exact_looking_counter_of_another_model_is_calibrated_as_well(data_dir: Path) -> None:
+    """o200k counts of what Claude was billed for are off by a third, and learned."""
+    calls = pi_calls(data_dir, counter=lambda: _inexact(counter_for("gpt-4o")))
+    errors = sorted(one.new_error for one in calls if one.judged)
+    assert errors[len(errors) // 2] <= 0.05
+
+
+def _inexact(counter: Any) -> Any:
+    twin = counter.with_format("openai_chat")
+    twin.exact = False
+    return twin
