@@ -215,9 +215,9 @@ class Gemini:
         """
         return pieces_of(message)
 
-    def faults(self, messages: list[Any], /) -> list[Fault]:
+    def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
         """List what Gemini would refuse in the shape of contents, in order."""
-        return faults_of(messages)
+        return faults_of(messages, request)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart: as on the wire, or the SDK's keyword arguments.
