@@ -84,9 +84,9 @@ class Budget:
         return max(0, self.window - self.output_reserve - self.overhead_tokens - margin)
 
     def resolved(self, counter: Any, /) -> Budget:
-        """Return the budget with its margin in tokens, as the counter says; itself if it has that.
+        """Return the budget with its margin in tokens, as the counter says.
 
-        The input room is then the most tokens that stay within the rest together with how far a count of
+        One that has it already comes back itself. The input room is then the most tokens that stay within the rest together with how far a count of
         so many may be off.
 
         Raises:
