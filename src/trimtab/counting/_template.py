@@ -86,7 +86,7 @@ class TemplateCounter(Additive):
         """Return how far a count of so many tokens may be off; it errs high.
 
         Source: 16 published templates, each with 64 windows of recorded tool chats (2026-11-22): never below
-        the whole, and above it by at most a token where sums were exact, 2.5 % elsewhere.
+        the whole, above it by at most a token for the nine whose sums were exact, by 2.5 % for others.
         """
         return 1 if self.exact else 1 + tokens * 3 // 100
 

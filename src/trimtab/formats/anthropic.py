@@ -133,7 +133,7 @@ class Anthropic:
                 return at
         return -1
 
-    def order_fault(self, previous: Dict | None, message: Dict, /) -> str | None:
+    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Insist on a user message first, and on where system messages may stand.
 
         A message that begins with a compaction block may come first, whoever it is from.

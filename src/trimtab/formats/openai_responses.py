@@ -150,7 +150,7 @@ class OpenAIResponses:
                     structure.bound.add(at)
                     at += 1
 
-    def order_fault(self, previous: Dict | None, message: Dict, /) -> str | None:
+    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Find nothing wrong with any order: what must be together is bound."""
         return None
 
