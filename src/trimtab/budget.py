@@ -86,8 +86,8 @@ class Budget:
     def resolved(self, counter: Any, /) -> Budget:
         """Return the budget with its margin in tokens, as the counter says.
 
-        One that has it already comes back itself. The input room is then the most tokens that stay within the rest together with how far a count of
-        so many may be off.
+        One that has it already comes back itself. The input room is then the most tokens that stay within
+        the rest together with how far a count of so many may be off.
 
         Raises:
             ConfigurationError: The counter does not say how far it may be off.

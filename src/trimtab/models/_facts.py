@@ -113,7 +113,8 @@ class MediaRule:
 class Margin:
     """How far a count may be from the bill, either way.
 
-    A constant and a share of the count, chosen on recorded bills so that 95 % of them are inside; see design/012-counts.md.
+    A constant and a share of the count, chosen on recorded bills so that as many of them are inside as a small
+    margin allows; design/012-counts.md says how many that is of which provider.
     """
 
     tokens: int = 0
