@@ -579,7 +579,7 @@ def test_every_option_has_help() -> None:
     documented = "".join((docs / name).read_text(encoding="utf-8") for name in ("cli.md", "cli-session.md"))
     assert isinstance(trimtab, click.Group)
     context = click.Context(trimtab)
-    assert set(trimtab.list_commands(context)) == {*COMMANDS, "policy", "session"}
+    assert set(trimtab.list_commands(context)) == {*COMMANDS, "models", "policy", "session"}
     group = trimtab.get_command(context, "session")
     assert isinstance(group, click.Group)
     inner = {f"session {name}": command for name, command in group.commands.items()}

@@ -95,7 +95,7 @@ class Budget:
         Example:
             >>> from trimtab.counting import counter_for
             >>> Budget(100_000, margin="auto").resolved(counter_for("gpt-4o")).margin
-            1482
+            994
         """
         if self.margin != "auto":
             return self
