@@ -171,7 +171,7 @@ class TestPairs:
             ([user("q"), model(use("a"), use("b")), user(result("a"))], []),
             ([user("q"), user(result("a"))], ["orphan_result"]),
             ([user("q"), model(use("a")), user(result("a"), result("a"))], ["repeated_result"]),
-            ([user("q"), model(use("a")), user("r"), user(result("a"))], ["late_result", "result_not_first"]),
+            ([user("q"), model(use("a")), user("r"), user(result("a"))], ["late_result"]),
             ([user("q"), model(use("a")), user(text(), result("a"))], ["result_not_first"]),
             (
                 [user("q"), model(use("a"), use("b")), user(result("a"), text()), user(result("b"))],

@@ -101,6 +101,20 @@ def test_the_readme_lists_every_rule_with_its_source() -> None:
     assert rows == wanted
 
 
+def test_a_result_without_a_call_is_the_same_wherever_it_stands() -> None:
+    """Behind another call the provider words it otherwise; it is not a new fault when that call leaves."""
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    asked = {"role": "user", "content": "Hi"}
+    calls = {"role": "assistant", "content": None, "tool_calls": [call]}
+    results = [{"role": "tool", "tool_call_id": id_, "content": "ok"} for id_ in ("c1", "c2")]
+    before = {"messages": [asked, calls, *results]}
+    after = {"messages": [asked, results[1]]}
+    assert [one.rule for one in judge("openai_chat", before)] == ["result_of_another_call"]
+    assert [one.rule for one in judge("openai_chat", after)] == ["result_without_call"]
+    assert newly_refused("openai_chat", before, after) == []
+    assert newly_refused("openai_chat", {"messages": [asked]}, after) != []
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_what_was_refused_before_is_not_newly_refused(form: str) -> None:
     """Refusals are compared by what they are about: an eviction before them moves their places."""

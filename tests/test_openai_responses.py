@@ -82,6 +82,8 @@ class TestTypes:
             ({"type": ["message"], "role": "user"}, "other"),
             ({"type": "novelty"}, "other"),
             ({"id": "msg_1"}, "assistant"),
+            ({"id": "msg_1", "content": "x"}, "other"),
+            ({**output("c"), "name": "look"}, "tool"),
             ({}, "other"),
             (
                 {"type": "tool_search_output", "call_id": None, "execution": "server", "tools": []},
@@ -169,12 +171,13 @@ class TestScan:
         ]
         assert scanned(*items).bound == {0, 1, 2, 3, 4}
 
-    @pytest.mark.parametrize("middle", range(6))
+    @pytest.mark.parametrize("middle", range(9))
     def test_read_in_two_parts_it_is_the_same(self, middle: int) -> None:
         """From the back, as a history reads; each pair is read once, with the part it begins in."""
-        items = [user(), thought(), call("a"), EVERY["compaction"], thought("rs_2"), said("x", "msg_1")]
-        parted = Structure(6)
-        FORM.scan(items, middle, 6, parted)
+        items = [user(), EVERY["compaction"], thought(), call("a"), {**EVERY["compaction"], "id": "cmp_2"}]
+        items += [thought("rs_2"), said("x", "msg_1"), thought("rs_3"), thought("rs_4")]
+        parted = Structure(9)
+        FORM.scan(items, middle, 9, parted)
         FORM.scan(items, 0, middle, parted)
         whole = scanned(*items)
         for name in Structure.__slots__:

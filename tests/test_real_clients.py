@@ -16,8 +16,20 @@ from tests.judge.recorded import recorded
 from tests.judge.talks import talk
 from tests.judge.types import check_types
 from tests.test_judge import CASES, EVERY
-from trimtab import BudgetExceededError, CharCounter, fit
+from trimtab import (
+    BudgetExceededError,
+    Cascade,
+    CharCounter,
+    ClearToolResults,
+    DropNewest,
+    PriorityBased,
+    SlidingWindow,
+    Summarize,
+    TruncateText,
+    fit,
+)
 from trimtab.formats import formats
+from trimtab.strategies import Strategy
 
 HERE = [form for form in FORMS if form in formats()]
 """Forms that trimtab fits."""
@@ -107,14 +119,15 @@ def test_every_recorded_request_is_of_the_types(data_dir: Path) -> None:
     assert [name for name, form, body in found if check_types(form, body)] == UNTYPED
 
 
-def fitted(form: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def fitted(form: str, body: dict[str, Any], strategy: Strategy | None = None) -> Iterator[dict[str, Any]]:
     """Yield a request fitted to several budgets, where what must stay has room."""
     counter = CharCounter()
     whole = fit(body, 10_000_000, format=form, counter=counter).count_all().tokens_before
     assert whole is not None
     for share in SHARES:
         try:
-            yield fit(body, max(1, int(whole * share)), format=form, counter=counter).request
+            budget = max(1, int(whole * share))
+            yield fit(body, budget, format=form, counter=counter, strategy=strategy).request
         except BudgetExceededError:
             continue
 
@@ -140,6 +153,26 @@ def test_a_fitted_conversation_is_accepted(form: str) -> None:
             sizes.add(len(json.dumps(request)))
             assert is_taken(form, body, request)
     assert len(sizes) >= 6
+
+
+STRATEGIES = [
+    Cascade(ClearToolResults(keep_results=0), SlidingWindow()),
+    DropNewest(),
+    PriorityBased(),
+    SlidingWindow(keep_turns=True, keep_first_user=True),
+    Summarize(lambda *_, **__: "Short.", max_summary_tokens=50),
+    TruncateText("both"),
+]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
+@pytest.mark.parametrize("form", HERE)
+def test_what_any_strategy_leaves_is_accepted(form: str, strategy: Strategy) -> None:
+    """Whatever leaves first: results, the oldest, the newest, the least important, what is summed up."""
+    body = talk(form, 9)
+    requests = list(fitted(form, body, strategy))
+    assert any(request != body for request in requests)
+    assert all(is_taken(form, body, request) for request in requests)
 
 
 @pytest.mark.parametrize("form", HERE)

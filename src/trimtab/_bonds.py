@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence, Sized
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from trimtab._grouping import members
 from trimtab._pairing import Pairing, last_turn_of, open_calls, pair
@@ -37,7 +37,7 @@ def bonds_of(
 ) -> Bonds:
     """Find the units that span blocks; `histories` in the order of the request.
 
-    The largest block is read only if another one has a call or a result.
+    The largest block is read only if another one has a call or a result, or is bound to its neighbour.
 
     Raises:
         ConfigurationError: A result stands in a block before that of its call.
@@ -47,14 +47,16 @@ def bonds_of(
     for at in by_size[:-1]:
         with in_block(names[at]):
             histories[at].read(0)
-    if not any(_has_tools(histories[at].structure) for at in by_size[:-1]):
+    starts = starts_of(histories)
+    bound = _bound_borders(histories, names)
+    if not bound and not any(_has_tools(histories[at].structure) for at in by_size[:-1]):
         return found
     with in_block(names[by_size[-1]]):
         histories[by_size[-1]].read(0)
-    if sum(_has_tools(history.structure) for history in histories) < 2:
+    if not bound and sum(_has_tools(history.structure) for history in histories) < 2:
         return found
-    starts = starts_of(histories)
     whole = _joined(histories, starts)
+    whole.bound.update(bound)
     pairing = pair(whole, range(whole.count))
 
     def block_of(index: int) -> int:
@@ -70,7 +72,7 @@ def bonds_of(
             if owner is not None and block_of(owner) != block_of(index):
                 found.answered.append((owner, call_id))
                 found.answers.append((index, call_id))
-    if found.answered:
+    if found.answered or bound:
         groups = (group.indices for group in members(whole, pairing))
         found.units = [frozenset(one) for one in groups if len({block_of(index) for index in one}) > 1]
         last_turn = last_turn_of(whole.count, kind_of, whole.bound.__contains__)
@@ -78,6 +80,24 @@ def bonds_of(
         waiting = {index for index, _ in calls}
         found.held.update(*(unit for unit in found.units if not unit.isdisjoint(waiting)))
     return found
+
+
+def _bound_borders(histories: Sequence[History], names: Sequence[str]) -> list[int]:
+    """List the last messages of blocks that stay only together with the first of the next block."""
+    if not any(history.format.rules.binds_messages for history in histories):
+        return []
+    filled = [at for at, history in enumerate(histories) if len(history)]
+    starts, bound = starts_of(histories), list[int]()
+    for before, after in pairwise(filled):
+        for at, index in ((before, len(histories[before]) - 1), (after, 0)):
+            with in_block(names[at]):
+                histories[at].kind(index)  # which makes a dict of an entry that is none
+        columns = Structure(2)
+        meeting = [histories[before].messages[-1], histories[after].messages[0]]
+        histories[before].format.scan(meeting, 0, 2, columns)
+        if 0 in columns.bound:
+            bound.append(starts[after] - 1)
+    return bound
 
 
 def _has_tools(structure: Structure) -> bool:

@@ -185,7 +185,8 @@ def compose(policy: Policy) -> Composition:
     blocks = [policy.blocks[at] for at in sorted(filled, key=lambda at: (policy.blocks[at].place, at))]
     items = [item for block in blocks for item in _items_of(block)]
     format = format_of(items, policy.format, policy.model)
-    counter, budget = counter_of(policy.counter, policy.model, format), budget_of(policy.budget, policy.model)
+    counter = counter_of(policy.counter, policy.model, format)
+    budget = budget_of(policy.budget, policy.model).resolved(counter)
     lead = leading_system(policy.system, format)
     sources = []
     for block in blocks:
@@ -272,7 +273,7 @@ class _Removals:
                 let_trim(block.on_trim, view, block=block.name)
         self._known = sizes.known
         if context.removed:
-            units, misplaced = in_order(history, history.units, context.remaining, ())
+            units, misplaced = in_order(history, history.units, context.remaining, (), held_too=True)
             removed: dict[int, Reason] = {
                 **context.removed,
                 **dict.fromkeys(sorted(misplaced), "cannot_lead"),
@@ -322,8 +323,9 @@ def _parts(
     answered = by_block(starts, bonds.answered)
     apart = by_block(starts, bonds.answers)
     holds = by_block(starts, ((index, index) for index in bonds.held))
+    going = by_block(starts, ((index, index) for one in bonds.units if not one & bonds.held for index in one))
     parts: list[Part] = []
-    followed, base = False, Base()
+    followed, leaderless, base = False, False, Base()
     for at in range(len(blocks) - 1, -1, -1):
         block, (messages, rest), source = blocks[at], taken[at], sources[at]
         history = History(
@@ -335,9 +337,10 @@ def _parts(
             followed=followed,
             answered=answered.get(at, ()),
             apart=apart.get(at, ()),
-            holds=[index for index, _ in holds.get(at, ())],
+            holds=[*(index for index, _ in holds.get(at, ())), *(_opener(plain[at]) if leaderless else ())],
         )
         with in_block(block.name):
+            leaderless = _is_leaderless(history, leaderless, going.get(at, ()))
             followed = followed or _has_turn(history)
             whole = block.pinned or (not ranked and _is_system(history))
         sizes = sizes_for(counter, history.messages, None)
@@ -360,6 +363,27 @@ def _parts(
         parts.append(part)
     parts.reverse()
     return parts, bonds
+
+
+def _opener(history: History) -> list[int]:
+    """Find what may open the turn of something in a later block: the newest user message, or what may lead."""
+    user = history.user_at_or_before(len(history) - 1)
+    if user is not None:
+        return [user]
+    return [at for at in range(len(history) - 1, -1, -1) if not history.cannot_lead(at)][:1]
+
+
+def _is_leaderless(history: History, before: bool, going: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether the first message that must stay, here or in a later block, may not come first.
+
+    What belongs to another block (`going`) leaves with it, whatever it is here.
+    """
+    if not history.format.rules.ordered:
+        return False
+    apart = {index for index, _ in going}
+    staying = (unit for unit in history.units if unit.state != "free" and unit.kind != "system")
+    first = next((unit.first for unit in staying if apart.isdisjoint(unit.indices)), None)
+    return before if first is None else history.cannot_lead(first)
 
 
 def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int, list[tuple[int, T]]]:

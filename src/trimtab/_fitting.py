@@ -68,7 +68,7 @@ def prepare(ask: Ask) -> Work:
         format = format_of(ask.messages, ask.format, ask.model)
         body = body_of(ask, format)
     counter = counter_of(ask.counter, ask.model, format)
-    budget = budget_of(ask.budget, ask.model)
+    budget = budget_of(ask.budget, ask.model).resolved(counter)
     strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)
     source = list(ask.messages if body is None else body.messages)
     items = source
@@ -176,15 +176,15 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         return
     if work.origin is None:
         work.source = history.originals[work.lead :]
-    remaining, misplaced = in_order(history, history.units, context.remaining, ())
+    remaining, misplaced = in_order(history, history.units, context.remaining, (), held_too=True)
     removed = {**removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
-    work.origin = [work.source_index(index) for index in indices if index >= work.lead]
     kept_pins = [at for at, index in enumerate(indices) if index in history.pins]
     messages = assembled(history, remaining, {})
     shared = {i for i, message in zip(indices, messages, strict=True) if message is not history.original(i)}
     work.mended |= {work.source_index(i) for i in shared}
+    work.origin = [work.source_index(index) for index in indices if index >= work.lead]
     work.history = History(
         messages,
         format=work.format,

@@ -162,19 +162,24 @@ def with_openers(
 ) -> list[Unit]:
     """Hold the user messages that open the turns of what must stay and cannot lead.
 
+    Where no user message does, it is the nearest message before it that may lead.
+
     Args:
         units: All units of a conversation.
         cannot_lead: Tells whether the provider refuses a message as the first.
         opener_of: Finds the user message that opens the turn of a message.
     """
-    wanted = {
-        opener_of(unit.first)
-        for unit in units
-        if unit.state != "free" and unit.kind != "system" and cannot_lead(unit.first)
-    }
+    users, others = set[int | None](), set[int | None]()
+    for unit in units:
+        if unit.state != "free" and unit.kind != "system" and cannot_lead(unit.first):
+            user = opener_of(unit.first)
+            users.add(user)
+            if user is None:
+                others.add(next((at for at in range(unit.first - 1, -1, -1) if not cannot_lead(at)), None))
     return [
         _held(unit)
-        if unit.state == "free" and unit.kind == "user" and not wanted.isdisjoint(unit.indices)
+        if unit.state == "free"
+        and (unit.first in others or (unit.kind == "user" and not users.isdisjoint(unit.indices)))
         else unit
         for unit in units
     ]

@@ -81,15 +81,22 @@ def _rows(decision: BlockDecision, start: int) -> list[Standing]:
 
 
 def _free_with(outcome: Outcome, index: int) -> set[int]:
-    """List the messages that leave with one; none if one of them must stay, or is a part of another unit."""
+    """List the messages that leave with one; none if a unit that has one of them must stay."""
     starts = outcome.composition.starts
     at = bisect_right(starts, index) - 1
-    decision, place = outcome.decisions[at], index - starts[at]
-    units = [unit for unit in decision.portion.history.units if place in unit.indices]
-    members = {member for unit in units for member in unit.indices}
-    if any(unit.state != "free" or unit.parts for unit in units):
-        return set()
+    decision, start = outcome.decisions[at], starts[at]
+    units, members, waiting = decision.portion.history.units, set[int](), [index - start]
+    while waiting:
+        place = waiting.pop()
+        if place in members:
+            continue
+        members.add(place)
+        for unit in units:
+            if place in unit.indices:
+                if unit.state != "free":
+                    return set()
+                waiting.extend(unit.indices)
     spanning = (unit for unit in outcome.composition.bonds.units if index in unit)
-    return {start for one in spanning for start in one} | {
-        starts[at] + m for m in members if decision.settled.keeps(m)
+    return {member for one in spanning for member in one} | {
+        start + member for member in members if decision.settled.keeps(member)
     }

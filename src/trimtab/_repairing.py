@@ -51,6 +51,7 @@ def repaired(
     work.drop_results(pairing)
     last_turn = last_turn_of(structure.count, structure.kinds.get, structure.bound.__contains__)
     work.drop_calls(pairing, open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls))
+    work.drop_bound(pairing)
     if format.rules.results_follow_call:
         work.move_late_results(pairing)
     result = work.without_dangling(work.in_order() if format.rules.ordered else work.result())
@@ -94,9 +95,12 @@ class _Run:
     def take(self, index: int, here: set[int]) -> None:
         """Go on to a message that answers the calls of those messages in their place."""
         bound = self._structure.bound
-        self._last = index
-        if index - 1 not in bound and not here:
+        before = index - 1
+        while before > self._last and before in bound:
+            before -= 1  # these left
+        if not here and not (before == self._last and before in bound):
             self.calls = set()
+        self._last = index
         if index in self._structure.calls:
             self.calls.add(index)
         if index not in bound:  # else the turn goes on
@@ -154,6 +158,29 @@ class _Work:
                 self.gone.add(index)
             for call_id in call_ids:
                 self._note(index, leaves, "unanswered_call", call_id)
+
+    def drop_bound(self, pairing: Pairing) -> None:
+        """Take out what is bound to a call that left, and the results of calls that leave for that."""
+        bound, left = self.structure.bound, [index for index in self.gone if index in self.calls_out]
+        if not bound or not left:
+            return
+        results: dict[int, list[int]] = {}
+        for index, owners in pairing.owner.items():
+            for owner in owners:
+                if owner is not None:
+                    results.setdefault(owner, []).append(index)
+        while left:
+            index = left.pop()
+            near = [at for at, tie in ((index - 1, index - 1), (index + 1, index)) if tie in bound]
+            for other in (*near, *results.get(index, ())):
+                if other in self.structure.loose:  # what is not a result there stays
+                    owned = zip(self.structure.answers[other], pairing.owner[other], strict=True)
+                    self._take_out(other, [part for (_, part), owner in owned if owner == index])
+                    self._note(other, False, "unanswered_call", "")
+                elif other not in self.gone:
+                    self.gone.add(other)
+                    self._note(other, True, "unanswered_call", "")
+                    left.append(other)
 
     def move_late_results(self, pairing: Pairing) -> None:
         """Put each result that does not follow its call behind it, after those already there."""

@@ -44,6 +44,7 @@ def accepts(form: str, request: Mapping[str, Any], *, origin: Mapping[str, Any] 
 def newly_refused(form: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Refusal]:
     """Return the refusals of a request that the one it was made from did not have.
 
-    They are compared by rule and by what they are about (an id, a role), never by place.
+    They are compared by rule and by what they are about (an id, a role), never by place; rules that say
+    the same with other words (a result without a call, of another call, repeated) count as one.
     """
     return more(judge(form, before), judge(form, after, origin=before))

@@ -22,6 +22,8 @@ class Refusal(NamedTuple):
     """Where somebody reported this text, or the provider's page that says so."""
     about: str = ""
     """What it is about, whatever its place: an id, a role, a type. Evictions move places."""
+    kin: str = ""
+    """The rule it counts as: its own, or the one that says the same of the thing at another place."""
 
 
 class Found(NamedTuple):
@@ -50,23 +52,27 @@ class Rule:
     check: Check
     elsewhere: str = ""
     """Where this holds, if the provider's first endpoint takes such a request today."""
+    kin: str = ""
+    """The rule that says the same of the thing at another place."""
 
     def read(self, request: Body) -> Iterator[Refusal]:
         """Yield what it refuses in a request."""
         for place in self.check(request):
             words = self.words.format(**place.values)
-            yield Refusal(self.name, place.where, words, self.source, place.about)
+            yield Refusal(self.name, place.where, words, self.source, place.about, self.kin or self.name)
 
 
 class Table(dict[str, Rule]):
     """The rules of one form by name, in the order a provider is believed to read them."""
 
-    def rule(self, words: str, source: str, *, elsewhere: str = "") -> Callable[[Check], Check]:
+    def rule(
+        self, words: str, source: str, *, elsewhere: str = "", kin: str = ""
+    ) -> Callable[[Check], Check]:
         """Enter a function as the rule of its name."""
 
         def enter(check: Check) -> Check:
             name = check.__name__
-            self[name] = Rule(name, words, source, check, elsewhere)
+            self[name] = Rule(name, words, source, check, elsewhere, kin)
             return check
 
         return enter
@@ -82,12 +88,12 @@ def as_body(request: Any) -> Body:
 
 
 def more(before: Iterable[Refusal], after: Iterable[Refusal]) -> list[Refusal]:
-    """Return what is refused after and was not before, by rule and what it is about."""
-    known = Counter((refusal.rule, refusal.about) for refusal in before)
+    """Return what is refused after and was not before, by rule (or its kin) and what it is about."""
+    known = Counter((refusal.kin, refusal.about) for refusal in before)
     new = []
     for refusal in after:
-        if known[refusal.rule, refusal.about]:
-            known[refusal.rule, refusal.about] -= 1
+        if known[refusal.kin, refusal.about]:
+            known[refusal.kin, refusal.about] -= 1
         else:
             new.append(refusal)
     return new

@@ -250,6 +250,7 @@ def result_without_call(request: Body) -> Iterator[Found]:
 @TABLE.rule(
     "Invalid parameter: 'tool_call_id' of '{about}' not found in 'tool_calls' of previous message.",
     "https://github.com/dapr/dapr-agents/issues/145",
+    kin="result_without_call",
 )
 def result_of_another_call(request: Body) -> Iterator[Found]:
     """A result answers a call of the message it stands behind."""
@@ -264,6 +265,7 @@ def result_of_another_call(request: Body) -> Iterator[Found]:
     "Invalid parameter: Duplicate value for 'tool_call_id' of '{about}', in messages[{first}] and "
     "messages[{second}].",
     "https://github.com/agno-agi/agno/issues/5116",
+    kin="result_without_call",
 )
 def repeated_result(request: Body) -> Iterator[Found]:
     """A call has one result."""

@@ -30,6 +30,7 @@ from tests.mutants.front import FRONT
 from tests.mutants.kernel import KERNEL
 from tests.mutants.mutants import Module, Mutant
 from tests.mutants.reading import READING
+from tests.mutants.responses import RESPONSES
 from tests.mutants.servers import SERVERS
 from tests.mutants.sessions import SESSIONS
 from tests.mutants.stores import STORES
@@ -37,7 +38,7 @@ from tests.mutants.strategies import STRATEGIES
 from tests.mutants.summaries import SUMMARIES
 
 SERVICES = (*STORES, *SERVERS, *SESSIONS, *BASELINE)
-MODULES = (*KERNEL, *READING, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *SERVICES)
+MODULES = (*KERNEL, *READING, *RESPONSES, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *SERVICES)
 
 SECONDS = 120
 """A mutant that makes the tests run so long is as good as dead: it loops."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trimtab.errors import FormatError, UnknownNameError
+from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats._base import (
     Dict,
     Fault,
@@ -47,6 +47,7 @@ __all__ = [
     "formats",
     "get_format",
     "mapping_of",
+    "register_format",
 ]
 
 DEFAULT = "openai_chat"
@@ -86,6 +87,24 @@ def get_format(name: str | Format, /) -> Format:
             name=name,
             near=near,
         ) from None
+
+
+def register_format(format: Format, /, *, replace: bool = False) -> None:
+    """Make a wire form known by its name, and to `detect`, for this process.
+
+    `trimtab.testing.check_format` says whether it keeps what trimtab relies on.
+
+    Raises:
+        ConfigurationError: It is no `Format`, has no name, or the name is taken and `replace` not given.
+    """
+    name = getattr(format, "name", None)
+    if not isinstance(name, str) or not name or name == "auto" or not hasattr(format, "scan"):
+        raise ConfigurationError(
+            f"a format has a name, other than 'auto', and the methods of Format, not {format!r}"
+        )
+    if name in _FORMATS and not replace:
+        raise ConfigurationError(f"format {name!r} is known already; pass replace=True to change it")
+    _FORMATS[name] = format
 
 
 def detect(messages: Any, /, *, model: str | None = None) -> Format:

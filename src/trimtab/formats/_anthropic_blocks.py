@@ -151,10 +151,8 @@ class Scan:
             structure.calls[index] = named
         if strays:
             self._put_apart(index, len(blocks), strays, whole=whole)
-        # The API joins messages of the model that stand in a row to one turn.
-        unfinished = calls or (blocks and type_of(blocks[-1]) in THINKING)
-        if unfinished and self._next_role(index) == "assistant":
-            structure.bound.add(index)
+        if calls or (blocks and type_of(blocks[-1]) in THINKING):
+            self._bind_row(index)
         return any(map(compacts, blocks))
 
     def _put_apart(
@@ -170,8 +168,17 @@ class Scan:
         elif index:
             structure.bound.add(index - 1)
 
+    def _bind_row(self, index: int) -> None:
+        """Bind messages of the model in a row from one on: the API joins them to one turn."""
+        bound = self._structure.bound
+        while index not in bound and self._next_role(index) == "assistant":
+            bound.add(index)
+            index += 1
+
     def _next_role(self, index: int) -> Any:
-        return item_of(self._messages[index + 1], "role") if index + 1 < len(self._messages) else None
+        if index + 1 == len(self._messages):
+            return None
+        return self._structure.read_as_dict(self._messages, index + 1).get("role")
 
     def _close(self, call_id: str, index: int) -> bool:
         """Match a result with the call that waits for it; bind the messages from there to here."""
@@ -218,6 +225,6 @@ class Scan:
         """The turn is over: what waits is a call without a result."""
         calls = self._structure.calls
         for call_id, index in self._pending.items():
-            if call_id:
+            if call_id and call_id not in calls.get(index, ()):
                 calls[index] = (*calls.get(index, ()), call_id)
         self._pending.clear()

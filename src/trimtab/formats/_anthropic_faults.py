@@ -111,8 +111,8 @@ class _Run:
             if role == "assistant":
                 self._last_calls.clear()
         self._role = role
-        if role == "user" and not blocks_of(message):
-            self._past_results = True
+        if role == "user" and not any(type_of(block) == "tool_result" for block in blocks_of(message)):
+            self._last_calls.clear()  # what comes now is late, which is found where calls and results are
         for at, value in enumerate(blocks_of(message)):
             block = as_dict(value)
             if block is not None:

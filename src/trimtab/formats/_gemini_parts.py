@@ -229,7 +229,7 @@ def _turn_before(messages: Sequence[Any], index: int) -> tuple[list[Call], list[
         calls = calls_of(parts)
         if not calls and whose != "model":
             break
-        turns.append(calls)
+        turns.append(list({call.id: call for call in calls}.values()))  # an id is one call's
     return (
         [call for calls in reversed(turns) for call in calls],
         [result for results in reversed(between) for result in results],

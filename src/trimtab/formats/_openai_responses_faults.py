@@ -223,7 +223,7 @@ def _among_others(items: list[Any]) -> Iterator[Fault]:
             prefix = _ID_PREFIXES.get(name)
             if item_id in seen:
                 yield Fault(index=index, rule="duplicate_id", detail=_DUPLICATE.format(item_id), path=("id",))
-            elif prefix is not None and not item_id.startswith(prefix):
+            if prefix is not None and not item_id.startswith(prefix):
                 detail = _BAD_ID.format(index, shown(item_id).strip("'"), prefix)
                 yield Fault(index=index, rule="bad_id", detail=detail, path=("id",))
             seen.add(item_id)

@@ -135,12 +135,12 @@ def is_bound(item: Dict, following: Dict) -> bool:
     return not (_is_plain_message(item) and _is_plain_message(following))
 
 
-def dangling(items: list[Any], start: int, stop: int) -> list[int]:
+def dangling(items: list[Any], start: int, stop: int) -> set[int]:
     """List reasoning that nothing of the model follows, among dicts; reasoning without an id may stand alone.
 
     openai-agents leaves the ids out for that (`reasoning_item_id_policy`, 2026).
     """
-    found: list[int] = []
+    found: set[int] = set()
     after = stop
     while after < len(items) and type_of(items[after]) == "reasoning":
         after += 1
@@ -150,8 +150,8 @@ def dangling(items: list[Any], start: int, stop: int) -> list[int]:
         if type_of(item) != "reasoning":
             followed = kind_of(item) == "assistant"
         elif not followed and as_text(item.get("id")) is not None:
-            found.append(index)
-    return found[::-1]
+            found.add(index)
+    return found
 
 
 def is_reference(item: Dict) -> bool:

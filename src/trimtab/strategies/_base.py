@@ -6,7 +6,7 @@ request only, which answers them from what is known or from the counter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -181,20 +181,25 @@ class EvictionRequest:
     # -- how large it is
 
     def size(self, unit: Unit, /) -> int:
-        """Return the unit's tokens; a share of the whole if the counter is a black box."""
+        """Return the unit's tokens, alone; a share of the whole if the counter is a black box."""
         if not self._edits and not unit.parts:
             of = self.sizes.of
             return sum([of(index) for index in unit.indices])
-        return sum(self._size_of(unit, index, self._edits.get(index)) for index in unit.indices)
+        return self.added_tokens(unit, {})
 
-    def _size_of(self, unit: Unit, index: int, texts: Mapping[Path, str] | None) -> int:
-        if texts is None and index not in unit.parts:
+    def _size_of(
+        self, index: int, texts: Mapping[Path, str] | None, parts: Collection[int] | None = None
+    ) -> int:
+        """Return the size of a message, or of some of its parts, with texts replaced."""
+        if parts is not None and self.history.structure.parts_of(index).issubset(parts):
+            parts = None
+        if texts is None and parts is None:
             return self.sizes.of(index)
         message = self.history.messages[index]
         if texts is not None:
             message = self.history.format.with_texts(message, texts)
-        if index in unit.parts:
-            message = keep_parts(self.history, index, message, unit.parts[index])
+        if parts is not None:
+            message = keep_parts(self.history, index, message, parts)
         return self.sizes.message(message, index)
 
     def inserted_tokens(self, insertion: Insertion, /) -> int:
@@ -227,11 +232,33 @@ class EvictionRequest:
             return planned + self.sizes.request_tokens(assembled(self.history, units, merged, written))
         if insertions:
             return self.total(units, edits=edits) + sum(map(self.inserted_tokens, insertions))
-        if not edits:
+        if not merged and not any(unit.parts for unit in units):
             return self.fixed_tokens + sum(map(self.size, units))
-        return self.fixed_tokens + sum(
-            self._size_of(unit, index, merged.get(index)) for unit in units for index in unit.indices
-        )
+        there: dict[int, set[int]] = {}
+        return self.fixed_tokens + sum(self.added_tokens(unit, there, merged) for unit in units)
+
+    def added_tokens(
+        self, unit: Unit, there: dict[int, set[int]], edits: Mapping[int, Mapping[Path, str]] | None = None, /
+    ) -> int:
+        """Return what a unit adds to a request: of a message that is there in part only what it adds.
+
+        Args:
+            unit: The unit.
+            there: Parts of shared messages in that request, by message; the unit's are put to them.
+            edits: Texts replaced, by message; None: those of earlier steps.
+        """
+        edits, added = self._edits if edits is None else edits, 0
+        for index in unit.indices:
+            parts, texts = unit.parts.get(index), edits.get(index)
+            if parts is None:
+                added += self._size_of(index, texts)
+                continue
+            before = there.get(index)
+            if before:
+                added -= self._size_of(index, texts, before)
+            there[index] = {*(before or ()), *parts}
+            added += self._size_of(index, texts, there[index])
+        return added
 
     def fits(
         self,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
-from trimtab._history import first_border
 from trimtab.counting._sizes import Sizes
 from trimtab.units import History, Unit
 
@@ -100,7 +99,7 @@ class TailCuts:
         """Read what was counted; None if nothing was, or that part is not tidy."""
         if counted is None:
             return None
-        start = first_border(history, counted)
+        start = history.border_at_or_after(counted)
         # Results at the very start must belong to one call before them, else each may stay or leave alone.
         # What stays is decided at the end, also where the limit was passed inside the newest unit.
         first = history.border_at_or_before(counted) if counted < start else start
@@ -141,11 +140,11 @@ class TailCuts:
     def oldest(self, fits: Callable[[int], bool], /) -> int | None:
         """Return the oldest cut that fits, stepping up from the message that passed the limit."""
         history, end = self._history, self._count
-        cut = first_border(history, max(self._oldest, history.head))
+        cut = history.border_at_or_after(max(self._oldest, history.head))
         while not fits(cut):
             if cut >= end:
                 return None
-            cut = first_border(history, cut + 1)
+            cut = history.border_at_or_after(cut + 1)
         return cut
 
     def before(self, cut: int, /) -> int | None:
@@ -219,7 +218,7 @@ class TailCuts:
         end = len(history)
         while cut < end:
             units[cut] = history.unit_at(cut)
-            cut = first_border(history, cut + 1)
+            cut = history.border_at_or_after(cut + 1)
         return [units[first] for first in sorted(units)]
 
 
@@ -237,6 +236,8 @@ class UnitCuts:
         self._users = [unit for unit in self._units if unit.kind == "user"]
         self._stay_tokens: int | None = None
         self._sums = [0]
+        self._there: dict[int, set[int]] = {}
+        """Parts of shared messages among what stays and what was added up."""
         self._end = len(request.history)
 
     @property
@@ -247,15 +248,18 @@ class UnitCuts:
     def tokens(self, cut: int, also: tuple[int, ...] = (), /) -> int:
         """Return the size of the request cut there, units beginning at `also` kept too."""
         request = self._request
-        if not request.additive:
+        if not request.additive or any(self._by_first[first].parts for first in also):
             firsts = set(also)
             kept = [u for u in self._units if u.first >= cut or u.first in firsts or request.stays(u)]
             return request.total(kept)
         if self._stay_tokens is None:
-            self._stay_tokens = request.total(u for u in self._units if request.stays(u))
+            staying = (unit for unit in self._units if request.stays(unit))
+            added = sum(request.added_tokens(unit, self._there) for unit in staying)
+            self._stay_tokens = request.fixed_tokens + added
         newer = len(self._free) - bisect_left(self._free, cut, key=_first_of)
         while len(self._sums) <= newer:
-            self._sums.append(self._sums[-1] + request.size(self._free[-len(self._sums)]))
+            newest = self._free[-len(self._sums)]
+            self._sums.append(self._sums[-1] + request.added_tokens(newest, self._there))
         return self._stay_tokens + self._sums[newer] + sum(request.size(self._by_first[f]) for f in also)
 
     def oldest(self, fits: Callable[[int], bool], /) -> int | None:

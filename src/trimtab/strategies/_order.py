@@ -37,14 +37,19 @@ def misplaced(format: Format, standing: Sequence[Standing], first: int) -> Itera
     for one in standing:
         if one.place >= 0 and one.place != before.place + 1:
             after = None if before.message is None else mapping_of(before.message)
-            if format.order_fault(after, mapping_of(one.message)) is not None:
+            if format.order_fault(after, mapping_of(one.message), parted=True) is not None:
                 yield one.place, -1 if after is None else before.place
                 continue
         before = one
 
 
 def in_order(
-    history: History, units: Sequence[Unit], kept: Sequence[Unit], insertions: Sequence[Insertion]
+    history: History,
+    units: Sequence[Unit],
+    kept: Sequence[Unit],
+    insertions: Sequence[Insertion],
+    *,
+    held_too: bool = False,
 ) -> tuple[list[Unit], frozenset[int]]:
     """Let go of what the provider would refuse where it stands now.
 
@@ -53,6 +58,7 @@ def in_order(
         units: Every unit of it that was there.
         kept: Those that stay, in order.
         insertions: Messages that are put in.
+        held_too: Whether what is held leaves as well, open calls apart: a callback may take all but these.
 
     Returns:
         What still stays, and the messages that left for this.
@@ -69,9 +75,9 @@ def in_order(
         gone: set[int] = set()
         again = False
         for index, before in misplaced(history.format, _standing(history, owners, insertions), first):
-            leaving = [unit for unit in owners[index] if unit.state == "free"]
+            leaving = [unit for unit in owners[index] if _may_leave(unit, held_too)]
             if not leaving and before >= 0:  # it must stay, so what stands before it gives way
-                leaving = [unit for unit in owners[before] if unit.state == "free"]
+                leaving = [unit for unit in owners[before] if _may_leave(unit, held_too)]
                 again = True
             gone.update(map(id, leaving))
             again = again or any(unit.indices != (index,) for unit in leaving)
@@ -82,6 +88,10 @@ def in_order(
             break
     left = {index for unit in chosen for index in unit.indices}
     return chosen, frozenset(i for unit in kept for i in unit.indices if i not in left)
+
+
+def _may_leave(unit: Unit, held_too: bool) -> bool:
+    return unit.state == "free" or (held_too and unit.state == "held" and not unit.open)
 
 
 def _begin(history: History) -> int:

@@ -1,0 +1,109 @@
+"""The judge, as the fuzzer asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from tests import judge
+
+PAIR_RULES: Mapping[str, frozenset[str]] = {
+    "openai_chat": frozenset(
+        {"result_without_call", "result_of_another_call", "repeated_result", "call_without_result"}
+    ),
+    "openai_responses": frozenset({"output_without_call", "call_without_output"}),
+    "anthropic": frozenset(
+        {
+            *("call_without_result", "result_without_call", "repeated_result"),
+            *("server_call_without_result", "server_result_without_call"),
+        }
+    ),
+    "gemini": frozenset(
+        {
+            *("uneven_responses", "response_of_another_id", "response_of_another_function"),
+            "response_turn_misplaced",
+        }
+    ),
+}
+"""Rules about which result answers which call. Of a pair that was refused before, another may be broken after."""
+SHARED_IDS = ("duplicate_item", "repeated_call")
+"""Rules about an id that only one may have."""
+NO_PLACE = ("thinking_must_lead", "call_turn_misplaced")
+"""Rules that a conversation breaks once, wherever it does: what is named changes with what left."""
+ONLY_SPACE = ("only_whitespace", "empty_text")
+"""What trimtab writes has words, so a blank text was in the input; beside others the judge lets it pass."""
+
+
+def newly_refused(
+    form: str, before: Mapping[str, Any], after: Mapping[str, Any], *, unsure: Collection[str | None]
+) -> list[str]:
+    """Say what is refused after that was not before.
+
+    What is said of a pair that was broken before, of an id that several items had, and of calls that are
+    open (the judge knows no such thing) or have one id among them (`unsure`) is nothing new.
+    """
+    new = judge.newly_refused(form, before, after)
+    if not new:
+        return []
+    was = judge.judge(form, before)
+    pairs = {one.about for one in was if one.rule in PAIR_RULES[form]}
+    twice = {one.about for one in was if one.rule in SHARED_IDS}
+    broken = {one.rule for one in was if one.rule in NO_PLACE}
+
+    def is_old(one: judge.Refusal) -> bool:
+        if (
+            one.about in twice
+            or one.rule in broken
+            or one.rule in ONLY_SPACE
+            or _is_disputed(form, one, after)
+        ):
+            return True
+        if one.rule not in PAIR_RULES[form]:
+            return False
+        if form == "gemini":  # which goes by order and number, so that what is named is another each time
+            return bool(pairs or unsure)
+        return one.about in pairs or _names(one.about, unsure)
+
+    return [_told(one) for one in new if not is_old(one)]
+
+
+def _is_disputed(form: str, refusal: judge.Refusal, body: Mapping[str, Any]) -> bool:
+    """Tell whether the form, with its own sources, takes what the judge refuses.
+
+    The judge has no rules of compaction, which may lead a conversation. A call behind what the model only
+    said was billed to some (formats/gemini.py) and refused to others (the judge's source).
+    """
+    if refusal.rule == "first_role":
+        content = body["messages"][0].get("content")
+        return isinstance(content, list) and bool(content) and content[0].get("type") == "compaction"
+    return refusal.rule == "call_turn_misplaced" and not refusal.where.startswith("contents[0]")
+
+
+def refused(
+    form: str, body: Mapping[str, Any], *, origin: Mapping[str, Any], waiting: Collection[str | None]
+) -> list[str]:
+    """Say what is refused, but for calls whose results can still come."""
+    found = judge.judge(form, body, origin=origin)
+
+    def waits(one: judge.Refusal) -> bool:
+        if one.rule in ONLY_SPACE or _is_disputed(form, one, body):
+            return True
+        return one.rule in PAIR_RULES[form] and (
+            _names(one.about, waiting) or bool(form == "gemini" and waiting)
+        )
+
+    return [_told(one) for one in found if not waits(one)]
+
+
+def _names(about: str, ids: Collection[str | None]) -> bool:
+    return any(one is not None and one in about for one in ids)
+
+
+def only_pairs_are_wrong(form: str, body: Mapping[str, Any]) -> bool:
+    """Tell whether calls and results are all that is wrong with a body, if anything is."""
+    mended = PAIR_RULES[form] - {"response_of_another_function"}  # nothing renames a function
+    return all(one.rule in mended for one in judge.judge(form, body))
+
+
+def _told(refusal: judge.Refusal) -> str:
+    return f"{refusal.rule} of {refusal.about!r} at {refusal.where}: {refusal.words:.120}"
