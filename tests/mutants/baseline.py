@@ -65,10 +65,7 @@ BASELINE = (
         "test_remote_counter.py",
         ("        if not dicts:\n", "        if False:\n"),
         ("                self._known.move_to_end(key)\n", ""),
-        (
-            "        if self._is_silent():\n            self.failures += 1\n            return",
-            "        if False:\n            return",
-        ),
+        ("if self._is_silent():  # also", "if False:  # also"),
         ("flight = mine.flights.get(key)", "flight = None"),
         ("asyncio.shield(flight.task)", "flight.task"),
         ("                flight.task.cancel()\n", ""),
