@@ -12,7 +12,7 @@ RUN_READY := .venv/.ready-run
 DEV_READY := .venv/.ready-dev
 BENCH_READY := .venv-bench/.ready
 
-.PHONY: demo test lint types docs bench mutants all clean
+.PHONY: demo test lint types docs bench accuracy mutants all clean
 
 demo: $(RUN_READY)  ## fit the recorded agent session into a small budget and print the report
 	$(BIN)/python examples/demo.py
@@ -38,6 +38,9 @@ docs: $(DEV_READY)  ## examples run, links resolve, CLI help is current
 
 bench: $(BENCH_READY)  ## trimtab against its peers and the floors; the peers live in .venv-bench
 	$(BENCH_BIN)/python bench/bench.py $(BENCH)
+
+accuracy: $(BENCH_READY)  ## counts against what providers billed for recorded requests, beside other counters
+	$(BENCH_BIN)/python bench/accuracy.py $(ACCURACY)
 
 mutants: $(DEV_READY)  ## one-token mutants of the decision modules; all must die
 	$(BIN)/python tests/mutants/run.py
@@ -66,5 +69,5 @@ $(DEV_READY): pyproject.toml constraints.txt
 
 $(BENCH_READY): pyproject.toml bench/constraints.txt
 	$(call make_venv,.venv-bench)
-	PIP_CONSTRAINT=bench/constraints.txt $(BENCH_BIN)/python $(INSTALL) '.[exact]' langchain-core litellm tiktoken
+	PIP_CONSTRAINT=bench/constraints.txt $(BENCH_BIN)/python $(INSTALL) '.[exact,mistral]' langchain-core litellm tiktoken
 	@touch $@

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from trimtab import models
+from trimtab.counting import _tokenizers
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("TRIMTAB_DATA", ROOT.parent / "shared" / "data"))
@@ -112,3 +113,12 @@ def _models_as_they_were() -> Generator[None]:
     yield
     models._FACTS.clear()
     models._FACTS.update(before)
+
+
+@pytest.fixture(autouse=True)
+def _encodings_as_they_were() -> Generator[None]:
+    """Take back encodings a test registered."""
+    before = dict(_tokenizers._REGISTERED)
+    yield
+    _tokenizers._REGISTERED.clear()
+    _tokenizers._REGISTERED.update(before)

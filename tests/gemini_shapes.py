@@ -117,8 +117,9 @@ broken_contents = st.lists(
 
 
 def _some_parts(*makers: Any) -> Any:
-    names, given = st.sampled_from(["add", "look"]), st.sampled_from([None, "1", "2"])
-    return st.lists(st.one_of(*(st.builds(maker, names, given) for maker in makers)), max_size=3)
+    named = [(name, given) for name in ("add", "look") for given in (None, f"{name}1", f"{name}2")]
+    made = [st.builds(lambda pair, maker=maker: maker(*pair), st.sampled_from(named)) for maker in makers]
+    return st.lists(st.one_of(*made), max_size=3)
 
 
 odd_conversations = st.lists(
@@ -131,4 +132,4 @@ odd_conversations = st.lists(
     ),
     max_size=9,
 )
-"""Contents of good shape in any order, with and without ids."""
+"""Contents of good shape in any order, with and without ids; an id is only ever of one function."""

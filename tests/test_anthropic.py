@@ -110,6 +110,11 @@ class TestScan:
         chain = (model(server_use(), use("a")), user(result("a")), model(found(), text()))
         assert units(user("q"), *chain, user("more")) == [(0,), (1, 2, 3), (4,)]
 
+    def test_a_message_may_call_and_hold_a_result_of_nobodys(self) -> None:
+        """Its call, its words and the results of its call are one unit; the stray half is another."""
+        messages = [user("q"), model(found(), text(), use("a")), user(result("a"))]
+        assert sorted(units(*messages)) == [(0,), (1,), (1, 2)]
+
     def test_halves_are_bound_across_ranges(self) -> None:
         """The newer part was read first, and does not show the call."""
         messages = [user("q"), model(server_use()), model(found(), text())]

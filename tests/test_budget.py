@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from trimtab import Budget, ConfigurationError
+from trimtab import Budget, BudgetExceededError, ConfigurationError, Context, Session, fit
 
 
 @pytest.mark.parametrize(
@@ -104,3 +108,101 @@ def test_a_bare_number_is_a_budget_and_a_budget_stays_itself() -> None:
         Budget.of(True)
     with pytest.raises(ConfigurationError):
         Budget.of("9")  # type: ignore[arg-type]  # that is the test
+
+
+class Unsure:
+    """A counter that may be off by a tenth and five tokens."""
+
+    name = "unsure"
+
+    def count(self, messages: list[Any]) -> int:
+        """Count words."""
+        return sum(len(message["content"].split()) for message in messages)
+
+    def count_message(self, message: Any) -> int:
+        """Count words."""
+        return self.count([message])
+
+    def margin_tokens(self, tokens: int) -> int:
+        """Allow for a tenth, rounded up, and five."""
+        return 5 + -(-tokens // 10)
+
+
+@pytest.mark.parametrize("window", [1, 4, 5, 6, 16, 17, 100, 1_000, 99_999])
+def test_a_margin_of_the_counters_own_is_as_small_as_it_can_be(window: int) -> None:
+    """The room and its margin stay within the window, and one token more would not."""
+    counter = Unsure()
+    room = Budget(window, margin="auto").resolved(counter).input_tokens
+    assert room == 0 or room + counter.margin_tokens(room) <= window
+    assert room + 1 + counter.margin_tokens(room + 1) > window
+
+
+def test_what_is_reserved_is_taken_off_first() -> None:
+    """The margin is of the input alone."""
+    budget = Budget(1_000, output_reserve=300, overhead_tokens=90, margin="auto").resolved(Unsure())
+    assert budget.input_tokens == 550
+    assert budget.margin == 610 - 550
+
+
+def test_a_margin_in_tokens_is_left_alone() -> None:
+    """No counter is asked."""
+    budget = Budget(100, margin=7)
+    assert budget.resolved(None) is budget
+
+
+def test_an_exact_counter_without_a_margin_of_its_own_needs_none() -> None:
+    """It is never off."""
+
+    class Exact(Unsure):
+        exact = True
+        margin_tokens = None
+
+    assert Budget(100, margin="auto").resolved(Exact()).margin == 0
+
+
+def test_before_the_counter_is_known_the_room_is_not() -> None:
+    """The error says what to call."""
+    with pytest.raises(ConfigurationError, match=r"budget\.resolved\(counter\)"):
+        _ = Budget(100, margin="auto").input_tokens
+
+
+def test_a_counter_that_does_not_know_its_margin_is_refused() -> None:
+    """Nothing is guessed."""
+    with pytest.raises(ConfigurationError, match="estimate does not say how far"):
+        fit([{"role": "user", "content": "hi"}], Budget(100, margin="auto"))
+
+
+@pytest.mark.parametrize("other", ["auto ", "AUTO", None, 1.5, -1, True])
+def test_a_margin_is_a_number_or_the_word(other: Any) -> None:
+    """Anything else is refused at once."""
+    with pytest.raises(ConfigurationError, match="margin must be"):
+        Budget(100, margin=other)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 600))
+def test_what_is_kept_fits_together_with_its_margin(lengths: list[int], window: int) -> None:
+    """A1 under the margin: whatever stays, and whatever it may be off by, is within the window."""
+    counter = Unsure()
+    messages = [{"role": "user", "content": "w " * length} for length in lengths]
+    for fitted in _fitted(messages, window, counter):
+        tokens = counter.count(fitted.messages)
+        # a context may keep nothing of its history, and nothing is not sent
+        assert not tokens or tokens + counter.margin_tokens(tokens) <= window
+        assert fitted.report.margin_tokens == window - fitted.report.input_tokens
+
+
+def _fitted(messages: list[Any], window: int, counter: Any) -> Iterator[Any]:
+    budget = Budget(window, margin="auto")
+    with suppress(BudgetExceededError):
+        yield fit(messages, budget, counter=counter)
+    with suppress(BudgetExceededError):
+        yield fit(messages, 10**9, counter=counter).at(budget)
+    with suppress(BudgetExceededError):
+        yield Context(budget, counter=counter).add("history", messages).fit()
+
+
+def test_a_session_takes_it_too() -> None:
+    """Its budget is the room that is left."""
+    budget = Budget(1_000, margin="auto")
+    session = Session(budget=budget, counter=Unsure())
+    assert session.status().budget_tokens == budget.resolved(Unsure()).input_tokens

@@ -1,126 +1,168 @@
-"""Our counts against what OpenAI billed for recorded requests (golden_usage.jsonl)."""
+"""Our counts against what providers billed for recorded requests (golden_usage.jsonl).
+
+Of the half that no rule was made on (`tests/billed.py`); the older rules of OpenAI's Chat were made on all
+of its requests. What is asserted are the aims of `make accuracy`, or what is reached where one is missed,
+which design/012-counts.md explains request by request.
+"""
 
 from __future__ import annotations
 
-import base64
-import json
-import struct
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from statistics import median
 
 import pytest
 
-from trimtab.counting import counter_for
+from tests.billed import Billed, billed
+from trimtab.counting import Count, measure
+from trimtab.errors import UnknownNameError
 from trimtab.models import facts_for
 
 
-class Bill(NamedTuple):
-    """One request, and how far our count is from its bill."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One request and our count of it."""
 
-    name: str
-    model: str
-    has: frozenset[str]
-    """Of "media", "schema", "tools", "calls", "parallel"."""
-    error: int
+    request: Billed
+    count: Count
 
+    @property
+    def off(self) -> int:
+        """Tokens above the bill."""
+        return self.count.tokens - self.request.tokens
 
-def _refilled(value: Any) -> Any:
-    """Put data of the recorded size where the recording left it out."""
-    if isinstance(value, list):
-        return [_refilled(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    filled = {key: _refilled(item) for key, item in value.items()}
-    if "url_meta" in filled:
-        meta = filled.pop("url_meta")
-        head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", meta["w"], meta["h"])
-        filled["url"] = "data:image/png;base64," + base64.b64encode(head).decode()
-    for key in ("file_data", "data"):
-        if f"{key}_meta" in filled:
-            size = filled.pop(f"{key}_meta")["bytes"]
-            filled[key] = base64.b64encode(_head(filled).ljust(size, b"\0")).decode()
-    return filled
+    @property
+    def error(self) -> float:
+        """As a part of the bill."""
+        return abs(self.off) / self.request.tokens
 
+    @property
+    def inside(self) -> bool:
+        """Whether the bill is within the margin."""
+        return self.count.margin_tokens is not None and abs(self.off) <= self.count.margin_tokens
 
-def _head(part: dict[str, Any]) -> bytes:
-    if part.get("format") == "wav":
-        return b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0" + struct.pack("<II", 16_000, 32_000)
-    return b"%PDF-" if "file_data" in part else b""
+    @property
+    def margin(self) -> float:
+        """As a part of the bill."""
+        return (self.count.margin_tokens or 0) / self.request.tokens
 
+    def missed(self, part: float) -> bool:
+        """Tell whether it is off by more than 3 tokens and than a part of the bill."""
+        return abs(self.off) > max(3, part * self.request.tokens)
 
-def _bills(path: Path) -> Iterator[Bill]:
-    seen: set[str] = set()
-    for line in path.read_text(encoding="utf-8").splitlines():
-        entry = json.loads(line)
-        key = json.dumps([entry["model"], entry["request"]], sort_keys=True)
-        if (entry["provider"], entry["api"]) != ("api.openai.com", "chat") or key in seen:
-            continue
-        seen.add(key)
-        request = _refilled(entry["request"])
-        counted = counter_for(entry["model"]).count_request(
-            request["messages"], None, request.get("tools"), request
-        )
-        yield Bill(entry["id"], entry["model"], _traits(request), counted - entry["usage"]["prompt_tokens"])
-
-
-def _traits(request: dict[str, Any]) -> frozenset[str]:
-    calls = [message.get("tool_calls") or () for message in request["messages"]]
-    parts = [
-        part
-        for message in request["messages"]
-        for part in message.get("content") or ()
-        if isinstance(part, dict)
-    ]
-    found = {
-        "media": any(part.get("type") != "text" for part in parts),
-        "schema": "json_schema" in (request.get("response_format") or {}),
-        "tools": bool(request.get("tools")),
-        "calls": any(calls),
-        "parallel": any(len(call) > 1 for call in calls),
-    }
-    return frozenset(name for name, holds in found.items() if holds)
+    def __repr__(self) -> str:
+        """Name the request, for a failure."""
+        return f"<{self.off:+} of {self.request.tokens}: {self.request.model} {self.request.name}>"
 
 
 @pytest.fixture(scope="module")
-def bills(data_dir: Path) -> list[Bill]:
-    """Count every distinct chat request to OpenAI."""
-    found = list(_bills(data_dir / "golden_usage.jsonl"))
-    assert len(found) > 60
+def cases(data_dir: Path) -> list[Case]:
+    """Count every request of the half held out whose model is known and whose bill it holds."""
+    found = []
+    for one in billed(data_dir / "golden_usage.jsonl", "held out"):
+        if one.apart is not None:
+            continue
+        try:
+            count = measure(one.request, model=one.model, format=one.format)
+        except UnknownNameError:
+            continue
+        found.append(Case(request=one, count=count))
+    assert len(found) > 180
     return found
 
 
-def test_plain_text_is_billed_as_counted(bills: list[Bill], data_dir: Path) -> None:
+def _of(cases: Sequence[Case], provider: str, *kinds: str, least: int) -> list[Case]:
+    found = [
+        case
+        for case in cases
+        if case.request.provider == provider and (not kinds or case.request.kind in kinds)
+    ]
+    assert len(found) >= least
+    return found
+
+
+def test_plain_text_to_openai_is_billed_as_counted(cases: list[Case], data_dir: Path) -> None:
     """Exact where a row says so, with at most one miss (a text document, 19 tokens of 3,152)."""
-    exact = [bill for bill in bills if not bill.has and facts_for(bill.model).exact]
-    assert len(exact) >= 13
-    missed = [bill for bill in exact if bill.error]
+    plain = [
+        case for case in _of(cases, "openai chat", "plain", least=9) if facts_for(case.request.model).exact
+    ]
+    missed = [case for case in plain if case.off]
     assert len(missed) <= 1, missed
-    assert all(0 < bill.error <= 20 for bill in missed)
+    assert all(case.count.exact and case.count.margin_tokens == 0 for case in plain)
 
 
-def test_calls_without_tools_are_billed_as_counted(bills: list[Bill], data_dir: Path) -> None:
-    """A call and its result cost the name twice, the arguments, the result and a constant."""
-    assert [bill.error for bill in bills if bill.has == {"calls"}] == [0]
+def test_tools_calls_schemas_and_media_to_openai_are_missed_once_in_twenty(
+    cases: list[Case], data_dir: Path
+) -> None:
+    """By more than 3 tokens or 2 %."""
+    rest = _of(cases, "openai chat", "schema", "tools", "calls", "media", least=25)
+    missed = [case for case in rest if case.missed(0.02)]
+    assert len(missed) * 20 <= len(rest), missed
 
 
-def test_tools_and_calls_are_within_a_few_tokens(bills: list[Bill], data_dir: Path) -> None:
-    """At most 2 off for up to four tools, 4 for twenty; half of them exact."""
-    with_tools = [bill for bill in bills if "tools" in bill.has and not bill.has & {"media", "schema"}]
-    assert len(with_tools) >= 35
-    assert all(-2 <= bill.error <= 4 for bill in with_tools), with_tools
-    assert sum(bill.error == 0 for bill in with_tools) >= len(with_tools) // 2
-    assert sum(abs(bill.error) > 2 for bill in with_tools) <= 3
+def test_responses_are_missed_by_three_percent_as_often_as_their_first_weeks_bills(
+    cases: list[Case], data_dir: Path
+) -> None:
+    """Aim: 1 in 10. Two bills are of the API's first weeks, and one is of a conversation not recorded."""
+    rest = _of(cases, "openai responses", least=25)
+    missed = [case for case in rest if case.missed(0.03)]
+    assert len(missed) <= 4, missed
 
 
-def test_an_output_schema_is_within_three_tokens(bills: list[Bill], data_dir: Path) -> None:
-    """And not below the bill."""
-    assert [bill.error for bill in bills if "schema" in bill.has if not 0 <= bill.error <= 3] == []
+def test_mistral_is_missed_once(cases: list[Case], data_dir: Path) -> None:
+    """A model whose system text the API adds."""
+    pytest.importorskip("mistral_common")
+    assert len([case for case in _of(cases, "mistral", least=5) if case.missed(0.02)]) <= 1
 
 
-def test_media_are_never_counted_below_the_bill(bills: list[Bill], data_dir: Path) -> None:
-    """Where the size is known images are exact to a token; files and unseen images err high."""
-    media = [bill for bill in bills if "media" in bill.has]
-    assert len(media) >= 15
-    assert all(0 <= bill.error <= 1_700 for bill in media), media
-    assert sum(bill.error <= 1 for bill in media) >= 7
+@pytest.mark.parametrize(("provider", "least"), [("anthropic", 45), ("gemini", 40), ("vertex", 15)])
+def test_models_without_a_public_tokenizer_are_within_five_percent_in_the_median(
+    cases: list[Case], data_dir: Path, provider: str, least: int
+) -> None:
+    """Cold: nothing was learned from a bill of the same conversation."""
+    assert median(case.error for case in _of(cases, provider, least=least)) <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("provider", "share", "margin"),
+    [
+        ("openai chat", 0.94, 0.08),
+        ("openai responses", 0.85, 0.08),
+        ("anthropic", 0.80, 0.08),
+        ("gemini", 0.80, 0.08),
+        ("vertex", 0.95, 0.08),
+    ],
+)
+def test_margins_hold_and_are_small(
+    cases: list[Case], data_dir: Path, provider: str, share: float, margin: float
+) -> None:
+    """Aim: 95 of 100 inside, with a median margin of 8 %; what is outside is in design/012-counts.md."""
+    some = _of(cases, provider, least=15)
+    outside = [case for case in some if not case.inside]
+    assert len(outside) <= (1 - share) * len(some), outside
+    assert median(case.margin for case in some) <= margin
+
+
+def test_what_is_set_apart_is_said_by_fields_alone(data_dir: Path) -> None:
+    """Every kind of it occurs, and so does what is not."""
+    apart = {one.apart for one in billed(data_dir / "golden_usage.jsonl", "held out")}
+    assert apart == {
+        None,
+        "encrypted reasoning",
+        "files the recording left out",
+        "item reference",
+        "provider-run tools",
+        "remote files",
+        "stored conversation",
+    }
+
+
+def test_the_halves_share_no_request(data_dir: Path) -> None:
+    """And together are all distinct ones."""
+    path = data_dir / "golden_usage.jsonl"
+    made, held = list(billed(path, "made")), list(billed(path, "held out"))
+    assert len(made) + len(held) == 665
+    assert not {repr(one.request) + one.model for one in made} & {
+        repr(one.request) + one.model for one in held
+    }

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.counting._media import image_size, media_tokens
+from trimtab.counting._media import image_size, is_seen, media_tokens
 from trimtab.formats._base import Media
 from trimtab.models import MediaRule, facts_for
 
@@ -148,3 +148,88 @@ def test_a_file_is_charged_by_its_bytes_and_pages() -> None:
     assert media_tokens(Media("file", None, encoded(b"%PDF-1.4" + bytes(15_992)), None), TILES) == 1_000
     assert media_tokens(Media("file", None, encoded(bytes(3_000)), None), TILES) == 1_000
     assert media_tokens(Media("file", None, None, "file-abc"), TILES) == 1_500
+
+
+# -- rules of other providers: worked examples of their documents, and of bills of the half rules are made on
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "tokens"),
+    [
+        # platform.claude.com/docs/en/build-with-claude/vision: width x height / 750, long side 1,568, ~1,600
+        pytest.param("claude-sonnet-4-5", (200, 200), 54, id="claude-small"),
+        pytest.param("claude-sonnet-4-5", (1_000, 1_000), 1_334, id="claude-square"),
+        pytest.param("claude-sonnet-4-5", (1_092, 1_092), 1_590, id="claude-largest-square"),
+        pytest.param("claude-sonnet-4-5", (8_000, 4_000), 1_600, id="claude-scaled"),
+        pytest.param("claude-opus-4-8", (1_920, 1_080), 2_765, id="claude-sharper"),
+        # ai.google.dev/gemini-api/docs/tokens: 258 within 384 x 384, else tiles of 258; billed 3,354
+        pytest.param("gemini-2.0-flash", (384, 384), 258, id="gemini-small"),
+        pytest.param("gemini-2.0-flash", (3_008, 2_000), 3_354, id="gemini-tiled"),
+        pytest.param("gemini-2.5-flash", (3_008, 2_000), 258, id="gemini-flat"),
+    ],
+)
+def test_an_image_costs_what_its_provider_says(model: str, size: tuple[int, int], tokens: int) -> None:
+    """By its pixels, its tiles, or the same for all."""
+    seen = image(encoded(png(*size)))
+    assert media_tokens(seen, facts_for(model).media) == tokens
+    assert is_seen(seen, facts_for(model).media)
+
+
+def mp3(kilobits: int, seconds: int, *, tag: bytes = b"") -> bytes:
+    """Make a first MP3 frame of a bit rate, and as many bytes as last so long."""
+    rates = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
+    head = tag + b"\xff\xfb" + bytes([rates.index(kilobits) << 4])
+    return head.ljust(kilobits * 125 * seconds, b"\0")
+
+
+def mp4(seconds: int, *, wide: bool = False) -> bytes:
+    """Make a movie header behind its data, as cameras write it."""
+    times = (
+        struct.pack(">QQIQ", 0, 0, 600, seconds * 600)
+        if wide
+        else struct.pack(">IIII", 0, 0, 600, seconds * 600)
+    )
+    header = b"mvhd" + bytes([wide, 0, 0, 0]) + times
+    return b"\0\0\0\x18ftypisom" + bytes(500) + header + bytes(80)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "tokens"),
+    [
+        pytest.param(mp3(128, 10), "audio", 320, id="mp3"),
+        pytest.param(mp3(64, 10), "audio", 320, id="mp3-of-another-rate"),
+        pytest.param(mp3(128, 10, tag=b"ID3\x04\0\0\0\0\0\x05abcde"), "audio", 320, id="tagged-mp3"),
+        pytest.param(mp4(10), "video", 2_630, id="mp4"),
+        pytest.param(mp4(10, wide=True), "video", 2_630, id="mp4-of-64-bits"),
+    ],
+)
+def test_sound_and_video_cost_by_their_seconds(
+    data: bytes, kind: Literal["audio", "video"], tokens: int
+) -> None:
+    """Gemini: 32 tokens a second of sound, 263 of video (ai.google.dev/gemini-api/docs/tokens)."""
+    medium, rule = Media(kind, None, encoded(data), None), facts_for("gemini-2.5-flash").media
+    assert media_tokens(medium, rule) == tokens
+    assert is_seen(medium, rule)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff", b"\xff\xfb", b"ID3", b"mvhd", b"\0\0\0\x18ftypmvhd", bytes(100)]
+)
+@pytest.mark.parametrize("kind", ["audio", "video"])
+def test_sound_and_video_that_say_nothing_of_their_length_are_unseen(
+    data: bytes, kind: Literal["audio", "video"]
+) -> None:
+    """They still cost something."""
+    medium, rule = Media(kind, None, encoded(data), None), facts_for("gemini-2.5-flash").media
+    assert not is_seen(medium, rule)
+    assert media_tokens(medium, rule) >= 0
+
+
+def test_a_pdf_costs_by_its_pages() -> None:
+    """One that hides them costs one page, and is unseen."""
+    rule = facts_for("claude-sonnet-4-5").media
+    pages = Media("file", None, encoded(b"%PDF-1.7" + b"/Type /Page " * 3), None)
+    hidden = Media("file", None, encoded(b"%PDF-1.7 <compressed>"), None)
+    assert media_tokens(pages, rule) == 3 * rule.page_tokens
+    assert media_tokens(hidden, rule) == rule.page_tokens
+    assert (is_seen(pages, rule), is_seen(hidden, rule)) == (True, False)

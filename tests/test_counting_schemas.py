@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.counting._schemas import output_schema_text, system_texts, tools_text
+from trimtab.counting._schemas import (
+    ToolShape,
+    is_forced,
+    output_schema_text,
+    system_texts,
+    tool_shapes,
+    tools_text,
+)
 
 
 def typed(schema: dict[str, Any]) -> str:
@@ -186,3 +193,75 @@ def test_an_output_schema_is_name_description_and_json() -> None:
 def test_a_system_prompt_is_read_in_every_form(system: Any, texts: list[str]) -> None:
     """Text, or parts of text; what is neither, as JSON."""
     assert system_texts(system) == texts
+
+
+ADD = {"type": "object", "properties": {"a": {"type": "integer", "description": "first"}}}
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        pytest.param([{"type": "function", "function": {"name": "add", "parameters": ADD}}], id="chat"),
+        pytest.param([{"type": "function", "name": "add", "parameters": ADD}], id="responses"),
+        pytest.param([{"name": "add", "input_schema": ADD}], id="anthropic"),
+        pytest.param([{"functionDeclarations": [{"name": "add", "parameters": ADD}]}], id="gemini"),
+        pytest.param(
+            [{"function_declarations": [{"name": "add", "parameters_json_schema": ADD}]}], id="gemini-sdk"
+        ),
+    ],
+)
+def test_a_tool_is_the_same_in_every_form(tools: Any) -> None:
+    """Whichever provider's shape it has, it is counted by the rule of the model that is shown it."""
+    assert tool_shapes(tools, style="words") == [ToolShape(("add", "a", "integer", "first"), 1, ())]
+    assert tool_shapes(tools, style="schemas")[0].texts == (
+        '{"name":"add","input_schema":{"type":"object","properties":{"a":{"type":"integer","description":"first"}}}}',
+    )
+    assert "type add = (_: {" in tools_text(tools, style="typescript")
+
+
+def test_a_tool_that_is_loaded_later_is_not_shown_yet() -> None:
+    """It is charged where a search loads it."""
+    tools = [
+        {"name": "now", "input_schema": ADD},
+        {"name": "later", "input_schema": ADD, "defer_loading": True},
+    ]
+    assert len(tool_shapes(tools, style="schemas")) == 1
+    assert "later" not in tools_text(tools, style="typescript")
+
+
+def test_words_inside_inner_schemas_are_told_apart() -> None:
+    """What they cost is known less well."""
+    inner = {"type": "array", "items": {"type": "object", "properties": {"deep": {"type": "string"}}}}
+    [shape] = tool_shapes([{"name": "f", "input_schema": {"properties": {"list": inner}}}], style="words")
+    assert shape.texts == ("f", "list", "array", "deep", "string")
+    assert shape.nested == ("deep", "string")
+
+
+def test_a_schema_that_holds_itself_ends() -> None:
+    """Python objects can."""
+    schema: dict[str, Any] = {"properties": {}}
+    schema["properties"]["self"] = schema
+    assert len(tool_shapes([{"name": "f", "input_schema": schema}], style="words")[0].texts) < 100
+
+
+def test_the_description_of_arguments_stands_before_them() -> None:
+    """Billed for two tools of four models (2026-11)."""
+    schema = {**ADD, "description": "Typed arguments."}
+    assert "(_: \n// Typed arguments.\n{" in tools_text(
+        [{"name": "f", "input_schema": schema}], style="typescript"
+    )
+
+
+@pytest.mark.parametrize(
+    ("extra", "forced"),
+    [
+        (None, False),
+        ({"tool_choice": {"type": "any"}}, True),
+        ({"tool_choice": {"type": "tool", "name": "f"}}, True),
+        ({"tool_choice": {"type": "auto"}}, False),
+        ({"tool_choice": "any"}, False),
+    ],
+)
+def test_a_choice_of_tools_is_read(extra: Any, forced: bool) -> None:
+    """Anthropic's prompt for tools is longer where one must be called."""
+    assert is_forced(extra) is forced

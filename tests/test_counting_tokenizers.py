@@ -5,28 +5,33 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.counting import TOKENIZERS, clear_counts, counter_for
+from tests.chat_vocabulary import SPECIAL, chat_tokenizer
+from trimtab.counting import clear_counts, counter_for, register_encoding
 from trimtab.counting._tiktoken import PIECE_CHARS, VOCABULARIES, guarded, pieces_of
-from trimtab.counting._tokenizers import ENCODINGS, Tokenizer, load_tokenizer
-from trimtab.errors import MissingExtraError, UnknownNameError
+from trimtab.counting._tokenizers import _PACKAGES, ENCODINGS, Tokenizer, load_tokenizer
+from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
+from trimtab.models import ModelFacts, register_model
 
-PACKAGES = sorted(TOKENIZERS)
+SHARED = tuple(name for name in ENCODINGS if sum(name in known for known in _PACKAGES.values()) > 1)
+"""Encodings that more than one package has."""
+
+PACKAGES = [package for package, known in _PACKAGES.items() if "o200k_base" in known]
 
 
 def loaded(encoding: str = "o200k_base") -> list[Tokenizer]:
-    """Load one encoding in every package."""
-    return [load_tokenizer(encoding, package=package) for package in PACKAGES]
+    """Load one encoding in every package that has it."""
+    return [load_tokenizer(encoding, package=name) for name, known in _PACKAGES.items() if encoding in known]
 
 
 SAMPLES = [
@@ -47,7 +52,7 @@ SAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", SHARED)
 @pytest.mark.parametrize("text", SAMPLES)
 def test_the_packages_agree_on_a_text(text: str, encoding: str) -> None:
     """Two vendors and OpenAI's own count the same."""
@@ -65,19 +70,50 @@ def test_the_packages_agree_on_any_text(text: str) -> None:
     assert others == [ours] * len(others)
 
 
-@pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
-def test_the_packages_agree_on_real_conversations(data_dir: Path, encoding: str) -> None:
-    """A sample of all shared texts, one in nine."""
-    texts = []
-    for path in sorted(data_dir.glob("*.jsonl")):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            for message in json.loads(line).get("messages", ()):
-                texts.append(json.dumps(message.get("content"), ensure_ascii=False))
-    sample = random.Random(0).sample(texts, len(texts) // 9)
-    assert len(sample) > 500
+def strings_in(value: Any) -> Iterator[str]:
+    """List every string in a JSON value, keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from strings_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from strings_in(inner)
+
+
+@pytest.fixture(scope="module")
+def real_texts(data_dir: Path) -> list[str]:
+    """Read every distinct string of the shared data: messages, calls, results, schemas, ids."""
+    found: set[str] = set()
+    for path in sorted(data_dir.glob("*.json*")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for whole in lines if path.suffix == ".jsonl" else ["".join(lines)]:
+            found.update(strings_in(json.loads(whole)))
+    assert len(found) > 10_000
+    assert sum(map(len, found)) > 3_000_000
+    return sorted(found)
+
+
+@pytest.mark.parametrize("encoding", SHARED)
+def test_the_packages_agree_on_all_real_text_there_is(real_texts: list[str], encoding: str) -> None:
+    """Two vendors and OpenAI's own count every string of the shared data the same."""
     first, *others = loaded(encoding)
-    for text in sample:
-        assert [one.count(text) for one in others] == [first.count(text)] * len(others)
+    assert len(others) == 2
+    counts = [first.count(text) for text in real_texts]
+    for one in others:
+        found = zip(real_texts, counts, map(one.count, real_texts), strict=True)
+        assert [(one.package, text, ours, theirs) for text, ours, theirs in found if ours != theirs] == []
+
+
+def test_hugging_face_agrees_on_all_real_text_there_is(real_texts: list[str]) -> None:
+    """The same vocabulary in a fourth implementation, except for the special tokens it lets act."""
+    count, tokenizer = load_tokenizer("cl100k_base").count, chat_tokenizer()
+    texts = [text for text in real_texts if not any(special in text for special in SPECIAL)]
+    assert len(texts) > 0.99 * len(real_texts)
+    found = ((text, count(text), len(tokenizer.encode(text, add_special_tokens=False))) for text in texts)
+    assert [row for row in found if row[1] != row[2]] == []
 
 
 def test_a_special_token_in_a_text_is_ordinary_text() -> None:
@@ -186,6 +222,30 @@ def fresh_tokenizers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("fresh_tokenizers")
+@pytest.mark.parametrize(
+    ("package", "place"),
+    [
+        ("litellm", "litellm_core_utils/tokenizers"),
+        ("llama_index", "core/_static/tiktoken_cache"),
+    ],
+)
+def test_a_vocabulary_that_another_package_ships_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, package: str, place: str
+) -> None:
+    """By its folder: the package is not imported, which would take seconds."""
+    ranks = b"".join(b"%b %d\n" % (base64.b64encode(bytes([i])), i) for i in range(256))
+    entry = VOCABULARIES["cl100k_base"]
+    file = tmp_path / package / place / hashlib.sha1(entry.url.encode()).hexdigest()
+    file.parent.mkdir(parents=True)
+    file.write_bytes(ranks)
+    (tmp_path / package / "__init__.py").write_text("raise ImportError('imported')", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = entry._replace(sha256=hashlib.sha256(ranks).hexdigest())
+    monkeypatch.setitem(VOCABULARIES, "cl100k_base", own)
+    assert load_tokenizer("cl100k_base", package="tiktoken").count("hello") == 5
+
+
+@pytest.mark.usefixtures("fresh_tokenizers")
 def test_a_package_is_loaded_once_and_shared() -> None:
     """The first that is installed is taken, and asking for it by name gives the same one."""
     first = load_tokenizer("o200k_base")
@@ -264,6 +324,55 @@ def test_an_unknown_name_is_an_error_with_the_known_ones(encoding: str, package:
     """Nothing is guessed from a name."""
     with pytest.raises(UnknownNameError, match="known: "):
         load_tokenizer(encoding, package=package)
+
+
+@pytest.mark.usefixtures("fresh_tokenizers")
+def test_without_its_package_a_mistral_encoding_says_the_install_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And nothing of packages that do not have it."""
+    monkeypatch.setitem(sys.modules, "mistral_common.tokens.tokenizers.tekken", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'trimtab\[mistral\]'") as caught:
+        load_tokenizer("tekken")
+    assert "tiktoken" not in str(caught.value)
+
+
+def test_a_package_without_the_encoding_is_an_error_that_names_those_with_it() -> None:
+    """It is not taken from another package in silence."""
+    with pytest.raises(UnknownNameError, match="of tekken 'tiktoken'; known: mistral-common"):
+        load_tokenizer("tekken", package="tiktoken")
+
+
+def test_the_vocabulary_of_qwen_takes_special_tokens_as_text() -> None:
+    """The other encoding toktok carries; `<think>` is a token there, and text where a user writes it."""
+    qwen = load_tokenizer("qwen3.5").count
+    assert qwen("<think>") > 1
+    assert qwen("What is a token?") == 5
+
+
+def test_a_tekken_count_is_that_of_its_package() -> None:
+    """Every id of mistral-common's own tokenizer is one token."""
+    from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
+
+    tokenizer = MistralTokenizer.v3(is_tekken=True).instruct_tokenizer.tokenizer
+    count = load_tokenizer("tekken").count
+    for text in SAMPLES:
+        assert count(text) == len(tokenizer.encode(text, bos=False, eos=False))
+    assert count(" " * 1_100_000) > 0
+
+
+def test_an_encoding_of_ones_own_counts_for_models() -> None:
+    """Registered once, its name works in the facts of a model; built-in names are not taken over."""
+    register_encoding("words", lambda text: len(text.split()))
+    register_model(ModelFacts(name="acme-words", encoding="words"))
+    assert counter_for("acme-words").count_text("four words are here") == 4
+    clear_counts()
+    with pytest.raises(ConfigurationError, match="replace=True"):
+        register_encoding("words", len)
+    register_encoding("words", len, replace=True)
+    assert load_tokenizer("words").count("four") == 4
+    with pytest.raises(ConfigurationError, match="comes with a package"):
+        register_encoding("o200k_base", len, replace=True)
 
 
 def test_models_of_one_encoding_share_what_they_remember() -> None:

@@ -25,7 +25,7 @@ CHARGED: dict[str, tuple[Any, Pieces]] = {
     ),
     "function_response": (
         {"id": "a", "name": "f", "response": {"r": 1}},
-        Pieces(role="user", other=('{"name":"f","response":{"r":1}}',), result_id="a", parts=1),
+        Pieces(role="user", other=('{"name":"f","response":{"r":1}}',), result_id="a", parts=1, results=1),
     ),
     "inline_data": (
         {"mime_type": "image/png", "data": PNG},
@@ -33,7 +33,7 @@ CHARGED: dict[str, tuple[Any, Pieces]] = {
     ),
     "file_data": (
         {"mime_type": "video/mp4", "file_uri": "gs://b/o.mp4"},
-        Pieces(role="user", media=(Media("file", None, "gs://b/o.mp4", None),), parts=1),
+        Pieces(role="user", media=(Media("video", None, "gs://b/o.mp4", None),), parts=1),
     ),
     "executable_code": (
         {"language": "PYTHON", "code": "1"},
@@ -111,7 +111,7 @@ def test_a_content_of_the_sdk_is_charged_as_its_dict() -> None:
 def test_a_thought_is_no_text() -> None:
     """It is charged apart, as reasoning is elsewhere."""
     pieces = GEMINI.pieces(model(words("hm", thought=True), "so"))
-    assert (pieces.texts, pieces.other) == (("so",), ("hm",))
+    assert (pieces.texts, pieces.thoughts, pieces.other) == (("so",), ("hm",), ())
 
 
 def test_media_in_a_response_are_media() -> None:

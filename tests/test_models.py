@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from trimtab.counting import ENCODINGS
+from trimtab.counting import ENCODINGS, counter_for
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
-from trimtab.models import ModelFacts, facts_for, model_names, register_model
+from trimtab.models import Margin, ModelFacts, facts_for, model_names, register_model
 
 
 @pytest.mark.parametrize(
@@ -43,7 +45,7 @@ def test_a_name_leads_to_its_model(name: str, model: str) -> None:
         "gpt-4o-2024",
         "acme/gpt-4o",
         "GPT-4O",
-        "claude-sonnet-4-5",
+        "claude-sonnet-9",
         "/",
     ],
 )
@@ -92,3 +94,62 @@ def test_a_window_of_nothing_is_refused(limit: int) -> None:
     """Unknown is None, not 0."""
     with pytest.raises(ConfigurationError, match="positive or None"):
         register_model(ModelFacts(name="test-models-empty", window_tokens=limit))
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5"),
+        ("anthropic/claude-sonnet-4.5", "claude-sonnet-4-5"),
+        ("openrouter/anthropic/claude-4.6-sonnet-20260217", "claude-sonnet-4-6"),
+        ("claude-sonnet-4-20250514", "claude-sonnet-4"),
+        ("gemini/gemini-2.5-flash", "gemini-2.5-flash"),
+        ("models/gemini-2.5-pro", "gemini-2.5-pro"),
+        ("vertex_ai/gemini-2.5-pro", "vertex/gemini-2.5-pro"),
+        ("google-vertex:gemini-3-flash-preview", "vertex/gemini-3-flash-preview"),
+        ("mistral/mistral-large-latest", "mistral-large-latest"),
+    ],
+)
+def test_names_of_other_providers_lead_to_their_models(name: str, model: str) -> None:
+    """Dates, prefixes and spellings of gateways; Vertex has rows of its own."""
+    assert facts_for(name).name == model
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_a_row_without_an_own_encoding_says_how_far_it_may_be_off(name: str) -> None:
+    """A factor over another vocabulary without a margin would be a guess."""
+    facts = facts_for(name)
+    if facts.near_encoding is not None:
+        assert facts.margin is not None
+        assert 1 <= facts.text_factor < 2
+        assert facts.encoding is not None or not facts.exact
+
+
+def test_a_model_is_counted_in_the_wire_form_it_is_asked_about() -> None:
+    """The same model costs more for tools in Chat than in Responses."""
+    tools = [{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}]
+    chat = counter_for("gpt-5")
+    responses = chat.with_format("openai_responses")
+    assert chat.fixed_tokens(None, tools, has_system=False) > responses.fixed_tokens(
+        None, tools, has_system=False
+    )
+    assert (chat.exact, responses.exact, responses.with_format("openai_chat").exact) == (True, False, True)
+
+
+def test_texts_are_scaled_one_by_one_so_that_sizes_add_up() -> None:
+    """Sums of messages are the whole, whatever the factor."""
+    counter = counter_for("claude-sonnet-4-5")
+    messages = [{"role": "user", "content": "word " * n} for n in range(1, 50)]
+    fixed = counter.fixed_tokens(None, None, has_system=False)
+    assert counter.count(messages) == fixed + sum(map(counter.count_message, messages))
+    plain = counter_for("gpt-4o").count_text("word " * 100)
+    assert counter.count_text("word " * 100) == round(plain * facts_for("claude-sonnet-4-5").text_factor)
+
+
+@given(st.integers(0, 10**7), st.integers(0, 200), st.integers(0, 500))
+def test_a_margin_grows_with_its_count(tokens: int, least: int, per_mille: int) -> None:
+    """And is rounded up, never down."""
+    margin = Margin(tokens=least, per_mille=per_mille)
+    assert margin.of(tokens) * 1_000 >= least * 1_000 + tokens * per_mille
+    assert margin.of(tokens) <= margin.of(tokens + 1)
+    assert margin.of(tokens, is_plain=True) == margin.of(tokens) - least

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.judge import judge
 from tests.response_items import (
     EVERY,
     accepted_by_openai,
@@ -252,6 +253,8 @@ class TestFits:
             return
         assert WORDS.count(fitted) <= limit
         checked(fitted, items)
+        refused = judge("openai_responses", {"input": fitted}, origin={"input": items})
+        assert not refused, refused
         assert rules_of(fitted) == []
         assert all(accepted_by_openai(one) for one in fitted)
 

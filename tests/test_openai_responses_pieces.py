@@ -101,7 +101,7 @@ class TestPieces:
         """Their schemas stand in the prompt, wherever they came from."""
         for name in ("additional_tools", "tool_search_output", "mcp_list_tools"):
             found = FORM.pieces(EVERY[name])
-            assert '"name":"f"' in found.other[0]
+            assert '"name":"f"' in found.beside[0]
         assert FORM.pieces(EVERY["additional_tools"]).role == "developer"
 
     def test_reasoning_is_what_can_be_read_of_it(self) -> None:
@@ -112,12 +112,8 @@ class TestPieces:
             encrypted_content="gAAAA" * 100,
         )
         found = FORM.pieces(item)
-        assert (found.role, found.texts, found.other, found.media) == (
-            "assistant",
-            (),
-            ("long", "short"),
-            (),
-        )
+        assert (found.role, found.texts, found.other, found.media) == ("assistant", (), (), ())
+        assert (found.thoughts, found.sealed_chars) == (("long", "short"), 500)
 
     @pytest.mark.parametrize(
         ("part", "medium"),

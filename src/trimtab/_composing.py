@@ -185,7 +185,8 @@ def compose(policy: Policy) -> Composition:
     blocks = [policy.blocks[at] for at in sorted(filled, key=lambda at: (policy.blocks[at].place, at))]
     items = [item for block in blocks for item in _items_of(block)]
     format = format_of(items, policy.format, policy.model)
-    counter, budget = counter_of(policy.counter, policy.model, format), budget_of(policy.budget, policy.model)
+    counter = counter_of(policy.counter, policy.model, format)
+    budget = budget_of(policy.budget, policy.model).resolved(counter)
     lead = leading_system(policy.system, format)
     sources = []
     for block in blocks:

@@ -68,7 +68,7 @@ class FitPlan(Decision[Work]):
 
     def at(self, budget: Budget) -> FitPlan:
         """Decide for another budget; no summarizer is asked."""
-        return drive(deciding(self.portion, budget), planned=True)
+        return drive(deciding(self.portion, budget.resolved(self.portion.counter)), planned=True)
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""

@@ -68,7 +68,7 @@ def prepare(ask: Ask) -> Work:
         format = format_of(ask.messages, ask.format, ask.model)
         body = body_of(ask, format)
     counter = counter_of(ask.counter, ask.model, format)
-    budget = budget_of(ask.budget, ask.model)
+    budget = budget_of(ask.budget, ask.model).resolved(counter)
     strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)
     source = list(ask.messages if body is None else body.messages)
     items = source

@@ -23,7 +23,7 @@ from trimtab._pairing import last_turn_of, open_calls, pair
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Kind, Prices, Structure
 
-__all__ = ["History", "first_border"]
+__all__ = ["History"]
 
 
 class History:
@@ -101,10 +101,7 @@ class History:
 
     @property
     def read_from(self) -> int:
-        """Oldest message read or walked over so far.
-
-        What is older was not looked at, but for leading system messages.
-        """
+        """Oldest message read or walked over so far, but for leading system messages."""
         return min(self._read_from, self._walked_from)
 
     @property
@@ -207,7 +204,7 @@ class History:
             return False
         if start >= walked:
             return True
-        stop = first_border(self, start + 1)
+        stop = self.border_at_or_after(start + 1)
         if stop < walked:
             return self._read_tidy(start)
         few = self._columns(start, stop)
@@ -254,6 +251,12 @@ class History:
         """
         while index > 0 and self.is_result(index):
             index -= 1
+        return index
+
+    def border_at_or_after(self, index: int, /) -> int:
+        """Return the first border at or after `index`, in a tidy part; the length if there is none."""
+        while index < self.count and self.is_result(index):
+            index += 1
         return index
 
     def stands_alone(self, index: int, /) -> bool:
@@ -346,14 +349,11 @@ class History:
         """Return where the unit that begins at a border ends, in a tidy part."""
         if first == self._newest:
             return self.count
-        return first_border(self, first + 1) if self.kind(first) == "assistant" else first + 1
+        return self.border_at_or_after(first + 1) if self.kind(first) == "assistant" else first + 1
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """All units in order of their first message.
-
-        Reads and pairs the whole conversation.
-        """
+        """All units in order of their first message; reads and pairs the whole conversation."""
         if self._units is None:
             self.read(0)
             pairing = pair(self.structure, range(len(self)))
@@ -396,11 +396,3 @@ class History:
         if user is None or user not in indices:
             return False
         return user not in parts or parts[user] == self.structure.loose.get(user)
-
-
-def first_border(history: History, index: int, /) -> int:
-    """Return the first border at or after `index`, in a tidy part; the length if there is none."""
-    count = history.count
-    while index < count and history.is_result(index):
-        index += 1
-    return index

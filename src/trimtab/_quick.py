@@ -42,7 +42,7 @@ def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: 
         return None
     limit_tokens = budget
     if budget.__class__ is Budget:
-        limit_tokens = budget.input_tokens
+        limit_tokens = None if budget.margin == "auto" else budget.input_tokens  # the full way works it out
     if limit_tokens.__class__ is not int:
         return None
     # What is in no form of its own is read as the default; a foreign shape on the way stops the walk.

@@ -94,9 +94,12 @@ class _Run:
     def take(self, index: int, here: set[int]) -> None:
         """Go on to a message that answers the calls of those messages in their place."""
         bound = self._structure.bound
-        self._last = index
-        if index - 1 not in bound and not here:
+        before = index - 1
+        while before > self._last and before in bound:
+            before -= 1  # these left
+        if not here and not (before == self._last and before in bound):
             self.calls = set()
+        self._last = index
         if index in self._structure.calls:
             self.calls.add(index)
         if index not in bound:  # else the turn goes on

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, Literal
 
 from trimtab.errors import ConfigurationError
 
@@ -33,19 +34,24 @@ class Budget:
     """Tokens kept free for the answer."""
     overhead_tokens: int = 0
     """Tokens that something outside of trimtab adds to every request."""
-    margin: int = 0
-    """Tokens kept free because counts may be too low."""
+    margin: int | Literal["auto"] = 0
+    """Tokens kept free because counts may be too low; "auto" is as many as the counter may be off by."""
 
     def __init__(
-        self, window: int, *, output_reserve: int = 0, overhead_tokens: int = 0, margin: int = 0
+        self,
+        window: int,
+        *,
+        output_reserve: int = 0,
+        overhead_tokens: int = 0,
+        margin: int | Literal["auto"] = 0,
     ) -> None:
         for name, value, least in (
             ("window", window, 1),
             ("output_reserve", output_reserve, 0),
             ("overhead_tokens", overhead_tokens, 0),
-            ("margin", margin, 0),
         ):
             object.__setattr__(self, name, _whole(name, value, least))
+        object.__setattr__(self, "margin", "auto" if margin == "auto" else _whole("margin", margin, 0))
 
     @classmethod
     def of(cls, value: Budget | int, /) -> Budget:
@@ -64,8 +70,43 @@ class Budget:
 
     @property
     def input_tokens(self) -> int:
-        """Tokens the input may take; 0 if the rest takes all."""
-        return max(0, self.window - self.output_reserve - self.overhead_tokens - self.margin)
+        """Tokens the input may take; 0 if the rest takes all.
+
+        Raises:
+            ConfigurationError: The margin is "auto", and which that is the counter has to say.
+        """
+        margin = self.margin
+        if margin == "auto":
+            raise ConfigurationError(
+                "margin='auto' is not a number before the counter is known: call budget.resolved(counter),"
+                " or leave it to fit, Context or Session"
+            )
+        return max(0, self.window - self.output_reserve - self.overhead_tokens - margin)
+
+    def resolved(self, counter: Any, /) -> Budget:
+        """Return the budget with its margin in tokens, as the counter says; itself if it has that.
+
+        The input room is then the most tokens that stay within the rest together with how far a count of
+        so many may be off.
+
+        Raises:
+            ConfigurationError: The counter does not say how far it may be off.
+
+        Example:
+            >>> from trimtab.counting import counter_for
+            >>> Budget(100_000, margin="auto").resolved(counter_for("gpt-4o")).margin
+            1482
+        """
+        if self.margin != "auto":
+            return self
+        bare = Budget(self.window, output_reserve=self.output_reserve, overhead_tokens=self.overhead_tokens)
+        room = bare.input_tokens
+        return Budget(
+            self.window,
+            output_reserve=self.output_reserve,
+            overhead_tokens=self.overhead_tokens,
+            margin=room - _most_within(room, counter),
+        )
 
     def available(self, used: int = 0) -> int:
         """Return the input tokens left beside `used`; never below 0."""
@@ -79,6 +120,21 @@ class Budget:
     def would_exceed(self, used: int) -> bool:
         """Tell whether `used` tokens are more than the input room."""
         return _whole("used", used, 0) > self.input_tokens
+
+
+def _most_within(room_tokens: int, counter: Any) -> int:
+    """Find the largest count that stays in a room together with its margin; 0 if none does."""
+    from trimtab.counting._margin import margin_of  # not above: only margin="auto" needs it
+
+    least, most = 0, room_tokens
+    while least < most:
+        middle = (least + most + 1) // 2
+        margin = margin_of(counter, middle)
+        if middle + margin <= room_tokens:
+            least = middle
+        else:
+            most = middle - 1
+    return least
 
 
 @lru_cache(maxsize=64, typed=True)

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.chat_vocabulary import TEMPLATES, chat_tokenizer, mistral_counter
 from trimtab import CharCounter, EstimateCounter, FixedCounter, counter_for, counter_from_text
+from trimtab.counting import counter_from_tokenizer
 from trimtab.models import model_names
 from trimtab.testing import WordCounter, check_counter
 
@@ -20,6 +22,11 @@ COUNTERS = {
     "from text, framed": counter_from_text(lambda text: len(text.split()), message_overhead=0),
     "o200k": counter_for("gpt-4o"),
     "cl100k": counter_for("gpt-4"),
+    "tekken": mistral_counter(),
+    **{
+        f"template {name}": counter_from_tokenizer(chat_tokenizer(), chat_template=template)
+        for name, template in TEMPLATES.items()
+    },
     "black box": WordCounter().count,
 }
 

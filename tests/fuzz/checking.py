@@ -88,7 +88,9 @@ def _violations(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> l
     new = now - was
     if plan.repair:
         new = Counter({key: number for key, number in now.items() if key[0] in MENDED})
-    return [f"A2: new violation {rule} of {call_id}" for rule, call_id in new if not _excused(plan, rule, was)]
+    return [
+        f"A2: new violation {rule} of {call_id}" for rule, call_id in new if not _excused(plan, rule, was)
+    ]
 
 
 def _excused(plan: Plan, rule: str, was: Counter[tuple[str, str | None]]) -> bool:
@@ -101,7 +103,9 @@ def _excused(plan: Plan, rule: str, was: Counter[tuple[str, str | None]]) -> boo
 def _found(plan: Plan, messages: Any) -> Counter[tuple[str, str | None]]:
     """Count violations by rule and id; an id that goes by place is that of the function, whatever the place."""
     found = validate(messages, format=plan.form, pending_calls=plan.pending_calls)
-    return Counter((_ALIKE.get(one.rule, one.rule), _without_place(one.call_id)) for one in found if one.fault)
+    return Counter(
+        (_ALIKE.get(one.rule, one.rule), _without_place(one.call_id)) for one in found if one.fault
+    )
 
 
 _ALIKE = {"repeated_result": "orphan_result"}

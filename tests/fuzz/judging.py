@@ -87,7 +87,9 @@ def refused(
     def waits(one: judge.Refusal) -> bool:
         if one.rule in (*ONLY_SPACE, *NOT_MENDED) or _is_disputed(form, one, body):
             return True
-        return one.rule in PAIR_RULES[form] and (_names(one.about, waiting) or bool(form == "gemini" and waiting))
+        return one.rule in PAIR_RULES[form] and (
+            _names(one.about, waiting) or bool(form == "gemini" and waiting)
+        )
 
     return [_told(one) for one in found if not waits(one)]
 

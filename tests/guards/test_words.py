@@ -45,7 +45,13 @@ ALLOWED = {
 """Forbidden words with a second meaning that the rules themselves use."""
 
 PROVIDERS = re.compile(r"openai|anthropic|claude|gemini|\bgpt|gpt-|mistral|cohere|llama|bedrock|vertex", re.I)
-MAY_NAME_PROVIDERS = ("trimtab.formats", "trimtab.models", "trimtab.counting", "trimtab.summaries", "trimtab.testing._bodies")
+MAY_NAME_PROVIDERS = (
+    "trimtab.formats",
+    "trimtab.models",
+    "trimtab.counting",
+    "trimtab.summaries",
+    "trimtab.testing._bodies",
+)
 
 # Written in halves so that this file does not find itself.
 ADDRESSES = re.compile(

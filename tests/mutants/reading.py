@@ -39,7 +39,7 @@ READING = (
         ("index in columns.answers or index in columns.loose", "index in columns.loose"),
         (".isdisjoint((index - 1, index))", ".isdisjoint((index,))"),
         (".isdisjoint((index - 1, index))", ".isdisjoint((index - 1,))"),
-        ("self._columns(max(0, index - 1), index + 1)", "self._columns(index, index + 1)"),
+        ("start = max(0, index - 1)  #", "start = index  #"),
         ('if index != self._last_turn() or self.kind(index) != "assistant":', "if False:"),
         ("self._columns(index, self.end_of(index))", "self._columns(index, index + 1)"),
         ("bool(unresolved(behind.answers, 0, behind.calls.get(0, ())))", "bool(behind.calls)"),

@@ -65,7 +65,9 @@ class ToyFormat:
         """Find the newest message of a kind in `(after, index]`; -1 if there is none."""
         return next((at for at in range(index, after, -1) if self.kind(mapping_of(messages[at])) == kind), -1)
 
-    def order_fault(self, previous: Message | None, message: Message, /) -> str | None:
+    def order_fault(
+        self, previous: Message | None, message: Message, /, *, parted: bool = False
+    ) -> str | None:
         """Insist on words of the user first."""
         return None if previous is not None or self.kind(message) == "user" else "begins without the user"
 

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from trimtab.budget import Budget
 from trimtab.cli._json import parse
@@ -137,7 +137,7 @@ def _unknown_model(error: UnknownNameError) -> UnknownNameError:
 
 
 def budget_of(
-    tokens: int | None, *, output_reserve: int | None, margin: int | None, model: str | None
+    tokens: int | None, *, output_reserve: int | None, margin: int | Literal["auto"] | None, model: str | None
 ) -> Budget:
     """Make the budget; without `--budget` from the window of the model.
 

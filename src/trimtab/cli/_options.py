@@ -10,11 +10,24 @@ import click
 from trimtab.cli._input import INPUT_KINDS
 from trimtab.formats import formats
 
-__all__ = ["PIN", "TOKENS", "input_options", "pending_option", "pins_in", "request_options"]
+__all__ = ["MARGIN", "PIN", "TOKENS", "input_options", "pending_option", "pins_in", "request_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 TOKENS = click.IntRange(min=0)
+
+
+class _Margin(click.ParamType[Any]):
+    """Tokens, or the word auto."""
+
+    name = "margin"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Take the word as it is, anything else as a number."""
+        return "auto" if value == "auto" else int(TOKENS.convert(value, param, ctx))
+
+
+MARGIN = _Margin()
 
 
 def input_options(command: F) -> F:

@@ -134,7 +134,7 @@ def _budget(given: Mapping[str, Any]) -> Budget | None:
             raise ConfigurationError("--output-reserve goes with --budget or --model")
         return None
     budget = budget_of(tokens, output_reserve=reserve, margin=None, model=model)
-    budget_tokens(budget)  # too small a one is refused before a file is made for it
+    budget_tokens(budget, None)  # too small a one is refused before a file is made for it
     return budget
 
 

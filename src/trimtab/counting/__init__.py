@@ -1,35 +1,53 @@
 """Counting tokens: exactly with a model's tokenizer, by estimate, or by a function of yours.
 
 `counter_for("gpt-4o")` counts as OpenAI bills; `EstimateCounter()` needs nothing installed;
-`counter_from_text(fn)` makes a counter of a tokenizer's text function. Any object with
-`count(messages) -> int` is a counter too, used as a black box.
+`counter_from_tokenizer(folder)` counts for an open model by its own files, and `counter_from_text(fn)` by a
+function over texts. Any object with `count(messages) -> int` is a counter too, used as a black box.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trimtab._later import later
 from trimtab.counting._additive import Additive
 from trimtab.counting._estimate import ESTIMATES, EstimateCounter
+from trimtab.counting._measure import Count, count_of_request
 from trimtab.counting._protocols import AdditiveCounter, Counter, RequestCounter, TextFunction
+from trimtab.counting._scaled import forget_scaled, scaled
 from trimtab.counting._simple import CharCounter, FixedCounter, counter_from_text
 from trimtab.counting._text import TextCounter
-from trimtab.counting._tokenizers import ENCODINGS, TOKENIZERS, forget_counts, load_tokenizer
+from trimtab.counting._tokenizers import (
+    ENCODINGS,
+    TOKENIZERS,
+    Tokenizer,
+    forget_counts,
+    load_tokenizer,
+    register_encoding,
+)
+from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
+from trimtab.formats import Format
 from trimtab.models import ModelFacts, facts_for
 
 if TYPE_CHECKING:
     from trimtab.counting._baseline import UsageBaseline
+    from trimtab.counting._huggingface import counter_from_tokenizer
+    from trimtab.counting._mistral import MistralCounter
     from trimtab.counting._remote import CountQuestion, RemoteCounter
+    from trimtab.counting._template import TemplateCounter
 else:
-    # What few programs need.
+    # What counting for OpenAI's models does not need.
     __getattr__ = later(
         globals(),
         {
             "CountQuestion": "trimtab.counting._remote",
+            "MistralCounter": "trimtab.counting._mistral",
             "RemoteCounter": "trimtab.counting._remote",
+            "TemplateCounter": "trimtab.counting._template",
             "UsageBaseline": "trimtab.counting._baseline",
+            "counter_from_tokenizer": "trimtab.counting._huggingface",
         },
     )
 
@@ -39,22 +57,28 @@ __all__ = [
     "Additive",
     "AdditiveCounter",
     "CharCounter",
+    "Count",
     "CountQuestion",
     "Counter",
     "EstimateCounter",
     "FixedCounter",
+    "MistralCounter",
     "RemoteCounter",
     "RequestCounter",
+    "TemplateCounter",
     "TextCounter",
     "TextFunction",
     "UsageBaseline",
     "clear_counts",
     "counter_for",
     "counter_from_text",
+    "counter_from_tokenizer",
+    "measure",
+    "register_encoding",
 ]
 
 
-def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter:
+def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter | MistralCounter:
     """Return the counter of a model: exact if its tokenizer is public, or estimates.
 
     Loads the tokenizer on the first call; counters of models with the same encoding share what
@@ -77,22 +101,113 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter:
 
 # Threads that meet here may get a counter each; what counters remember is shared all the same.
 @cache
-def _counter_by(facts: ModelFacts, tokenizer: str | None) -> TextCounter:
-    if facts.encoding is None:
+def _counter_by(facts: ModelFacts, tokenizer: str | None) -> TextCounter | MistralCounter:
+    loaded = _loaded(facts, tokenizer)
+    if loaded is None:
         return EstimateCounter(name=facts.name, framing=facts.framing, media=facts.media, format=facts.format)
-    loaded = load_tokenizer(facts.encoding, package=tokenizer)
+    if loaded.encoding == "tekken":
+        from trimtab.counting._mistral import MistralCounter
+
+        return MistralCounter(
+            loaded.count,
+            name=facts.name,
+            exact=facts.exact,
+            framing=facts.framing,
+            media=facts.media,
+            format=facts.format,
+            cache=loaded.cache,
+        )
+    own = loaded.encoding == facts.encoding
+    cache = loaded.cache if own else scaled(loaded, facts.text_factor)
     return TextCounter(
-        loaded.count,
+        cache.count_text,
         name=facts.name,
-        exact=facts.exact,
+        exact=facts.exact and own,
         framing=facts.framing,
+        framings=dict(facts.framings),
         media=facts.media,
+        margin=facts.margin,
+        margins=dict(facts.margins),
         format=facts.format,
-        cache=loaded.cache,
+        cache=cache,
     )
+
+
+def _loaded(facts: ModelFacts, package: str | None) -> Tokenizer | None:
+    """Load a model's own encoding, else the one that is nearest; None where neither can be had.
+
+    Raises:
+        MissingExtraError: There is an own one and nothing near it, or the package was asked for by name.
+    """
+    if facts.encoding is not None:
+        try:
+            return load_tokenizer(facts.encoding, package=package)
+        except MissingExtraError:
+            if facts.near_encoding is None:
+                raise
+    if facts.near_encoding is None:
+        return None
+    try:
+        return load_tokenizer(facts.near_encoding, package=package)
+    except MissingExtraError:
+        if package is not None:
+            raise
+        return None
+
+
+def measure(
+    given: Any,
+    /,
+    *,
+    model: str | None = None,
+    counter: Any = None,
+    format: str | Format = "auto",
+    system: Any = None,
+    tools: Any = None,
+) -> Count:
+    """Count a whole request, with what it is made of and how far the bill may be off.
+
+    Unlike a counter, which is asked about one message at a time, this reads the request as a whole:
+    reasoning of turns that are over is not charged, as by the provider.
+
+    Args:
+        given: Messages, or a request body, of any wire form.
+        model: Whose rules to count by; None takes the one a body names, if it is known.
+        counter: Counts in its place; None takes the model's own, or the estimate without one.
+        format: "auto", the name of a wire form, or a `Format`.
+        system: System text that is not among the messages.
+        tools: Tool schemas that are not in a body.
+
+    Raises:
+        ConfigurationError: Both a model and a counter are given, or what is given is no counter.
+        UnknownNameError: Nobody registered the model, or there is no such wire form.
+        MissingExtraError: The model's tokenizer is not installed.
+        FormatError: What is given holds no messages.
+
+    Example:
+        >>> found = measure([{"role": "user", "content": "What is a token?"}], model="gpt-4o")
+        >>> found.tokens, found.exact, found.margin_tokens, found.messages_tokens
+        (12, True, 0, 9)
+    """
+    if model is not None and counter is not None:
+        raise ConfigurationError("pass model= or counter= to measure, not both: a model has a counter")
+    if counter is None:
+        counter = _counter_of(given, model)
+    return count_of_request(given, counter, format=format, system=system, tools=tools)
+
+
+def _counter_of(given: Any, model: str | None) -> TextCounter | MistralCounter:
+    if model is not None:
+        return counter_for(model)
+    named = given.get("model") if isinstance(given, Mapping) else None
+    try:
+        return counter_for(named) if isinstance(named, str) else EstimateCounter()
+    except UnknownNameError:
+        return EstimateCounter()
 
 
 def clear_counts() -> None:
     """Forget the counts remembered by text, of every encoding and of estimates."""
     forget_counts()
+    forget_scaled()
     ESTIMATES.clear()

@@ -81,7 +81,9 @@ class Learned:
             reported_tokens=_part(self.reported_tokens, _FADES) + weight * reported_tokens // counted_tokens,
         )
 
-    def with_first_report(self, counted_tokens: int, reported_tokens: int, *, messages_tokens: int) -> Learned:
+    def with_first_report(
+        self, counted_tokens: int, reported_tokens: int, *, messages_tokens: int
+    ) -> Learned:
         """Take in the first bill of a conversation, which may hold what nobody counted.
 
         It weighs as much as its messages do: tools and system text say little of other texts.

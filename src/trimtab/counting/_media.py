@@ -19,16 +19,19 @@ _HEADER_CHARS = 400_000
 
 _PATCH_PIXELS, _MAX_PATCHES = 32, 1_536
 _TILE_PIXELS, _LONG_PIXELS, _SHORT_PIXELS = 512, 2_048, 768
-_MOST_TILES = 8
+_CROP_PIXELS, _SMALL_PIXELS = (256, 768), 384
+_MOST_TILES, _MOST_CROPS = 8, 12
 
 _BYTES_PER_SECOND = 8_000
 """Of compressed sound at 64 kbit/s; at a higher rate the estimate is too high, on the safe side."""
-_AUDIO_FRAMING_TOKENS = 3
 
-_PDF_BYTES_PER_TOKEN = 16
-"""Billed: 1 token per 20 and 60 bytes for two small PDFs on gpt-5-mini and gpt-4o (2026-11)."""
-_PAGE_TOKENS = 1_500
-"""A PDF page is charged as an image of it and its text; no page seen cost more."""
+_MP3_KILOBITS = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0)
+_SOUND_CHARS = 65_536
+"""Base64 characters looked at for a sound's rate: an MP3 may have a picture before it."""
+_VIDEO_BYTES_PER_SECOND = 100_000
+"""Of video at 0.8 Mbit/s, the low end of what is sent; errs high."""
+_VIDEO_SECONDS = 60
+"""Of a video that is not in the message; nothing is known of it."""
 _PAGE = re.compile(rb"/Type\s*/Page\b")
 
 
@@ -39,6 +42,21 @@ class Pixels(NamedTuple):
     height: int
 
 
+def is_seen(media: Media, rule: MediaRule, /) -> bool:
+    """Tell whether a message holds enough of a medium to know what it is charged."""
+    if rule.part_tokens is not None:
+        return True
+    encoded = base64_of(media.data)
+    if media.kind == "image":
+        flat = rule.patch_factor is None and rule.pixels_per_token is None and not rule.tile_tokens
+        return flat or media.detail == "low" or image_size(encoded[:_HEADER_CHARS]) is not None
+    if media.kind == "audio":
+        return _bytes_a_second(_decoded(encoded[:_SOUND_CHARS])) is not None
+    if media.kind == "video":
+        return _video_seconds(encoded) is not None
+    return bool(encoded) and (not _is_pdf(encoded) or bool(_PAGE.search(_decoded(encoded))))
+
+
 def media_tokens(media: Media, rule: MediaRule, /) -> int:
     """Count one image, sound or file by a model's rule."""
     if rule.part_tokens is not None:
@@ -46,17 +64,23 @@ def media_tokens(media: Media, rule: MediaRule, /) -> int:
     if media.kind == "image":
         return _image_tokens(media, rule)
     if media.kind == "audio":
-        return _audio_tokens(_base64_of(media.data), rule)
-    return _file_tokens(_base64_of(media.data), rule)
+        return _audio_tokens(base64_of(media.data), rule)
+    if media.kind == "video" and rule.video_tokens_per_second is not None:
+        return _video_tokens(base64_of(media.data), rule)
+    return _file_tokens(base64_of(media.data), rule)
 
 
 def _image_tokens(media: Media, rule: MediaRule) -> int:
-    size = image_size(_base64_of(media.data)[:_HEADER_CHARS])
+    size = image_size(base64_of(media.data)[:_HEADER_CHARS])
     if rule.patch_factor is not None:
         patches = _MAX_PATCHES if size is None else _patches(size)
         return rule.image_tokens + math.ceil(patches * rule.patch_factor)
-    if media.detail == "low":
+    if rule.pixels_per_token is not None:
+        return _area_tokens(size, rule)
+    if not rule.tile_tokens or media.detail == "low":
         return rule.image_tokens
+    if rule.crops:
+        return rule.image_tokens + _crops(size) * rule.tile_tokens
     tiles = _MOST_TILES if size is None else _tiles(size)
     return rule.image_tokens + tiles * rule.tile_tokens
 
@@ -72,6 +96,27 @@ def _tiles(size: Pixels) -> int:
     scale *= min(1.0, _SHORT_PIXELS / (min(size) * scale))
     width, height = (max(1, round(side * scale)) for side in size)
     return math.ceil(width / _TILE_PIXELS) * math.ceil(height / _TILE_PIXELS)
+
+
+def _crops(size: Pixels | None) -> int:
+    """Count the crops of an image: none if it is small, squares of two thirds of the short side else."""
+    if size is None:
+        return _MOST_CROPS
+    if max(size) <= _SMALL_PIXELS:
+        return 0
+    least, most = _CROP_PIXELS
+    side = min(max(int(min(size) / 1.5), least), most)
+    return math.ceil(size.width / side) * math.ceil(size.height / side)
+
+
+def _area_tokens(size: Pixels | None, rule: MediaRule) -> int:
+    """Count an image by its pixels, scaled down to the longest side and the most tokens allowed."""
+    most = rule.most_image_tokens
+    if size is None:
+        return rule.image_tokens + (most or _MAX_PATCHES)
+    scale = min(1.0, rule.long_pixels / max(size))
+    tokens = math.ceil(size.width * size.height * scale * scale / (rule.pixels_per_token or 1))
+    return rule.image_tokens + (tokens if most is None else min(tokens, most))
 
 
 def image_size(encoded: str, /) -> Pixels | None:
@@ -113,26 +158,65 @@ def _webp_size(data: bytes) -> Pixels | None:
 
 
 def _audio_tokens(encoded: str, rule: MediaRule) -> int:
-    data = _decoded(encoded[:64])
-    bytes_per_second = _BYTES_PER_SECOND
+    rate = _bytes_a_second(_decoded(encoded[:_SOUND_CHARS])) or _BYTES_PER_SECOND
+    seconds = _bytes_in(encoded) / rate
+    return math.ceil(seconds * rule.audio_tokens_per_second) + rule.audio_tokens
+
+
+def _bytes_a_second(data: bytes) -> int | None:
+    """Read the rate of a WAVE file or of an MP3's first frame; None if it says none."""
     if data[:4] == b"RIFF" and data[8:12] == b"WAVE" and len(data) >= 32:
-        bytes_per_second = _little(data, 28, 4) or _BYTES_PER_SECOND
-    seconds = _bytes_in(encoded) / bytes_per_second
-    return math.ceil(seconds * rule.audio_tokens_per_second) + _AUDIO_FRAMING_TOKENS
+        return _little(data, 28, 4) or None
+    at = 0
+    if data[:3] == b"ID3" and len(data) >= 10:
+        size = 0
+        for byte in data[6:10]:
+            size = size << 7 | byte & 0x7F
+        at = 10 + size
+    frame = data[at : at + 3]
+    # 11 bits of sync, then version 1 and layer 3, as nearly every MP3 has them
+    if len(frame) == 3 and frame[0] == 0xFF and frame[1] & 0xFE == 0xFA:
+        return _MP3_KILOBITS[frame[2] >> 4] * 125 or None
+    return None
+
+
+def _video_tokens(encoded: str, rule: MediaRule) -> int:
+    seconds = _video_seconds(encoded)
+    if seconds is None:
+        seconds = _bytes_in(encoded) / _VIDEO_BYTES_PER_SECOND if encoded else _VIDEO_SECONDS
+    return math.ceil(max(1.0, seconds) * (rule.video_tokens_per_second or 0))
+
+
+def _video_seconds(encoded: str) -> float | None:
+    """Read the length of an MP4 from its movie header; None if it has none."""
+    data = _decoded(encoded)
+    at = data.find(b"mvhd")
+    if data[4:8] != b"ftyp" or at < 0 or at + 24 > len(data):
+        return None
+    wide = data[at + 4] == 1
+    scale = _big(data, at + (24 if wide else 16), 4)
+    length = _big(data, at + (28 if wide else 20), 8 if wide else 4)
+    return length / scale if scale else None
 
 
 def _file_tokens(encoded: str, rule: MediaRule) -> int:
     if not encoded:
         return rule.file_tokens
-    tokens = math.ceil(_bytes_in(encoded) / _PDF_BYTES_PER_TOKEN)
-    if encoded.startswith("JVBERi"):  # "%PDF-" in base64
+    if _is_pdf(encoded):
         pages = len(_PAGE.findall(_decoded(encoded)))
-        return min(tokens, pages * _PAGE_TOKENS) if pages else tokens
+        if rule.pdf_bytes_per_token is None:
+            return max(1, pages) * rule.page_tokens
+        tokens = math.ceil(_bytes_in(encoded) / rule.pdf_bytes_per_token)
+        return min(tokens, pages * rule.page_tokens) if pages else tokens
     # text, most likely, and few texts have less than three bytes a token
     return math.ceil(_bytes_in(encoded) / 3)
 
 
-def _base64_of(data: str | None) -> str:
+def _is_pdf(encoded: str) -> bool:
+    return encoded.startswith("JVBERi")  # "%PDF-" in base64
+
+
+def base64_of(data: str | None) -> str:
     """Return the base64 in a data URL or bare; "" for a web address or nothing."""
     if data is None or data.startswith(("http://", "https://", "file-", "gs://", "s3://")):
         return ""

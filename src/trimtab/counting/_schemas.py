@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from trimtab.errors import FormatError
 from trimtab.formats._access import compact_json
@@ -17,6 +17,27 @@ _MAX_TYPES = 20_000
 """Types written before the rest of a tool's schema is `any`: references can multiply."""
 
 _SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
+
+_SCHEMA_KEYS = (
+    "parameters",
+    "input_schema",
+    "parametersJsonSchema",
+    "parameters_json_schema",
+)
+"""Where a function tool holds the schema of its arguments, by wire form."""
+
+_DECLARED_KEYS = ("functionDeclarations", "function_declarations")
+"""Where one entry of a tool list holds several functions."""
+
+
+class ToolShape(NamedTuple):
+    """What of one tool is charged: its texts, and how many properties its schema has."""
+
+    texts: tuple[str, ...]
+    properties: int
+    nested: tuple[str, ...] = ()
+    """Those of the texts that stand in schemas inside its schema."""
+
 
 _NOT_SHOWN = ("additionalProperties", "required")
 """Keys of an output schema that are not charged, by the bills for two of them (2026-11)."""
@@ -42,7 +63,7 @@ def tools_text(tools: Any, /, *, style: ToolsStyle) -> str:
         return tools if isinstance(tools, str) else compact_json(tools)
     functions: list[str] = []
     rest: list[str] = []
-    for tool in tools:
+    for tool in _shown_tools(tools):
         function = _function_of(tool)
         if function is None:
             rest.append(compact_json(tool))
@@ -51,6 +72,81 @@ def tools_text(tools: Any, /, *, style: ToolsStyle) -> str:
     if functions:
         rest.insert(0, "\n\n".join(("namespace functions {", *functions, "} // namespace functions")))
     return "\n".join(rest)
+
+
+def tool_shapes(tools: Any, /, *, style: ToolsStyle) -> list[ToolShape]:
+    """List what is charged for each tool: its schema as JSON, or only its words.
+
+    Example:
+        >>> tool_shapes(
+        ...     [{"name": "add", "input_schema": {"properties": {"a": {"type": "integer"}}}}], style="words"
+        ... )
+        [ToolShape(texts=('add', 'a', 'integer'), properties=1, nested=())]
+    """
+    return [_shape(tool, style) for tool in _shown_tools(_listed(tools))]
+
+
+def _shape(tool: Any, style: ToolsStyle) -> ToolShape:
+    function = _function_of(tool)
+    if function is None:
+        return ToolShape((compact_json(tool),), 0)
+    schema = _schema_of(function)
+    if style == "words":
+        words = _Words()
+        words.read(schema, 0)
+        told = [
+            text for key in ("name", "description") if isinstance(text := function.get(key), str) and text
+        ]
+        return ToolShape((*told, *words.texts), words.properties, tuple(words.nested))
+    shown = {key: function[key] for key in ("name", "description") if function.get(key)}
+    return ToolShape((compact_json({**shown, "input_schema": schema}),), 0)
+
+
+class _Words:
+    """Collects what the author of a schema wrote in it: names, types, descriptions, values."""
+
+    __slots__ = ("nested", "properties", "texts")
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.nested: list[str] = []
+        self.properties = 0
+
+    def read(self, schema: Any, depth: int) -> None:
+        """Read one schema and those inside it."""
+        if depth > _MAX_DEPTH or not isinstance(schema, Mapping) or len(self.texts) > _MAX_TYPES:
+            return
+        kind = schema.get("type")
+        # an object says so by its properties
+        self._take(() if str(kind).lower() == "object" else kind, depth)
+        self._take(schema.get("description"), depth)
+        self._take(schema.get("enum"), depth)
+        properties = _as_mapping(schema.get("properties"))
+        for name, value in properties.items():
+            self.properties += 1
+            self._take(str(name), depth if depth == 0 else depth + 1)
+            self.read(value, depth + 1)
+        inside = [schema.get("items"), schema.get("additionalProperties")]
+        inside += [value for key in ("anyOf", "oneOf", "allOf") for value in _listed(schema.get(key))]
+        inside += _as_mapping(schema.get("$defs")).values()
+        for value in inside:
+            self.read(value, depth + 2)
+
+    def _take(self, value: Any, depth: int) -> None:
+        found = [str(item) for item in _listed(value)]
+        self.texts.extend(found)
+        if depth > 1:
+            self.nested.extend(found)
+
+
+def is_forced(extra: Mapping[str, Any] | None, /) -> bool:
+    """Tell whether a request makes the model call a tool, by the choice under `tool_choice`."""
+    return _as_mapping((extra or {}).get("tool_choice")).get("type") in ("any", "tool")
+
+
+def is_thinking(extra: Mapping[str, Any] | None, /) -> bool:
+    """Tell whether a request gives the model a budget for thinking, under `thinking`."""
+    return _as_mapping((extra or {}).get("thinking")).get("type") == "enabled"
 
 
 def with_functions(tools: Any, extra: Mapping[str, Any] | None, /) -> tuple[Any, Mapping[str, Any] | None]:
@@ -122,6 +218,32 @@ def _shown(schema: Any, depth: int) -> Any:
     return schema
 
 
+def _shown_tools(tools: Sequence[Any]) -> Iterator[Any]:
+    """Yield the tools a model is shown from the start, each function by itself."""
+    for tool in tools:
+        entry = _as_mapping(tool)
+        declared = next((entry[key] for key in _DECLARED_KEYS if entry.get(key)), None)
+        if declared is not None:
+            yield from _listed(declared)
+        elif entry.get("defer_loading") is not True:
+            yield tool
+
+
+def _schema_of(function: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _as_mapping(next((function[key] for key in _SCHEMA_KEYS if function.get(key)), {}))
+
+
+def function_tool(tool: Any, /) -> dict[str, Any] | None:
+    """Write a function tool of any provider's form as Chat Completions do; None for other tools."""
+    function = _function_of(tool)
+    if function is None:
+        return None
+    if isinstance(tool, Mapping) and "function" in tool:
+        return dict(tool)
+    described = {key: function[key] for key in ("name", "description") if function.get(key)}
+    return {"type": "function", "function": {**described, "parameters": _schema_of(function)}}
+
+
 def _function_of(tool: Any) -> Mapping[str, Any] | None:
     """Return the mapping that holds name and schema, in whichever provider's form it is."""
     entry = _as_mapping(tool)
@@ -131,9 +253,10 @@ def _function_of(tool: Any) -> Mapping[str, Any] | None:
 
 
 def _declaration(function: Mapping[str, Any]) -> str:
-    schema = _as_mapping(function.get("parameters") or function.get("input_schema") or {})
+    schema = _schema_of(function)
     properties = _Writer(schema).properties(schema, 0)
-    signature = f"(_: {{\n{properties}\n}})" if properties else "()"
+    about = _comment(schema.get("description"))
+    signature = f"(_: {about and chr(10)}{about}{{\n{properties}\n}})" if properties else "()"
     described = _comment(function.get("description"))
     return f"{described}type {function['name']} = {signature} => any;"
 

@@ -85,7 +85,7 @@ class CharCounter(Additive):
             rest = self._format.pieces(without_content(entry))
         else:
             texts, others, rest = [], 0, self._format.pieces(entry)
-        chars = len(rest.name or "") + sum(map(len, (*texts, *rest.texts, *rest.other)))
+        chars = len(rest.name or "") + sum(map(len, (*texts, *rest.texts, *rest.beside)))
         tokens = (others + len(rest.media)) * self._part_tokens
         for name, arguments in rest.calls:
             if self._tool_call_tokens is None:

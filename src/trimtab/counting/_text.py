@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from trimtab.counting._additive import Additive
 from trimtab.counting._cache import TextCache, TextCounts
 from trimtab.counting._checks import placed
 from trimtab.counting._media import media_tokens
 from trimtab.counting._protocols import TextFunction
-from trimtab.counting._schemas import output_schema_text, system_texts, tools_text, with_functions
+from trimtab.counting._schemas import (
+    is_forced,
+    is_thinking,
+    output_schema_text,
+    system_texts,
+    tool_shapes,
+    tools_text,
+    with_functions,
+)
 from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Format, Prices, Structure, get_format
 from trimtab.formats._base import Pieces, mapping_of
-from trimtab.models import Framing, MediaRule
+from trimtab.models import Framing, Margin, MediaRule
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 _RESULT_ROLES = ("tool", "function")
@@ -28,7 +38,7 @@ class TextCounter(Additive):
     Safe to share between threads if the text function is.
     """
 
-    __slots__ = ("_cache", "_prices", "framing", "media")
+    __slots__ = ("_cache", "_exact_form", "_framings", "_margins", "_prices", "framing", "margin", "media")
 
     def __init__(
         self,
@@ -38,17 +48,51 @@ class TextCounter(Additive):
         name: str,
         exact: bool = False,
         framing: Framing | None = None,
+        framings: Mapping[str, Framing] | None = None,
         media: MediaRule | None = None,
+        margin: Margin | None = None,
+        margins: Mapping[str, Margin] | None = None,
         format: str | Format = "openai_chat",
         cache: TextCache | None = None,
     ) -> None:
+        """Take a text function, and the rules of what is charged beside texts.
+
+        Args:
+            count_text: Tokens of a text; must always answer the same.
+            name: What the report calls it.
+            exact: Whether plain text is counted as the model does.
+            framing: What is charged beside texts; gpt-4o's if None.
+            framings: The same by wire form, where another form is charged differently.
+            media: What images and files are charged; gpt-4o's if None.
+            margin: How far counts may be off; None if nobody knows.
+            margins: The same by wire form, where another form is known less well.
+            format: The wire form of the messages.
+            cache: Remembers counts by text; one of its own if None.
+        """
         self._cache = TextCache(count_text, name=name) if cache is None else cache
         self._format = get_format(format)
         self.name = name
         self.exact = exact
-        self.framing = Framing() if framing is None else framing
+        self._exact_form = self._format.name if exact else None
+        self._framings = {"": Framing() if framing is None else framing, **(framings or {})}
+        self.framing = self._framings.get(self._format.name, self._framings[""])
+        self._margins = {"": margin, **(margins or {})}
+        self.margin = self._margins.get(self._format.name, margin)
         self.media = MediaRule() if media is None else media
         self._prices: Prices | None = None
+
+    def with_format(self, format: str | Format, /) -> Self:
+        """Return the same counter, and what it remembers, for another wire form.
+
+        It is exact in the form it was made for only: how another is framed is less well known.
+        """
+        twin = copy.copy(self)
+        twin._format = form = get_format(format)
+        twin.exact = form.name == self._exact_form
+        twin.framing = self._framings.get(form.name, self._framings[""])
+        twin.margin = self._margins.get(form.name, self._margins[""])
+        twin._prices = None
+        return twin
 
     def clear(self) -> None:
         """Forget the counts remembered by text."""
@@ -67,6 +111,15 @@ class TextCounter(Additive):
                 pass  # not a role and a text: read below
         return self._any_message(mapping_of(message), self._cache.young)
 
+    def margin_tokens(self, tokens: int, /, *, is_plain: bool = False) -> int | None:
+        """Say how far a count may be from the bill, either way; None if nobody measured.
+
+        Args:
+            tokens: The count.
+            is_plain: Whether it is known to be of text alone, whose framing is sure.
+        """
+        return None if self.margin is None else self.margin.of(tokens, is_plain=is_plain)
+
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
@@ -77,19 +130,42 @@ class TextCounter(Additive):
             return tokens
         tools, extra = with_functions(tools, extra)
         counts = self._cache.young
-        texts = system_texts(system)
-        if texts:
-            tokens += self._base("system", counts) + sum(counts[text] for text in texts)
-        elif tools and framing.tools_style == "json":
-            # nobody says how tools are framed there: as one more system message
-            tokens += self._base("system", counts)
+        tokens += self._system(system, counts)
         if tools:
-            tokens += framing.tools_tokens + counts[tools_text(tools, style=framing.tools_style)]
+            if framing.tools_style == "json" and not system_texts(system):
+                # nobody says how tools are framed there: as one more system message
+                tokens += self._base("system", counts)
+            tokens += self._tools(tools, counts, forced=is_forced(extra))
             tokens -= framing.tools_saved_by_system_tokens if has_system else 0
-        schema = output_schema_text(extra)
+        schema = output_schema_text(extra) if framing.output_schema_tokens is not None else ""
         if schema:
-            tokens += framing.output_schema_tokens + counts[schema]
-        return tokens
+            tokens += (framing.output_schema_tokens or 0) + counts[schema]
+        return tokens + (framing.thinking_tokens if is_thinking(extra) else 0)
+
+    def _system(self, system: Any, counts: TextCounts) -> int:
+        texts = system_texts(system)
+        if not texts:
+            return 0
+        base_tokens = self._base("system", counts) if self.framing.system_framed else 0
+        return base_tokens + sum(counts[text] for text in texts)
+
+    def _tools(self, tools: Any, counts: TextCounts, *, forced: bool) -> int:
+        framing = self.framing
+        forced_tokens = framing.forced_tools_tokens
+        tokens = framing.tools_tokens if forced_tokens is None or not forced else forced_tokens
+        return tokens + self._schemas(tools, counts)
+
+    def _schemas(self, tools: Any, counts: TextCounts) -> int:
+        framing = self.framing
+        style = framing.tools_style
+        if style in ("typescript", "json"):
+            return counts[tools_text(tools, style=style)]
+        return sum(
+            framing.per_tool_tokens
+            + framing.per_property_tokens * shape.properties
+            + sum(counts[text] for text in shape.texts)
+            for shape in tool_shapes(tools, style=style)
+        )
 
     def count_back(
         self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
@@ -137,11 +213,15 @@ class TextCounter(Additive):
 
     def _base(self, role: str, counts: TextCounts) -> int:
         framing = self.framing
-        return framing.per_message_tokens + (counts[role] if framing.roles_counted else 0)
+        tokens = framing.per_message_tokens + (counts[role] if framing.roles_counted else 0)
+        return tokens + framing.per_result_tokens if role in _RESULT_ROLES else tokens
 
     def _any_message(self, message: Any, counts: TextCounts) -> int:
         pieces = self._format.pieces(message)
-        return self._body(pieces, counts) + self._base(pieces.role, counts)
+        body = self._body(pieces, counts)
+        if not body and self.framing.empty_messages_free:
+            return 0
+        return body + self._base(pieces.role, counts)
 
     def _body(self, pieces: Pieces, counts: TextCounts) -> int:
         """Count everything of a message but the framing of its role."""
@@ -154,7 +234,32 @@ class TextCounter(Additive):
             tokens += framing.per_name_tokens + counts[pieces.name]
         if pieces.result_id is not None and framing.result_ids_counted:
             tokens += counts[pieces.result_id]
+        if pieces.results:
+            tokens += framing.per_result_tokens * pieces.results
+        if pieces.tools:
+            tokens += framing.late_tools_tokens + self._schemas(pieces.tools, counts)
+        if pieces.thoughts or pieces.sealed_chars:
+            tokens += self.thought_tokens(pieces)
         return tokens + sum(media_tokens(media, self.media) for media in pieces.media)
+
+    def unsure_tokens(self, tools: Any, /) -> int:
+        """Say how much more tools may cost than was counted for them: what is nested in their schemas."""
+        factor = self.framing.nested_schemas_factor
+        if not factor or not tools:
+            return 0
+        counts = self._cache.young
+        shapes = tool_shapes(tools, style=self.framing.tools_style)
+        return factor * sum(counts[text] for shape in shapes for text in shape.nested)
+
+    def thought_tokens(self, pieces: Pieces, /) -> int:
+        """Count the reasoning of a message; where it is encrypted, by its length."""
+        chars_per_token = self.framing.sealed_chars_per_token
+        if pieces.sealed_chars:
+            return 0 if chars_per_token is None else math.ceil(pieces.sealed_chars / chars_per_token)
+        if not self.framing.thoughts_counted:
+            return 0
+        counts = self._cache.young
+        return sum(counts[text] for text in pieces.thoughts)
 
     def _calls(self, calls: Sequence[tuple[str, str]], counts: TextCounts) -> int:
         framing = self.framing

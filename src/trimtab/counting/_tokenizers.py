@@ -16,10 +16,12 @@ from typing import Any
 
 from trimtab.counting._cache import TextCache
 from trimtab.counting._protocols import TextFunction
-from trimtab.errors import MissingExtraError, UnknownNameError
+from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
 
-ENCODINGS = ("o200k_base", "cl100k_base", "o200k_harmony")
-"""Encodings that can be counted exactly. o200k_harmony splits ordinary text as o200k_base does."""
+_OPENAI = ("o200k_base", "cl100k_base", "o200k_harmony")
+
+ENCODINGS = (*_OPENAI, "tekken", "qwen3.5")
+"""Encodings that come with a package. o200k_harmony splits ordinary text as o200k_base does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,25 +38,55 @@ def load_tokenizer(encoding: str, /, *, package: str | None = None) -> Tokenizer
     """Load an encoding once for the whole process, from the first package that can.
 
     Args:
-        encoding: One of `ENCODINGS`.
+        encoding: One of `ENCODINGS`, or registered.
         package: One of `TOKENIZERS`; None tries them in that order.
 
     Raises:
         UnknownNameError: Nobody knows the encoding or the package.
         MissingExtraError: No package that was asked for is installed with its vocabulary.
     """
-    _check_name("encoding", encoding, ENCODINGS)
     if package is not None:
         _check_name("tokenizer", package, tuple(TOKENIZERS))
     with _LOCK:
         loaded = _LOADED.get((encoding, package))
         if loaded is None:
+            _check_name("encoding", encoding, (*ENCODINGS, *sorted(_REGISTERED)))
+            if encoding in _REGISTERED:
+                return _REGISTERED[encoding]
             loaded = _LOADED[encoding, package] = _load(encoding, package)
         return loaded
 
 
+def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool = False) -> None:
+    """Make an encoding of your own known by its name, for this process.
+
+    From then on `ModelFacts(encoding=name)` counts with it.
+
+    Args:
+        name: What models call it.
+        count_text: How many tokens a text has. It takes special tokens in a text as text, and long texts.
+
+    Raises:
+        ConfigurationError: The name is taken and `replace` is not given, or comes with a package.
+
+    Example:
+        >>> register_encoding("acme-words", lambda text: len(text.split()))
+    """
+    with _LOCK:
+        if name in ENCODINGS or (name in _REGISTERED and not replace):
+            raise ConfigurationError(
+                f"encoding {name!r} is known already"
+                + ("; it comes with a package" if name in ENCODINGS else "; pass replace=True to change it")
+            )
+        cache = TextCache(count_text, name=name)
+        _REGISTERED[name] = Tokenizer(encoding=name, package="", count=count_text, cache=cache)
+
+
 def _load(encoding: str, package: str | None) -> Tokenizer:
-    for name in TOKENIZERS if package is None else (package,):
+    able = [name for name, known in _PACKAGES.items() if encoding in known]
+    if package is not None:
+        _check_name(f"tokenizer of {encoding}", package, tuple(able))
+    for name in able if package is None else (package,):
         shared = _LOADED.get((encoding, name))
         if shared is not None:
             return shared
@@ -66,11 +98,11 @@ def _load(encoding: str, package: str | None) -> Tokenizer:
                     encoding=encoding, package=name, count=count, cache=TextCache(count, name=encoding)
                 ),
             )
-    extra, distribution = _INSTALLED_BY[package or "toktok"]
+    extra, distribution = _INSTALLED_BY[package or able[0]]
     wanted = f"'trimtab[{extra}]'" if extra else distribution
+    hint = " (or tiktoken without its vocabulary: set TIKTOKEN_CACHE_DIR)" if "tiktoken" in able else ""
     raise MissingExtraError(
-        f"no tokenizer for {encoding} that works offline: {package or ', '.join(TOKENIZERS)} not installed"
-        " (or tiktoken without its vocabulary: set TIKTOKEN_CACHE_DIR)."
+        f"no tokenizer for {encoding} that works offline: {package or ', '.join(able)} not installed{hint}."
         f" Install one with: pip install {wanted}",
         extra=extra,
         package=distribution,
@@ -80,7 +112,7 @@ def _load(encoding: str, package: str | None) -> Tokenizer:
 def forget_counts() -> None:
     """Forget the counts remembered for texts, in every encoding loaded so far."""
     with _LOCK:
-        for loaded in _LOADED.values():
+        for loaded in (*_LOADED.values(), *_REGISTERED.values()):
             loaded.cache.clear()
 
 
@@ -143,6 +175,25 @@ def _bpe_openai(encoding: str) -> TextFunction | None:
     return guarded(known.encode_ordinary)
 
 
+def _mistral_common(encoding: str) -> TextFunction | None:
+    """Count with the vocabulary mistral-common carries; its two tekken files hold the same."""
+    from pathlib import Path
+
+    from trimtab.counting._tiktoken import guarded
+
+    package = _module("mistral_common.tokens.tokenizers.tekken")
+    if package is None:
+        return None
+    folder = Path(str(package.__file__)).parents[2]
+    tokenizer: Any = package.Tekkenizer.from_file(folder / "data" / "tekken_240718.json")
+
+    def encode(text: str) -> list[int]:
+        ids: list[int] = tokenizer.encode(text, bos=False, eos=False)
+        return ids
+
+    return guarded(encode)
+
+
 _RANKS_OF = {"o200k_harmony": "o200k_base"}
 """Encodings that differ from another in special tokens only, which user text never is."""
 
@@ -150,15 +201,26 @@ TOKENIZERS: dict[str, Callable[[str], TextFunction | None]] = {
     "toktok": _toktok,
     "tiktoken": _tiktoken,
     "bpe-openai": _bpe_openai,
+    "mistral-common": _mistral_common,
 }
 """How to load each package, in the order they are tried."""
+
+_PACKAGES = {
+    "toktok": (*_OPENAI, "qwen3.5"),
+    "tiktoken": _OPENAI,
+    "bpe-openai": _OPENAI,
+    "mistral-common": ("tekken",),
+}
+"""What each package has, in the same order."""
 
 _INSTALLED_BY = {
     "toktok": ("exact", "toktok-rs"),
     "tiktoken": ("tiktoken", "tiktoken"),
     "bpe-openai": ("", "bpe-openai"),
+    "mistral-common": ("mistral", "mistral-common"),
 }
 """Our extra, if any, and the distribution that brings a package."""
 
 _LOADED: dict[tuple[str, str | None], Tokenizer] = {}
+_REGISTERED: dict[str, Tokenizer] = {}
 _LOCK = threading.RLock()

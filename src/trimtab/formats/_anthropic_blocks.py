@@ -151,10 +151,8 @@ class Scan:
             structure.calls[index] = named
         if strays:
             self._put_apart(index, len(blocks), strays, whole=whole)
-        # The API joins messages of the model that stand in a row to one turn.
-        unfinished = calls or (blocks and type_of(blocks[-1]) in THINKING)
-        if unfinished and self._next_role(index) == "assistant":
-            structure.bound.add(index)
+        if calls or (blocks and type_of(blocks[-1]) in THINKING):
+            self._bind_row(index)
         return any(map(compacts, blocks))
 
     def _put_apart(
@@ -169,6 +167,13 @@ class Scan:
                 structure.loose[index] = rest
         elif index:
             structure.bound.add(index - 1)
+
+    def _bind_row(self, index: int) -> None:
+        """Bind messages of the model in a row from one on: the API joins them to one turn."""
+        bound = self._structure.bound
+        while index not in bound and self._next_role(index) == "assistant":
+            bound.add(index)
+            index += 1
 
     def _next_role(self, index: int) -> Any:
         if index + 1 == len(self._messages):

@@ -72,6 +72,10 @@ def pieces_of(message: Dict) -> Pieces:
         media=tuple(found.media),
         result_id=results[0] or None if len(results) == 1 else None,
         parts=len(blocks) if blocks is not None else int(content is not None),
+        results=len(results),
+        thoughts=tuple(found.thoughts),
+        sealed_chars=found.sealed_chars,
+        tools=tuple(found.tools),
         other=tuple(found.other),
     )
 
@@ -79,13 +83,16 @@ def pieces_of(message: Dict) -> Pieces:
 class _Found:
     """What was found in one message so far."""
 
-    __slots__ = ("calls", "media", "other", "texts")
+    __slots__ = ("calls", "media", "other", "sealed_chars", "texts", "thoughts", "tools")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.calls: list[tuple[str, str]] = []
         self.media: list[Media] = []
         self.other: list[str] = []
+        self.thoughts: list[str] = []
+        self.sealed_chars = 0
+        self.tools: list[Any] = []
 
     def block(self, value: Any) -> None:
         """Take one block: by its type, or as JSON where that is not known."""
@@ -159,13 +166,13 @@ class _Found:
         """Take thinking that can be read; of what cannot, only the size is known."""
         thought = block.get("thinking")
         if isinstance(thought, str) and thought:
-            self.other.append(thought)
+            self.thoughts.append(thought)
         else:
-            self.sealed(block.get("signature"), "thinking")
+            self.sealed_chars += len(as_text(block.get("signature")) or "")
         self.rest(block, frozenset({"thinking"}))
 
     def _redacted(self, block: Dict) -> None:
-        self.sealed(block.get("data"), "redacted_thinking")
+        self.sealed_chars += len(as_text(block.get("data")) or "")
         self.rest(block, frozenset({"data"}))
 
     def _compaction(self, block: Dict) -> None:
@@ -204,6 +211,10 @@ class _Found:
         self.blocks(block.get("content"))
         self.rest(block, frozenset({"title", "source", "content"}))
 
+    def _reference(self, block: Dict) -> None:
+        """Take a tool that is loaded from here on; what of its schema is here is the name."""
+        self.tools.append({"name": as_text(block.get("tool_name")) or "", "input_schema": {}})
+
     def _upload(self, block: Dict) -> None:
         self.media.append(Media("file", None, None, as_text(block.get("file_id"))))
 
@@ -216,6 +227,7 @@ _READERS: dict[str, Callable[[_Found, Dict], None]] = {
     "image": _Found._image,
     "document": _Found._document,
     "search_result": _Found._search_result,
+    "tool_reference": _Found._reference,
     "thinking": _Found._thinking,
     "redacted_thinking": _Found._redacted,
     "tool_use": _Found._call,

@@ -6,132 +6,32 @@ editing all go through it, so no other module names a provider.
 
 from __future__ import annotations
 
-import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
-from trimtab.errors import FormatError
+from trimtab.formats._structure import Dict, Kind, Prices, Structure, entry_of, mapping_of, shown
 
-Kind = Literal["system", "user", "assistant", "tool", "other"]
-"""Whom a message is from, whatever its wire form calls it.
-
-`user` is something the user wrote; a message that carries only tool results is `tool`, also
-where the wire form gives it the role "user". `system` includes "developer".
-"""
-
-Dict = dict[str, Any]
-"""One message (or part) read as a mapping; see `mapping_of`."""
+__all__ = [
+    "Dict",
+    "Fault",
+    "Format",
+    "Kind",
+    "Media",
+    "Path",
+    "Pieces",
+    "Prices",
+    "Request",
+    "Rules",
+    "Structure",
+    "TextSlot",
+    "entry_of",
+    "mapping_of",
+    "shown",
+]
 
 Path = tuple[str | int, ...]
 """Keys and indices that lead from a message to a value inside it."""
-
-
-class Structure:
-    """What a format read of a conversation's messages: columns by message index.
-
-    Sparse on purpose: what nobody asks about costs nothing, however many messages there are.
-    """
-
-    __slots__ = (
-        "answers",
-        "behind",
-        "bound",
-        "calls",
-        "count",
-        "dangling",
-        "elsewhere",
-        "foreign",
-        "kept",
-        "kinds",
-        "late",
-        "loose",
-        "replaced",
-    )
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        """Number of messages."""
-        self.kinds: dict[int, Kind] = {}
-        """Kind of each message that was scanned, or whose kind was asked for."""
-        self.calls: dict[int, tuple[str, ...]] = {}
-        """Ids of the calls a message makes, in its order; only messages that make any."""
-        self.answers: dict[int, tuple[tuple[str, int | None], ...]] = {}
-        """(call id, part index) of the results a message carries; part None: the whole message."""
-        self.loose: dict[int, tuple[int, ...]] = {}
-        """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
-        self.bound: set[int] = set()
-        """Messages that stay only together with the message after them (a reasoning item)."""
-        self.dangling: set[int] = set()
-        """Messages that mean nothing where they are, since what they would be bound to is not there."""
-        self.elsewhere = False
-        """Whether messages refer to stored ones that cannot be read: calls may be among those."""
-        self.kept: set[int] = set()
-        """Messages the conversation means nothing without: those that stand for what was before them."""
-        self.replaced: dict[int, Any] = {}
-        """Entries that were no dict, as they were; the list read holds their dict form now."""
-        self.behind: list[str] = []
-        """While reading back: ids of the results read since the last message that is no result."""
-        self.late = False
-        """While reading back: whether a result did not stand directly behind its call."""
-        self.foreign = False
-        """While reading back: whether a message looked like one of another wire form."""
-
-    def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
-        """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.
-
-        Raises:
-            FormatError: The entry is no message; `.path` says which.
-        """
-        message = messages[index]
-        if type(message) is dict:
-            return message
-        made = entry_of(messages, index)
-        self.replaced.setdefault(index, message)
-        messages[index] = made
-        return made
-
-    def parts_of(self, index: int, /) -> set[int]:
-        """List the parts of a message that stay or leave one by one; empty if none do."""
-        parts = {part for _, part in self.answers.get(index, ()) if part is not None}
-        return parts.union(self.loose.get(index, ()))
-
-    def close(self, ids: tuple[str, ...], /) -> None:
-        """Match the results read last with the calls of the message before them."""
-        behind = self.behind
-        if len(behind) == 1 == len(ids):
-            self.late |= behind[0] != ids[0]
-        else:
-            self.late |= len(set(behind)) != len(behind) or not set(ids).issuperset(behind)
-        behind.clear()
-
-
-class Prices:
-    """What a counter charges, so that a format can count a message while it reads it."""
-
-    __slots__ = ("bases", "counts", "in_full", "name_factor", "parallel_tokens", "per_call_tokens")
-
-    def __init__(
-        self,
-        *,
-        bases: dict[Any, int],
-        counts: dict[Any, int],
-        in_full: Callable[[Dict], int],
-        per_call_tokens: int,
-        name_factor: int,
-        parallel_tokens: int,
-    ) -> None:
-        self.bases = bases
-        """Framing of a plain message by its role; a role that is missing is counted in full."""
-        self.counts = counts
-        """Tokens by text; measures what is missing. None costs nothing, what is no text is refused."""
-        self.in_full = in_full
-        """Counts a message of any shape."""
-        self.per_call_tokens = per_call_tokens
-        self.name_factor = name_factor
-        """How often the name of a call is charged."""
-        self.parallel_tokens = parallel_tokens
-        """Once a message with two or more calls."""
 
 
 class TextSlot(NamedTuple):
@@ -144,9 +44,9 @@ class TextSlot(NamedTuple):
 
 
 class Media(NamedTuple):
-    """An image, sound or file inside a message; sizes as far as the message says them."""
+    """An image, sound, video or file inside a message; sizes as far as the message says them."""
 
-    kind: Literal["image", "audio", "file"]
+    kind: Literal["image", "audio", "video", "file"]
     detail: str | None
     """The image detail asked for ("low", "high", "auto"), if any."""
     data: str | None
@@ -170,8 +70,25 @@ class Pieces:
     """Id of the call this message answers, if it answers one."""
     parts: int = 0
     """Parts of a list content; 1 for a non-empty or empty string, 0 for none."""
+    results: int = 0
+    """Results of calls that stand in the message as parts; 0 where the message itself is one."""
+    thoughts: tuple[str, ...] = ()
+    """Reasoning that can be read."""
+    sealed_chars: int = 0
+    """Characters of reasoning that only the provider can read; where there are any, `thoughts` repeat it."""
+    tools: tuple[Any, ...] = ()
+    """Schemas of tools the message brings along."""
     other: tuple[str, ...] = ()
-    """Fields and parts the format has no name for, each as compact JSON (reasoning among them)."""
+    """Fields and parts the format has no name for, each as compact JSON."""
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """What stands beside texts and calls, for counters without rules of their own for it."""
+        if not (self.thoughts or self.tools):
+            return self.other
+        from trimtab.formats._access import compact_json  # not above: few messages have any
+
+        return (*self.thoughts, *map(compact_json, self.tools), *self.other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,11 +180,17 @@ class Format(Protocol):
         """
         ...
 
-    def order_fault(self, previous: Dict | None, message: Dict, /) -> str | None:
+    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Say what the provider answers to a message that stands directly behind another.
 
         Leading system messages are passed over; None for `previous` is the beginning. Asked only where
         `Rules.ordered` says that there is such a rule.
+
+        Args:
+            previous: The message before it.
+            message: The message.
+            parted: They were apart: other messages between them left. What a provider takes only
+                sometimes is not made anew.
 
         Returns:
             The provider's words; None if it takes them in this order.
@@ -298,10 +221,7 @@ class Format(Protocol):
         ...
 
     def joined(self, message: Any, other: Any, /) -> Any:
-        """Return a shallow copy of a message with the results of another behind its own.
-
-        Both carry results as parts, `other` nothing else. Not asked where results are messages.
-        """
+        """Return a copy with the results of `other` behind those of `message`."""
         ...
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
@@ -358,46 +278,3 @@ class Format(Protocol):
     def transcript(self, message: Dict, /) -> str:
         """Write a message for reading: whose it is, and its text, calls or result."""
         ...
-
-
-def mapping_of(message: Any) -> Dict:
-    """Read a message as a plain dict.
-
-    It is the message itself, a copy of a mapping, or its `model_dump()`.
-
-    Raises:
-        FormatError: It is none of these.
-    """
-    if type(message) is dict:
-        return message
-    if isinstance(message, Mapping):
-        return dict(message)
-    dump = getattr(message, "model_dump", None)
-    if callable(dump):
-        try:
-            dumped = dump(exclude_none=True)
-        except TypeError:  # a model of its own kind, which takes no such option
-            dumped = dump()
-        if isinstance(dumped, dict):
-            return dumped
-    raise FormatError(
-        f"a message must be a mapping or have model_dump(), not {type(message).__name__}: {shown(message)}"
-    )
-
-
-def entry_of(messages: Sequence[Any], index: int, /) -> Dict:
-    """Read an entry of a list as a plain dict, and leave it as it is.
-
-    Raises:
-        FormatError: It is no message; `.path` says which.
-    """
-    try:
-        return mapping_of(messages[index])
-    except FormatError as error:
-        path = f"messages[{index}]"
-        raise FormatError(f"{path}: {error}", path=path) from error
-
-
-def shown(value: object, /) -> str:
-    """Write a value of the caller's into an error: short, whatever its size and depth."""
-    return reprlib.repr(value)[:80]

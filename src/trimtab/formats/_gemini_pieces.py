@@ -30,6 +30,10 @@ _CARRIED = frozenset(
 _SNAKE = str.maketrans({chr(code): f"_{chr(code + 32)}" for code in range(65, 91)})
 
 
+_PLACEHOLDER_CHARS = 64
+"""Longest of the texts that the API takes in place of a signature ("skip_thought_signature_validator")."""
+
+
 def pieces_of(message: Dict) -> Pieces:
     """List what of a content is charged for; see `Format.pieces`."""
     found = _Found()
@@ -53,6 +57,9 @@ def pieces_of(message: Dict) -> Pieces:
         media=tuple(found.media),
         result_id=results[0].id if len(results) == 1 else None,
         parts=len(listed or ()),
+        results=len(results),
+        thoughts=tuple(found.thoughts),
+        sealed_chars=found.sealed_chars,
         other=tuple(found.other),
     )
 
@@ -60,13 +67,15 @@ def pieces_of(message: Dict) -> Pieces:
 class _Found:
     """What was found in one content so far."""
 
-    __slots__ = ("calls", "media", "other", "texts")
+    __slots__ = ("calls", "media", "other", "sealed_chars", "texts", "thoughts")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.calls: list[tuple[str, str]] = []
         self.media: list[Media] = []
         self.other: list[str] = []
+        self.thoughts: list[str] = []
+        self.sealed_chars = 0
 
     def read_part(self, value: Any) -> None:
         """Take one part: text, thought, call, response, medium, or unknown as JSON."""
@@ -82,9 +91,10 @@ class _Found:
             if data is None or name in _CARRIED:
                 continue
             if name == "text" and isinstance(data, str):
-                (self.other if part.get("thought") is True else self.texts).append(data)
+                (self.thoughts if part.get("thought") is True else self.texts).append(data)
             elif name == "function_call":
                 self.read_call(data)
+                self.read_signature(value_in(part, SIGNATURE))
             elif name == "function_response":
                 self.read_response(data)
             elif name in ("inline_data", "file_data") and as_dict(data) is not None:
@@ -101,6 +111,13 @@ class _Found:
         args = call.get("args")
         text = "" if args is None else compact_json(without_bytes(args, self.media))
         self.calls.append((_string(call.get("name")), text))
+
+    def read_signature(self, value: Any) -> None:
+        """Take the encrypted thought behind a call; what stands for one that is missing is short."""
+        chars = (
+            len(value) if isinstance(value, str) else len(value) * 4 // 3 if isinstance(value, bytes) else 0
+        )
+        self.sealed_chars += chars if chars > _PLACEHOLDER_CHARS else 0
 
     def read_response(self, value: Any) -> None:
         """Take a function response: name and response as JSON, and the media beside them."""
@@ -164,10 +181,12 @@ def _detail(resolution: Any) -> str | None:
     return None if text is None else text.removeprefix("MEDIA_RESOLUTION_").lower()
 
 
-def _kind_of(mime: Any) -> Literal["image", "audio", "file"]:
+def _kind_of(mime: Any) -> Literal["image", "audio", "video", "file"]:
     text = mime if isinstance(mime, str) else ""
     if text.startswith("image/"):
         return "image"
+    if text.startswith("video/"):
+        return "video"
     return "audio" if text.startswith("audio/") else "file"
 
 

@@ -38,6 +38,7 @@ _ASKED: dict[str, tuple[str, ...]] = {
     "code_interpreter_call": ("code",),
     "image_generation_call": ("revised_prompt",),
 }
+_BRING_TOOLS = ("additional_tools", "tool_search_output")
 _RESULT_KEYS = ("output", "outputs", "results", "result", "error")
 # What is asked for, and what only the caller's machine has to know of it.
 _CALL_KEYS = frozenset({key for keys in _ASKED.values() for key in keys}) | {
@@ -113,6 +114,8 @@ def pieces_of(item: Dict) -> Pieces:
         found.read_call(name, item)
     elif name == "reasoning":
         found.read_reasoning(item)
+    elif name in _BRING_TOOLS:
+        found.read_rest(item, frozenset({"tools"}))
     elif name not in ("item_reference", "compaction", "compaction_trigger", "configuration_update"):
         key = "result" if name == "program_output" else "output"
         found.read_content(item.get(key))
@@ -124,6 +127,9 @@ def pieces_of(item: Dict) -> Pieces:
         media=tuple(found.media),
         result_id=answered_id_of(item) or None,
         parts=found.parts,
+        thoughts=tuple(found.thoughts),
+        sealed_chars=len(as_text(item.get("encrypted_content")) or "") if name == "reasoning" else 0,
+        tools=tuple(as_list(item.get("tools")) or ()) if name in _BRING_TOOLS else (),
         other=tuple(found.other),
     )
 
@@ -143,13 +149,14 @@ def _role_of(item: Dict) -> str:
 class _Found:
     """What was found in one item so far."""
 
-    __slots__ = ("calls", "media", "other", "parts", "texts")
+    __slots__ = ("calls", "media", "other", "parts", "texts", "thoughts")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.calls: list[tuple[str, str]] = []
         self.media: list[Media] = []
         self.other: list[str] = []
+        self.thoughts: list[str] = []
         self.parts = 0
 
     def read_content(self, content: Any) -> None:
@@ -211,12 +218,12 @@ class _Found:
             self.parts += 1
 
     def read_reasoning(self, item: Dict) -> None:
-        """Take what can be read of reasoning; what is encrypted is charged, but nobody can count it."""
+        """Take what can be read of reasoning; of what is encrypted only the size is known."""
         for key in ("content", "summary"):
             for value in as_list(item.get(key)) or ():
                 text = (as_dict(value) or {}).get("text")
                 if isinstance(text, str) and text:
-                    self.other.append(text)
+                    self.thoughts.append(text)
 
     def read_rest(self, owner: Dict, known: frozenset[str], *, carried: bool = True) -> None:
         """Take the keys that have no name here, except those that are carried and not charged."""

@@ -133,7 +133,7 @@ class Anthropic:
                 return at
         return -1
 
-    def order_fault(self, previous: Dict | None, message: Dict, /) -> str | None:
+    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Insist on a user message first, and on where system messages may stand.
 
         A message that begins with a compaction block may come first, whoever it is from.
@@ -222,7 +222,7 @@ class Anthropic:
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart.
 
-        An output schema is in `extra`, in Chat's shape.
+        An output schema is in `extra`, in Chat's shape, and what sets how much of a prompt the provider adds.
 
         Raises:
             FormatError: `messages` is missing or no list.
@@ -238,7 +238,7 @@ class Anthropic:
             system=body.get("system"),
             tools=body.get("tools"),
             body=body,
-            extra=_output_schema(body),
+            extra={**_output_schema(body), **_charged(body)},
         )
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
@@ -359,3 +359,7 @@ def _output_schema(body: Mapping[str, Any]) -> dict[str, Any]:
     if form.get("type") != "json_schema" or not isinstance(form.get("schema"), Mapping):
         return {}
     return {"response_format": {"type": "json_schema", "json_schema": {"schema": form["schema"]}}}
+
+
+def _charged(body: Mapping[str, Any]) -> Dict:
+    return {key: body[key] for key in ("tool_choice", "thinking") if body.get(key)}

@@ -105,7 +105,7 @@ class Gemini:
     )
 
     def kind(self, message: Dict, /) -> Kind:
-        """Tell whom one content is from; one that holds function responses alone is a tool's."""
+        """Tell whom one content is from; one of function responses alone is a tool's."""
         whose = speaker(message)
         if whose == "model":
             return "assistant"
@@ -146,14 +146,18 @@ class Gemini:
         found = (at for at in range(index, after, -1) if self.kind(entry_of(messages, at)) == kind)
         return next(found, -1)
 
-    def order_fault(self, previous: Dict | None, message: Dict, /) -> str | None:
+    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Insist on the user first.
 
-        Contents of one role behind one another are taken, a call behind a model's content too: requests
-        of 2026 with both were billed, and Google's own CLI sends the latter (gemini-cli#685).
+        Contents of one role behind one another are taken, a call behind a call too: such requests of 2026
+        were billed. A call behind a model's text is sent by Google's own CLI (gemini-cli#685), and refused
+        elsewhere: it is left where it was, and not made.
         """
-        if previous is not None or speaker(message) != "model":
+        if speaker(message) != "model":
             return None
+        if previous is not None:
+            lone = parted and speaker(previous) == "model" and not calls_of(parts_in(previous))
+            return _CALL_FIRST if lone and calls_of(parts_in(message)) else None
         return _CALL_FIRST if calls_of(parts_in(message)) else _MODEL_FIRST
 
     def texts(self, message: Dict, /) -> list[TextSlot]:
@@ -216,7 +220,7 @@ class Gemini:
         return faults_of(messages)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
-        """Take a request body apart, as on the wire or as keyword arguments of google-genai.
+        """Take a request body apart: as on the wire, or the SDK's keyword arguments.
 
         Raises:
             FormatError: `contents` is missing, or holds bare texts or parts.
@@ -239,7 +243,7 @@ class Gemini:
         return any("type" not in part and any(key_in(part, key) for key in DATA_KEYS) for part in found)
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
-        """Make a content of texts and ready-made parts; what is not the model's is the user's."""
+        """Make a content of texts and parts; what is not the model's is the user's."""
         made = [{"text": part} if isinstance(part, str) else part for part in parts]
         return {"role": _ROLES.get(role, "user"), "parts": made}
 
@@ -252,7 +256,7 @@ class Gemini:
         return with_values(message, {("parts",): parts_for(message, [{"text": text}])})
 
     def joined(self, message: Any, other: Any, /) -> Any:
-        """Return a shallow copy of the caller's content with the parts of another behind its own."""
+        """Return a shallow copy with the parts of another content behind its own."""
         parts = [*(as_list(item_of(message, "parts")) or ()), *(as_list(item_of(other, "parts")) or ())]
         return with_values(message, {("parts",): parts})
 

@@ -166,7 +166,7 @@ class OpenAIChat:
                     return at
         return -1
 
-    def order_fault(self, previous: Dict | None, message: Dict, /) -> str | None:
+    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Find nothing wrong with any order: what must be together is a matter of calls."""
         return None
 

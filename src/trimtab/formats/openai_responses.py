@@ -150,7 +150,7 @@ class OpenAIResponses:
                     structure.bound.add(at)
                     at += 1
 
-    def order_fault(self, previous: Dict | None, message: Dict, /) -> str | None:
+    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Find nothing wrong with any order: what must be together is bound."""
         return None
 
@@ -336,7 +336,7 @@ class OpenAIResponses:
             asked = [{"name": tool, "arguments": arguments} for tool, arguments in found.calls]
             said = "\n".join([f"[{name}] {compact_json(asked)}", *found.texts])
             return f"{role}: {said}"
-        said = "\n".join((*found.texts, *found.other)) if name != "message" else "\n".join(found.texts)
+        said = "\n".join((*found.texts, *found.beside)) if name != "message" else "\n".join(found.texts)
         if kind_of(message) == "tool":
             return f"{role}({answered_id_of(message)}): {said}"
         return f"{role}: {said}" if name == "message" else f"{role}: [{name}] {said}".rstrip()

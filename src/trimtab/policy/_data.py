@@ -67,7 +67,7 @@ def written(context: Context, names: Mapping[str, Any], /) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value is not None and value != []}
 
 
-def _budget(budget: Budget) -> int | dict[str, int]:
+def _budget(budget: Budget) -> int | dict[str, int | str]:
     rest = {
         one.name: getattr(budget, one.name)
         for one in fields(Budget)

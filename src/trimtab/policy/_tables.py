@@ -292,7 +292,11 @@ _BUDGET = Table(
         "window": Key(Whole(least=1), "Most tokens the model takes, input and output together."),
         "output_reserve": Key(Whole(), "Tokens kept free for the answer.", 0),
         "overhead_tokens": Key(Whole(), "Tokens that something else adds to every request.", 0),
-        "margin": Key(Whole(), "Tokens kept free because counts may be too low.", 0),
+        "margin": Key(
+            Either((Whole(), Choice(("auto",)))),
+            "Tokens kept free because counts may be too low; auto: as many as the counter may be off by.",
+            0,
+        ),
     },
     required=("window",),
 )

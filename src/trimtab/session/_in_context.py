@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trimtab._asking import budget_of
 from trimtab._composing import Policy, compose, ties_of
 from trimtab._settling import claims_of
 from trimtab.allocation import Claim, allocate
 from trimtab.blocks import Block, Tier
+from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.errors import BudgetExceededError, ConfigurationError
 
@@ -71,9 +71,10 @@ def room_for_history(options: Options) -> Room:
     """Return the tokens the history may have; none where the other blocks alone do not fit."""
     context = _whole(options)
     policy = replace(context._policy, blocks=context.blocks).without_callbacks()
-    claims, room = claims_of(compose(policy))
+    composition = compose(policy)
+    claims, room = claims_of(composition)
     at = sum(not one.is_empty for one in policy.blocks[: _place(policy)])
-    claims.insert(at, _claim(policy.blocks[_place(policy)], policy, room))
+    claims.insert(at, _claim(policy.blocks[_place(policy)], composition.budget, room))
     try:
         limits = allocate(claims, max(0, room), ties=ties_of(policy)).limits
     except BudgetExceededError:
@@ -86,9 +87,9 @@ def _place(policy: Policy) -> int:
     return next(at for at, block in enumerate(policy.blocks) if block.name == HISTORY)
 
 
-def _claim(block: Block, policy: Policy, room_tokens: int) -> Claim:
+def _claim(block: Block, budget: Budget, room_tokens: int) -> Claim:
     """Ask for all there is."""
-    whole = budget_of(policy.budget, policy.model).input_tokens
+    whole = budget.input_tokens
     cap = block.cap_tokens(whole)
     return Claim(
         name=HISTORY,

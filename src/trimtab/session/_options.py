@@ -124,8 +124,6 @@ class Options:
         self.system = None if self.system == "" else system_of(self.system)
         self._take_context()
         self.reader = format_of([], self.format, self.model)
-        if self.budget is not None:
-            self.budget_tokens = budget_tokens(self.budget)
         if self.summarizer is not None:
             self.summarizer = require_summarizer(self.summarizer)
         _choice("summary_mode", self.summary_mode, get_args(SummaryMode))
@@ -138,6 +136,8 @@ class Options:
         _whole("message_overhead", self.message_overhead, least=0)
         self._check_rest()
         self.tokens_by = self._counter()
+        if self.budget is not None:
+            self.budget_tokens = budget_tokens(self.budget, self.tokens_by)
         self.measure_context()
 
     def _check_rest(self) -> None:
@@ -334,13 +334,13 @@ def missing_functions(data: Mapping[str, Any], options: Options, /) -> str | Non
     return None
 
 
-def budget_tokens(value: Any, /) -> int:
-    """Return the input tokens of a session's budget.
+def budget_tokens(value: Any, counter: Any, /) -> int:
+    """Return the input tokens of a session's budget, by its counter; None where no margin needs one.
 
     Raises:
         ConfigurationError: It is below 100, or no number of tokens.
     """
-    tokens = Budget.of(value).input_tokens
+    tokens = Budget.of(value).resolved(counter).input_tokens
     if tokens < LEAST_BUDGET:
         raise ConfigurationError(f"the budget of a session is at least {LEAST_BUDGET} tokens, not {tokens}")
     return tokens

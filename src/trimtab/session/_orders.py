@@ -23,8 +23,8 @@ __all__ = ["clearing", "deleting", "ordered", "pinning", "setting_anchors", "set
 
 def setting_budget(core: Core, budget: Any) -> Steps[None]:
     """Change the budget; a smaller one evicts at once, a larger one shows again what was out of view."""
-    tokens = budget_tokens(budget)
     scene = yield from core.ready()
+    tokens = budget_tokens(budget, core.in_force.tokens_by)
     if core.in_force.context is not None:
         raise ConfigurationError(
             "the budget of this session is its Context's: open the session with another Context, or change"

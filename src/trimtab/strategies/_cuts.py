@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
-from trimtab._history import first_border
 from trimtab.counting._sizes import Sizes
 from trimtab.units import History, Unit
 
@@ -100,7 +99,7 @@ class TailCuts:
         """Read what was counted; None if nothing was, or that part is not tidy."""
         if counted is None:
             return None
-        start = first_border(history, counted)
+        start = history.border_at_or_after(counted)
         # Results at the very start must belong to one call before them, else each may stay or leave alone.
         # What stays is decided at the end, also where the limit was passed inside the newest unit.
         first = history.border_at_or_before(counted) if counted < start else start
@@ -141,11 +140,11 @@ class TailCuts:
     def oldest(self, fits: Callable[[int], bool], /) -> int | None:
         """Return the oldest cut that fits, stepping up from the message that passed the limit."""
         history, end = self._history, self._count
-        cut = first_border(history, max(self._oldest, history.head))
+        cut = history.border_at_or_after(max(self._oldest, history.head))
         while not fits(cut):
             if cut >= end:
                 return None
-            cut = first_border(history, cut + 1)
+            cut = history.border_at_or_after(cut + 1)
         return cut
 
     def before(self, cut: int, /) -> int | None:
@@ -219,7 +218,7 @@ class TailCuts:
         end = len(history)
         while cut < end:
             units[cut] = history.unit_at(cut)
-            cut = first_border(history, cut + 1)
+            cut = history.border_at_or_after(cut + 1)
         return [units[first] for first in sorted(units)]
 
 

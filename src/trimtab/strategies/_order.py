@@ -37,7 +37,7 @@ def misplaced(format: Format, standing: Sequence[Standing], first: int) -> Itera
     for one in standing:
         if one.place >= 0 and one.place != before.place + 1:
             after = None if before.message is None else mapping_of(before.message)
-            if format.order_fault(after, mapping_of(one.message)) is not None:
+            if format.order_fault(after, mapping_of(one.message), parted=True) is not None:
                 yield one.place, -1 if after is None else before.place
                 continue
         before = one

@@ -80,7 +80,9 @@ def _check_parts(format: Format, message: Any, parts: set[int], where: str) -> N
         results = [at for _, at in before.answers.get(0, ()) if at != part]
         there = left.answers.get(0, ())
         if len(there) != len(results):  # their ids may go by their place
-            broken("edits", f"{where}: without part {part} its results are {there!r}; {len(results)} should stay")
+            broken(
+                "edits", f"{where}: without part {part} its results are {there!r}; {len(results)} should stay"
+            )
         loose = [at for at in before.loose.get(0, ()) if at != part]
         if results and len(left.loose.get(0, ())) != len(loose):
             broken("edits", f"{where}: without part {part} it has {left.loose.get(0)!r} beside results")

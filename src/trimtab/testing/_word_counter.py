@@ -40,7 +40,7 @@ class WordCounter(Additive):
     def count_message(self, message: Any, /) -> int:
         """Count the words of one message."""
         pieces = self._format.pieces(mapping_of(message))
-        texts = [*pieces.texts, *pieces.other, *(text for call in pieces.calls for text in call)]
+        texts = [*pieces.texts, *pieces.beside, *(text for call in pieces.calls for text in call)]
         return sum(map(self.count_text, texts)) + len(pieces.media)
 
     def count_text(self, text: str, /) -> int:

@@ -1,0 +1,284 @@
+"""Counts against bills: recorded requests by provider and kind, beside what else counts tokens.
+
+    python bench/accuracy.py [--half made] [--misses] [--json FILE]
+
+Reads golden_usage.jsonl and pi_coding_sessions in TRIMTAB_DATA (default ../shared/data); needs no network.
+Rules were made on one half of the distinct requests, by a hash of the request; the table is of the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
+
+import accuracy_baseline  # noqa: E402
+from rivals import RIVALS, as_chat, asked  # noqa: E402
+
+from tests.billed import KINDS, Billed, Half, billed  # noqa: E402
+from trimtab.counting import UsageBaseline, counter_for, measure  # noqa: E402
+from trimtab.errors import UnknownNameError  # noqa: E402
+from trimtab.formats import get_format  # noqa: E402
+
+DATA = Path(os.environ.get("TRIMTAB_DATA", ROOT.parent / "shared" / "data"))
+LEAST_TOKENS, PART = 3, 0.02
+"""A count is missed if it is farther off than so many tokens, and than so much of the bill."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One request with its bill and all counts of it."""
+
+    request: Billed
+    tokens: int
+    is_exact: bool
+    margin_tokens: int | None
+    others: dict[str, int | None]
+
+    @property
+    def off(self) -> int:
+        """Tokens above the bill."""
+        return self.tokens - self.request.tokens
+
+    @property
+    def missed(self) -> bool:
+        """Whether the count is farther off than a few tokens or percent."""
+        return is_missed(self.tokens, self.request.tokens)
+
+    @property
+    def error(self) -> float:
+        """How far off, as a part of the bill."""
+        return abs(self.off) / self.request.tokens
+
+    @property
+    def inside(self) -> bool:
+        """Whether the bill lies within the margin."""
+        return self.margin_tokens is not None and abs(self.off) <= self.margin_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the table; errors and margins are parts of the bill."""
+
+    name: str
+    requests: int
+    exact: int
+    missed: int
+    median_error: float
+    p95_error: float
+    inside: float
+    median_margin: float | None
+    others: dict[str, tuple[float, int]]
+    """By name: median error, and how many missed or raised."""
+
+
+def is_missed(tokens: int | None, billed_tokens: int) -> bool:
+    """Tell whether a count is farther off than the table allows; None is."""
+    return tokens is None or abs(tokens - billed_tokens) > max(LEAST_TOKENS, PART * billed_tokens)
+
+
+def cases(half: Half, *, rivals: bool = True) -> tuple[list[Case], dict[str, int]]:
+    """Count every request of a half; also how many are of models nobody knows, by name."""
+    found: list[Case] = []
+    unknown: dict[str, int] = defaultdict(int)
+    for one in billed(DATA / "golden_usage.jsonl", half):
+        try:
+            count = measure(one.request, model=one.model, format=one.format)
+        except UnknownNameError:
+            unknown[one.model] += 1
+            continue
+        others: dict[str, int | None] = {}
+        if rivals and one.apart is None:
+            messages, tools = as_chat(one.request, one.format)
+            others = {name: asked(rival, one.model, messages, tools) for name, rival in RIVALS.items()}
+        found.append(
+            Case(
+                request=one,
+                tokens=count.tokens,
+                is_exact=count.exact,
+                margin_tokens=count.margin_tokens,
+                others=others,
+            )
+        )
+    return found, unknown
+
+
+def p95(values: Sequence[float]) -> float:
+    """Return the 95th percentile."""
+    return quantiles(values, n=20, method="inclusive")[-1] if len(values) > 1 else values[0]
+
+
+def row(name: str, some: Sequence[Case]) -> Row:
+    """Sum up some requests."""
+    margins = [case.margin_tokens / case.request.tokens for case in some if case.margin_tokens is not None]
+    others = {}
+    for rival in RIVALS if any(case.others for case in some) else ():
+        pairs = [(case.others[rival], case.request.tokens) for case in some]
+        answered = [abs(tokens - bill) / bill for tokens, bill in pairs if tokens is not None]
+        others[rival] = (
+            median(answered) if answered else float("nan"),
+            sum(is_missed(tokens, bill) for tokens, bill in pairs),
+        )
+    errors = [case.error for case in some]
+    return Row(
+        name=name,
+        requests=len(some),
+        exact=sum(case.off == 0 for case in some),
+        missed=sum(case.missed for case in some),
+        median_error=median(errors),
+        p95_error=p95(errors),
+        inside=sum(case.inside for case in some) / len(some),
+        median_margin=median(margins) if margins else None,
+        others=others,
+    )
+
+
+def rows(some: Iterable[Case]) -> list[Row]:
+    """Sum up by provider and kind."""
+    by: dict[str, dict[str, list[Case]]] = defaultdict(lambda: defaultdict(list))
+    for case in some:
+        by[case.request.provider][case.request.kind].append(case)
+    found = []
+    for provider, kinds in sorted(by.items()):
+        found += [row(f"{provider:<17} {kind}", kinds[kind]) for kind in KINDS if kind in kinds]
+        if len(kinds) > 1:
+            found.append(row(f"{provider:<17} all", [case for listed in kinds.values() for case in listed]))
+    return found
+
+
+def table(listed: Sequence[Row]) -> str:
+    """Write rows as text."""
+    names = list(RIVALS) if any(one.others for one in listed) else []
+    head = f"{'':<32}{'n':>4}{'exact':>7}{'missed':>8}{'median':>8}{'p95':>8}{'inside':>8}{'margin':>8}"
+    lines = [head + "".join(f"{name:>17}" for name in names)]
+    for one in listed:
+        margin = "-" if one.median_margin is None else f"{one.median_margin:.1%}"
+        line = (
+            f"{one.name:<32}{one.requests:>4}{one.exact:>7}{one.missed:>8}{one.median_error:>8.1%}"
+            f"{one.p95_error:>8.1%}{one.inside:>8.0%}{margin:>8}"
+        )
+        shown = (one.others.get(name, (float("nan"), 0)) for name in names)
+        lines.append(line + "".join(f"{error:>9.1%} ({missed:>3})  " for error, missed in shown).rstrip())
+    return "\n".join(lines)
+
+
+def misses(some: Iterable[Case]) -> str:
+    """List what was missed, by name."""
+    lines = [
+        f"  {case.request.provider:<17}{case.request.kind:<8}{case.off:>+6} of {case.request.tokens:>6}"
+        f"  margin {case.margin_tokens if case.margin_tokens is not None else '-':>5}"
+        f"  {case.request.model}  {case.request.name}"
+        for case in some
+        if case.missed or not case.inside
+    ]
+    return "\n".join(lines)
+
+
+def going_on(found: Sequence[Case]) -> list[tuple[Case, Case]]:
+    """Count again what goes on from an earlier request of the same test, after a report of that one.
+
+    Returns:
+        (cold, calibrated) of each.
+    """
+    everything = [
+        *billed(DATA / "golden_usage.jsonl", "made"),
+        *billed(DATA / "golden_usage.jsonl", "held out"),
+    ]
+    tests: dict[tuple[str, str], list[Billed]] = defaultdict(list)
+    for one in everything:
+        if one.apart is None:
+            tests[one.name.rpartition("#")[0], one.model].append(one)
+    pairs = []
+    for case in found:
+        later = case.request
+        earlier = [one for one in tests[later.name.rpartition("#")[0], later.model] if _is_before(one, later)]
+        if earlier:
+            longest = max(earlier, key=lambda one: len(_talk(one)))
+            pairs.append((case, _after(longest, case)))
+    return pairs
+
+
+def _talk(one: Billed) -> list[Any]:
+    return list(get_format(one.format).read_request(one.request).messages)
+
+
+def _is_before(one: Billed, later: Billed) -> bool:
+    first, second = _unmarked(_talk(one)), _unmarked(_talk(later))
+    return len(first) < len(second) and second[: len(first)] == first
+
+
+def _unmarked(value: Any) -> Any:
+    """Leave out marks for the prompt cache, which move from request to request."""
+    if isinstance(value, dict):
+        return {key: _unmarked(one) for key, one in value.items() if key != "cache_control"}
+    return [_unmarked(one) for one in value] if isinstance(value, list) else value
+
+
+def _after(earlier: Billed, case: Case) -> Case:
+    later = case.request
+    baseline = UsageBaseline(counter_for(later.model).with_format(later.format))
+    baseline.record(earlier.request, earlier.tokens, model=later.model)
+    body = get_format(later.format).read_request(later.request)
+    tokens = baseline.count_request(body.messages, body.system, body.tools, body.extra)
+    margin = baseline.margin_tokens(tokens)
+    return replace(case, tokens=tokens, margin_tokens=margin, others={})
+
+
+def main() -> None:
+    """Print the tables."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--half", choices=("made", "held out"), default="held out")
+    options.add_argument("--misses", action="store_true", help="list what was missed")
+    options.add_argument("--json", type=Path, metavar="FILE", help="also write the rows there")
+    given = options.parse_args()
+    logging.disable()  # litellm logs what it does not know
+    found, unknown = cases(given.half)
+    held = [case for case in found if case.request.apart is None]
+    apart: dict[str, list[Case]] = defaultdict(list)
+    for case in found:
+        if case.request.apart is not None:
+            apart[case.request.apart].append(case)
+    listed = rows(held)
+    print(
+        f"Counts against bills, the half that is {given.half};"
+        f" missed: beyond {LEAST_TOKENS} tokens and {PART:.0%}."
+    )
+    print("Behind each other counter: its median error, and in brackets how many it missed.\n")
+    print(table(listed))
+    print("\nSet apart: their bill includes what they do not hold\n")
+    print(table([row(name, some) for name, some in sorted(apart.items())]))
+    print(
+        "\nNot counted, of models nobody described: "
+        + ", ".join(f"{name} {n}" for name, n in unknown.items())
+    )
+    after: dict[str, list[tuple[Case, Case]]] = defaultdict(list)
+    for pair in going_on(held):
+        after[pair[0].request.provider].append(pair)
+    shown = []
+    for name, pairs in sorted(after.items()):
+        shown += [
+            row(f"{name:<17} cold", [cold for cold, _ in pairs]),
+            row(f"{name:<17} after a report", [warm for _, warm in pairs]),
+        ]
+    print("\nGoing on from a bill of the same test\n\n" + table([replace(one, others={}) for one in shown]))
+    print("\nThe new part of each call of a coding session, after the bills before it\n")
+    print(accuracy_baseline.table(accuracy_baseline.pi_rows(DATA)))
+    if given.misses:
+        print("\nMissed, or outside the margin\n\n" + misses(held))
+    if given.json is not None:
+        given.json.write_text(json.dumps([asdict(one) for one in listed], indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

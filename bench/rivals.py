@@ -1,0 +1,127 @@
+"""What else counts tokens, asked about the same requests: a published rule, characters, two packages.
+
+They know Chat Completions only, so a request of another wire form is written as one for them: texts, calls,
+results and images in place, tools as function tools. What they raise is no count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from trimtab.counting._schemas import _function_of, _schema_of, _shown_tools, system_texts
+from trimtab.formats import get_format
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+Message = dict[str, Any]
+Rival = Callable[[str, Sequence[Message], Sequence[Message]], int]
+"""Counts a request: the model, messages and tools in Chat's form."""
+
+
+def as_chat(request: Mapping[str, Any], format: str, /) -> tuple[list[Message], list[Message]]:
+    """Write a request of any wire form as messages and tools of Chat Completions."""
+    form = get_format(format)
+    body = form.read_request(request)
+    messages: list[Message] = [{"role": "system", "content": text} for text in system_texts(body.system)]
+    for entry in body.messages:
+        pieces = form.pieces(entry)
+        parts: list[Message] = [{"type": "text", "text": text} for text in (*pieces.texts, *pieces.other)]
+        images = [
+            {"type": "image_url", "image_url": {"url": one.data, "detail": one.detail or "auto"}}
+            for one in pieces.media
+            if one.kind == "image" and one.data and one.data.startswith("data:")
+        ]
+        role = {"model": "assistant", "": "user"}.get(pieces.role, pieces.role)
+        message: Message = {"role": role, "content": [*parts, *images] if images else _joined(parts)}
+        if pieces.calls:
+            message["role"] = "assistant"
+            message["tool_calls"] = [
+                {"id": f"call_{at}", "type": "function", "function": {"name": name, "arguments": text}}
+                for at, (name, text) in enumerate(pieces.calls)
+            ]
+        if message["role"] == "tool":
+            message["tool_call_id"] = "call_0"
+        messages.append(message)
+    tools = []
+    for tool in _shown_tools(body.tools or ()):
+        function = _function_of(tool)
+        if function is not None:
+            shown = {key: function[key] for key in ("name", "description") if function.get(key)}
+            parameters = dict(_schema_of(function))
+            tools.append({"type": "function", "function": {**shown, "parameters": parameters}})
+    return messages, tools
+
+
+def _joined(parts: Sequence[Message]) -> str:
+    return "\n".join(part["text"] for part in parts)
+
+
+def cookbook(model: str, messages: Sequence[Message], tools: Sequence[Message]) -> int:
+    """The rule of OpenAI's cookbook with tiktoken: for messages, and its second one for tools of gpt-4o."""
+    import tiktoken
+
+    encoding = tiktoken.get_encoding("o200k_base")
+
+    def count(value: Any) -> int:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return len(encoding.encode_ordinary(text))
+
+    tokens = 3
+    for message in messages:
+        tokens += 3 + sum(count(value) for key, value in message.items() if key != "tool_call_id")
+    for tool in tools:
+        function = tool["function"]
+        line = f"{function['name']}:{str(function.get('description', '')).removesuffix('.')}"
+        tokens += 7 + count(line)
+        properties = function["parameters"].get("properties") or {}
+        tokens += 3 if properties else 0
+        for key, field in properties.items():
+            enum = field.get("enum") or ()
+            tokens += 3 + (-3 if enum else 0) + sum(3 + count(str(item)) for item in enum)
+            about = str(field.get("description", "")).removesuffix(".")
+            tokens += count(f"{key}:{field.get('type')}:{about}")
+    return tokens + (12 if tools else 0)
+
+
+def characters(model: str, messages: Sequence[Message], tools: Sequence[Message]) -> int:
+    """A quarter of the characters of everything."""
+    texts = [json.dumps([message.get("content"), message.get("tool_calls")]) for message in messages]
+    return (sum(map(len, texts)) + (len(json.dumps(tools)) if tools else 0)) // 4
+
+
+def langchain(model: str, messages: Sequence[Message], tools: Sequence[Message]) -> int:
+    """LangChain's count_tokens_approximately, which is what its trim_messages counts by."""
+    from langchain_core.messages import convert_to_messages
+    from langchain_core.messages.utils import count_tokens_approximately
+
+    entries = convert_to_messages(list(messages))
+    try:
+        return int(count_tokens_approximately(entries, tools=list(tools) or None))
+    except TypeError:  # a version that knows no tools
+        return int(count_tokens_approximately(entries))
+
+
+def litellm(model: str, messages: Sequence[Message], tools: Sequence[Message]) -> int:
+    """LiteLLM's token_counter, by the model's name."""
+    from litellm import token_counter
+
+    return int(token_counter(model=model, messages=list(messages), tools=list(tools) or None))
+
+
+RIVALS: dict[str, Rival] = {
+    "cookbook": cookbook,
+    "chars/4": characters,
+    "langchain": langchain,
+    "litellm": litellm,
+}
+
+
+def asked(rival: Rival, model: str, messages: Sequence[Message], tools: Sequence[Message]) -> int | None:
+    """Ask one of them; None if it raised."""
+    try:
+        return rival(model, messages, tools)
+    except Exception:
+        return None

@@ -1,0 +1,42 @@
+"""Counts of a known vocabulary times a factor, for models whose own vocabulary is not public."""
+
+from __future__ import annotations
+
+import threading
+
+from trimtab.counting._cache import TextCache
+from trimtab.counting._tokenizers import Tokenizer
+
+_PER = 1_000
+
+
+def scaled(tokenizer: Tokenizer, factor: float, /) -> TextCache:
+    """Return what remembers counts by text: the tokenizer's own counts, or those times a factor.
+
+    Each text is rounded by itself, to the nearest, so that counts of messages still add up.
+    """
+    thousandths = round(factor * _PER)
+    if thousandths == _PER:
+        return tokenizer.cache
+    key = (tokenizer.encoding, tokenizer.package, thousandths)
+    with _LOCK:
+        found = _SCALED.get(key)
+        if found is None:
+            count = tokenizer.count
+
+            def count_scaled(text: str) -> int:
+                return (count(text) * thousandths + _PER // 2) // _PER
+
+            found = _SCALED[key] = TextCache(count_scaled, name=f"{tokenizer.encoding} x {factor:g}")
+        return found
+
+
+def forget_scaled() -> None:
+    """Forget the counts remembered for texts, by every factor."""
+    with _LOCK:
+        for cache in _SCALED.values():
+            cache.clear()
+
+
+_SCALED: dict[tuple[str, str, int], TextCache] = {}
+_LOCK = threading.Lock()

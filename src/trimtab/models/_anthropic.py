@@ -1,0 +1,130 @@
+"""Models of Anthropic: no tokenizer of theirs is public since Claude 3, so counts are o200k's by a factor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trimtab.models._facts import Framing, Margin, MediaRule, ModelFacts
+
+__all__ = ["ALIASES", "ROWS"]
+
+_CHECKED = "2026-11-22"
+_DOCS = "https://platform.claude.com/docs/en/about-claude/models/overview"
+
+# Billed for one half of 62 recorded requests (2026-11): a text takes 1.11 times its o200k tokens up to Claude
+# 4.6. Its tokenizer since 4.7 makes "approximately 30 % more" of the same text, which two more bills bear out
+# (platform.claude.com/docs/en/about-claude/pricing, 2026-08). Errs: English prose and JSON are within 5 %,
+# other scripts were not in those bills.
+_FACTOR, _NEWER_FACTOR = 1.11, 1.35
+
+_MARGIN = Margin(tokens=2, per_mille=75)
+
+# docs "Vision" (2026-11): width x height / 750, after scaling to a long side of 1,568 pixels and about 1,600
+# tokens; 2,576 pixels and three times the tokens since Opus 4.7. A page of a PDF is an image and its text:
+# "1,500 to 3,000 tokens"; billed 1,590 for a short one.
+_MEDIA = MediaRule(
+    pixels_per_token=750,
+    most_image_tokens=1_600,
+    image_tokens=0,
+    page_tokens=1_600,
+    file_tokens=1_600,
+    pdf_bytes_per_token=None,
+)
+_SHARPER_MEDIA = MediaRule(
+    pixels_per_token=750,
+    long_pixels=2_576,
+    most_image_tokens=4_784,
+    image_tokens=0,
+    page_tokens=2_200,
+    file_tokens=2_200,
+    pdf_bytes_per_token=None,
+)
+
+
+def _framing(auto_tokens: int, forced_tokens: int, *, newer: bool) -> Framing:
+    """Frame as billed; the prompt that tools bring along differs by model and is documented."""
+    framing = Framing(
+        per_request_tokens=3,
+        per_message_tokens=4,
+        roles_counted=False,
+        system_framed=False,
+        per_call_tokens=38,
+        call_name_factor=1,
+        parallel_calls_tokens=0,
+        per_result_tokens=18,
+        tools_style="schemas",
+        tools_tokens=auto_tokens,
+        forced_tools_tokens=forced_tokens,
+        per_tool_tokens=13,
+        tools_saved_by_system_tokens=0,
+        output_schema_tokens=150,
+        thinking_tokens=28,
+        late_tools_tokens=45,
+        sealed_chars_per_token=5,
+    )
+    if not newer:
+        return framing
+    # what frames calls and tools is text as well, in the finer vocabulary
+    return replace(
+        framing, per_call_tokens=50, per_result_tokens=24, per_tool_tokens=17, late_tools_tokens=60
+    )
+
+
+def _claude(
+    name: str, window_tokens: int, output_tokens: int, hidden: tuple[int, int], *, newer: bool = False
+) -> ModelFacts:
+    return ModelFacts(
+        name=name,
+        provider="anthropic",
+        format="anthropic",
+        window_tokens=window_tokens,
+        output_tokens=output_tokens,
+        near_encoding="o200k_base",
+        text_factor=_NEWER_FACTOR if newer else _FACTOR,
+        framing=_framing(*hidden, newer=newer),
+        media=_SHARPER_MEDIA if newer else _MEDIA,
+        margin=_MARGIN,
+        source=_DOCS,
+        checked=_CHECKED,
+    )
+
+
+# What tools bring along (auto or none, any or tool): pricing page of the docs (2026-08), "Tool use system
+# prompt token overhead".
+ROWS = (
+    _claude("claude-opus-5", 1_000_000, 128_000, (286, 406), newer=True),
+    _claude("claude-opus-4-8", 1_000_000, 128_000, (290, 410), newer=True),
+    _claude("claude-opus-4-7", 1_000_000, 128_000, (675, 804), newer=True),
+    _claude("claude-opus-4-6", 1_000_000, 128_000, (497, 589)),
+    _claude("claude-opus-4-5", 200_000, 64_000, (496, 588)),
+    _claude("claude-opus-4-1", 200_000, 32_000, (313, 315)),
+    _claude("claude-opus-4", 200_000, 32_000, (313, 315)),
+    # not documented for it: as for Opus 4.8, which its bill bears out
+    _claude("claude-fable-5", 1_000_000, 128_000, (290, 410), newer=True),
+    _claude("claude-sonnet-5", 1_000_000, 128_000, (354, 474), newer=True),
+    _claude("claude-sonnet-4-6", 1_000_000, 128_000, (497, 589)),
+    _claude("claude-sonnet-4-5", 200_000, 64_000, (496, 588)),
+    _claude("claude-sonnet-4", 200_000, 64_000, (313, 315)),
+    _claude("claude-haiku-4-5", 200_000, 64_000, (496, 588)),
+    _claude("claude-3-5-haiku", 200_000, 8_192, (264, 355)),
+)
+
+ALIASES = {
+    "claude-opus-4-0": "claude-opus-4",
+    "claude-sonnet-4-0": "claude-sonnet-4",
+    "claude-3-5-haiku-latest": "claude-3-5-haiku",
+    "claude-opus-4.8": "claude-opus-4-8",
+    "claude-opus-4.7": "claude-opus-4-7",
+    "claude-opus-4.6": "claude-opus-4-6",
+    "claude-opus-4.5": "claude-opus-4-5",
+    "claude-opus-4.1": "claude-opus-4-1",
+    "claude-sonnet-4.6": "claude-sonnet-4-6",
+    "claude-sonnet-4.5": "claude-sonnet-4-5",
+    "claude-haiku-4.5": "claude-haiku-4-5",
+    "claude-4.6-sonnet": "claude-sonnet-4-6",
+    "claude-4.5-sonnet": "claude-sonnet-4-5",
+    "claude-4.6-opus": "claude-opus-4-6",
+    "claude-4.5-opus": "claude-opus-4-5",
+    "claude-4.5-haiku": "claude-haiku-4-5",
+}
+"""As gateways spell them."""

@@ -1,0 +1,121 @@
+"""Models of Google: their vocabulary is not on PyPI, so counts are o200k's by a factor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trimtab.models._facts import Framing, Margin, MediaRule, ModelFacts
+
+__all__ = ["ALIASES", "ROWS"]
+
+_CHECKED = "2026-11-22"
+_DOCS = "https://ai.google.dev/gemini-api/docs/models"
+
+# All by one half of 107 recorded bills (2026-11), whose English a Gemma vocabulary splits almost as o200k
+# does. Gemini 1.5 and 2.0, and Vertex, charge the words of a request and next to nothing for its structure.
+# Output schemas are free. Errs: low for tools with schemas inside schemas, which cost up to 18 times their
+# words (one bill, of a schema that refers to itself); the margin allows for that.
+_WORDS = Framing(
+    per_request_tokens=0,
+    per_message_tokens=0,
+    roles_counted=False,
+    system_framed=False,
+    per_name_tokens=None,
+    per_call_tokens=0,
+    call_name_factor=1,
+    parallel_calls_tokens=0,
+    per_result_tokens=-9,  # the JSON around a result is not charged
+    tools_style="words",
+    tools_tokens=0,
+    per_tool_tokens=2,
+    nested_schemas_factor=18,
+    tools_saved_by_system_tokens=0,
+    output_schema_tokens=None,
+    thoughts_counted=False,
+)
+_GEMINI_2_5 = replace(
+    _WORDS,
+    per_message_tokens=1,
+    system_framed=True,
+    per_call_tokens=7,
+    per_result_tokens=4,
+    per_tool_tokens=18,
+    per_property_tokens=10,
+)
+# The signature of a thought is billed by its length while the turn lasts (22 bills, 0.2 tokens a character);
+# errs high in a long conversation, since a message does not say of which turn it is.
+_GEMINI_3 = replace(
+    _WORDS,
+    per_call_tokens=8,
+    per_result_tokens=5,
+    per_tool_tokens=15,
+    per_property_tokens=28,
+    sealed_chars_per_token=5,
+)
+
+# https://ai.google.dev/gemini-api/docs/tokens and /media-resolution (2026-11), and the same bills: 258 tokens
+# an image or page on 2.5, 258 a tile before, about 1,095 an image on 3; a sampled frame a second of video.
+_TILED = MediaRule(
+    image_tokens=258,
+    tile_tokens=258,
+    crops=True,
+    audio_tokens_per_second=32,
+    audio_tokens=0,
+    video_tokens_per_second=263,
+    page_tokens=258,
+    file_tokens=258,
+    pdf_bytes_per_token=None,
+)
+_FLAT = replace(_TILED, crops=False, tile_tokens=0)
+_SHARP = replace(_FLAT, image_tokens=1_095, page_tokens=532, file_tokens=532, video_tokens_per_second=70)
+
+_MARGIN, _VERTEX_MARGIN = Margin(tokens=1, per_mille=45), Margin(tokens=5, per_mille=20)
+
+
+def _gemini(
+    name: str, output_tokens: int, *, framing: Framing, media: MediaRule, vertex: bool = False
+) -> ModelFacts:
+    return ModelFacts(
+        name=name,
+        provider="google-vertex" if vertex else "google",
+        format="gemini",
+        window_tokens=1_048_576,
+        output_tokens=output_tokens,
+        near_encoding="o200k_base",
+        text_factor=1.0,
+        framing=framing,
+        media=media,
+        margin=_VERTEX_MARGIN if vertex else _MARGIN,
+        source=_DOCS,
+        checked=_CHECKED,
+    )
+
+
+def _rows(name: str, output_tokens: int, framing: Framing, media: MediaRule) -> tuple[ModelFacts, ModelFacts]:
+    """Give a model's row, and the one of the same model on Vertex, which bills it differently."""
+    return (
+        _gemini(name, output_tokens, framing=framing, media=media),
+        _gemini(f"vertex/{name}", output_tokens, framing=_WORDS, media=media, vertex=True),
+    )
+
+
+ROWS = (
+    *_rows("gemini-3.6-flash", 65_536, _GEMINI_3, _SHARP),
+    *_rows("gemini-3-flash-preview", 65_536, _GEMINI_3, _SHARP),
+    *_rows("gemini-3-pro-preview", 65_536, _GEMINI_3, _SHARP),
+    *_rows("gemini-3.1-pro-preview", 65_536, _GEMINI_3, _SHARP),
+    *_rows("gemini-2.5-pro", 65_536, _GEMINI_2_5, _FLAT),
+    *_rows("gemini-2.5-flash", 65_536, _GEMINI_2_5, _FLAT),
+    *_rows("gemini-2.5-flash-lite", 65_536, _GEMINI_2_5, _FLAT),
+    _gemini("gemini-2.5-flash-image", 32_768, framing=_GEMINI_2_5, media=_FLAT),
+    *_rows("gemini-2.0-flash", 8_192, _WORDS, _TILED),
+    *_rows("gemini-1.5-flash", 8_192, _WORDS, _TILED),
+)
+
+ALIASES = {
+    "gemini-2.5-pro-preview-03-25": "gemini-2.5-pro",
+    "gemini-2.0-flash-exp": "gemini-2.0-flash",
+    "gemini-2.0-flash-exp:free": "gemini-2.0-flash",
+    "gemini-2.0-flash-001": "gemini-2.0-flash",
+}
+"""Previews of the same model."""

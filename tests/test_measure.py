@@ -1,0 +1,192 @@
+"""`measure`: the count of a whole request, what it is made of, and how far it may be off."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import Any
+
+import pytest
+
+from tests.builders import assistant, call, result, system, user
+from trimtab import ConfigurationError, EstimateCounter
+from trimtab.counting import Count, counter_for, counter_from_text, measure
+from trimtab.errors import FormatError, UnknownNameError
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "add",
+            "description": "Add.",
+            "parameters": {"type": "object", "properties": {"a": {"type": "number"}}},
+        },
+    }
+]
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+PARTS = (
+    "messages_tokens",
+    "media_tokens",
+    "system_tokens",
+    "tools_tokens",
+    "output_schema_tokens",
+    "framing_tokens",
+)
+
+
+def body(**more: Any) -> dict[str, Any]:
+    """Make a request body."""
+    return {"model": "gpt-4o", "messages": [system(), user(), assistant(), user("and?")], **more}
+
+
+def image(url: str) -> dict[str, Any]:
+    """Make a user message that is an image."""
+    return user([{"type": "image_url", "image_url": {"url": url}}])
+
+
+def png(width: int, height: int) -> str:
+    """Make the beginning of a picture, as a data URL."""
+    data = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", width, height)
+    return "data:image/png;base64," + base64.b64encode(data).decode()
+
+
+def parts_of(count: Count) -> int:
+    """Add up the parts."""
+    return sum(getattr(count, name) for name in PARTS)
+
+
+@pytest.mark.parametrize(
+    "request_body",
+    [
+        body(),
+        body(tools=TOOLS),
+        body(response_format=SCHEMA),
+        body(messages=[user(), call("c1"), result("c1")], tools=TOOLS, response_format=SCHEMA),
+        body(messages=[image(png(512, 512))]),
+        {
+            "model": "claude-sonnet-4-5",
+            "system": "be brief",
+            "messages": [user()],
+            "tools": [{"name": "add", "input_schema": {}}],
+        },
+        {"model": "gemini-2.5-flash", "contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
+    ],
+)
+def test_the_parts_add_up_to_what_the_counter_says_of_the_request(request_body: dict[str, Any]) -> None:
+    """Nothing is counted twice, and nothing is left over."""
+    found = measure(request_body, model=request_body["model"])
+    assert parts_of(found) == found.tokens
+    counter = counter_for(request_body["model"])
+    form = counter.format
+    request = form.read_request(request_body)
+    assert found.format == form.name
+    assert found.tokens == counter.count_request(
+        request.messages, request.system, request.tools, request.extra
+    )
+
+
+def test_only_text_by_the_models_own_tokenizer_is_exact() -> None:
+    """And then the margin is nothing."""
+    assert (measure(body()).exact, measure(body()).margin_tokens) == (True, 0)
+    for more in ({"tools": TOOLS}, {"response_format": SCHEMA}, {"messages": [user(), call("c1")]}):
+        found = measure(body(**more))
+        assert not found.exact
+        assert found.margin_tokens is not None
+        assert 0 < found.margin_tokens < found.tokens
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "gemini-2.5-flash"])
+def test_a_model_without_a_public_tokenizer_is_never_exact(model: str) -> None:
+    """Its counts have a margin."""
+    found = measure([user("What is a token?")], model=model)
+    assert not found.exact
+    assert found.margin_tokens
+
+
+def test_a_medium_that_cannot_be_seen_is_in_the_margin() -> None:
+    """It is counted at the most it can cost, and may cost nearly nothing."""
+    seen = measure([image(png(512, 512))], model="gpt-4o")
+    unseen = measure([image("https://example.org/cat.png")], model="gpt-4o")
+    assert seen.margin_tokens is not None
+    assert unseen.margin_tokens is not None
+    assert seen.margin_tokens < 10
+    assert unseen.margin_tokens >= (unseen.media_tokens or 0) > 0
+
+
+def test_the_model_is_the_one_the_body_names() -> None:
+    """If it is known; else it is an estimate, whose margin nobody knows."""
+    assert measure(body()).counter == "gpt-4o"
+    unknown = measure(body(model="acme-9"))
+    assert (unknown.counter, unknown.exact, unknown.margin_tokens) == ("estimate", False, None)
+    assert measure([user()]).most_tokens is None
+
+
+def test_a_counter_of_ones_own_says_what_it_can() -> None:
+    """An additive one has sizes, a black box only a total; unknown is None."""
+    words = counter_from_text(lambda text: len(text.split()), message_overhead=3)
+    assert measure([user("a b c")], counter=words).tokens == words.count([user("a b c")])
+
+    def black_box(messages: list[Any]) -> int:
+        return 5 * len(messages)
+
+    found = measure([user(), user()], counter=black_box)
+    assert (found.tokens, found.sizes, found.messages_tokens, found.margin_tokens) == (10, None, None, None)
+
+
+def test_system_text_and_tools_may_stand_beside_a_list() -> None:
+    """As with `fit`."""
+    beside = measure([user()], model="gpt-4o", system="be brief", tools=TOOLS)
+    within = measure(body(messages=[system("be brief"), user()], tools=TOOLS))
+    assert beside.tokens == within.tokens
+    apart = measure([user()], model="claude-sonnet-4-5", system="be brief", format="anthropic")
+    assert apart.system_tokens == counter_for("claude-sonnet-4-5").count_text("be brief")
+
+
+@pytest.mark.parametrize(
+    ("model", "messages", "charged"),
+    [
+        pytest.param(
+            "claude-sonnet-4-5",
+            [
+                user("q"),
+                {
+                    "role": "assistant",
+                    "content": [{"type": "thinking", "thinking": "hm " * 50, "signature": "s"}],
+                },
+            ],
+            True,
+            id="open turn",
+        ),
+        pytest.param(
+            "claude-sonnet-4-5",
+            [
+                user("q"),
+                {
+                    "role": "assistant",
+                    "content": [{"type": "thinking", "thinking": "hm " * 50, "signature": "s"}],
+                },
+                user("and?"),
+            ],
+            False,
+            id="a turn that is over",
+        ),
+    ],
+)
+def test_reasoning_is_charged_while_its_turn_lasts(model: str, messages: list[Any], charged: bool) -> None:
+    """Bills of Claude 4.5 were the same with and without the thinking of an earlier turn."""
+    without = [one for one in messages if one["role"] == "user"]
+    more = (
+        measure(messages, model=model, format="anthropic").tokens
+        - measure(without, model=model, format="anthropic").tokens
+    )
+    assert (more > 40) is charged
+
+
+def test_wrong_arguments_are_refused_in_words() -> None:
+    """Each with what to write instead."""
+    with pytest.raises(ConfigurationError, match="not both"):
+        measure([user()], model="gpt-4o", counter=EstimateCounter())
+    with pytest.raises(UnknownNameError):
+        measure([user()], model="acme-9")
+    with pytest.raises(FormatError, match=r"messages\[1\]"):
+        measure([user(), 5])
