@@ -323,7 +323,8 @@ def _parts(
     answered = by_block(starts, bonds.answered)
     apart = by_block(starts, bonds.answers)
     holds = by_block(starts, ((index, index) for index in bonds.held))
-    going = by_block(starts, ((index, index) for one in bonds.units if not one & bonds.held for index in one))
+    sure = _pinned(blocks, plain, bonds) | bonds.held
+    going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
     parts: list[Part] = []
     followed, leaderless, base = False, False, Base()
     for at in range(len(blocks) - 1, -1, -1):

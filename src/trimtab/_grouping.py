@@ -162,7 +162,7 @@ def with_openers(
 ) -> list[Unit]:
     """Hold the user messages that open the turns of what must stay and cannot lead.
 
-    Where no user message does, it is the nearest message before it that may lead.
+    Where no user message does, it is the nearest unit before it whose first message may lead.
 
     Args:
         units: All units of a conversation.
@@ -175,7 +175,8 @@ def with_openers(
             user = opener_of(unit.first)
             users.add(user)
             if user is None:
-                others.add(next((at for at in range(unit.first - 1, -1, -1) if not cannot_lead(at)), None))
+                before = (one.first for one in reversed(units) if one.first < unit.first)
+                others.add(next((first for first in before if not cannot_lead(first)), None))
     return [
         _held(unit)
         if unit.state == "free"

@@ -29,8 +29,8 @@ def blocks_of(message: Any) -> Sequence[Any]:
 
 def type_of(block: Any) -> str | None:
     """Return the type of a block, of whatever class it is; None if it has none that is a text."""
-    kind = block.get("type") if type(block) is dict else item_of(block, "type")
-    return kind if isinstance(kind, str) else None
+    found = block.get("type") if type(block) is dict else item_of(block, "type")
+    return found if isinstance(found, str) else None
 
 
 def call_id_of(block: Any) -> str | None:

@@ -138,8 +138,13 @@ class Gemini:
                 structure.answers[index] = tuple(zip(ids, at, strict=True))
                 if rest := tuple(part for part in range(len(parts)) if part not in at):
                     structure.loose[index] = rest
-            elif goes_on(messages, index):
+            elif self._goes_on(messages, index, structure):
                 structure.bound.add(index)
+
+    def _goes_on(self, messages: list[Any], index: int, structure: Structure) -> bool:
+        if index + 1 < len(messages):
+            structure.read_as_dict(messages, index + 1)
+        return goes_on(messages, index)
 
     def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
         """Find the newest content of a kind in `(after, index]`; -1 if there is none."""
