@@ -30,9 +30,8 @@ SHARED_IDS = ("duplicate_item", "repeated_call")
 """Rules about an id that only one may have."""
 NO_PLACE = ("thinking_must_lead", "call_turn_misplaced")
 """Rules about who opens a turn: what opened one that was refused for something else may have left."""
-NOT_MENDED = ("ends_with_thinking", "response_of_another_function", "reasoning_with_another_follower")
-"""What a repair leaves: the shape of one message, the name of a function, and of the calls one reasoning led
-to those that were answered (the judge wants the first of them behind it)."""
+NOT_MENDED = ("ends_with_thinking", "response_of_another_function")
+"""What a repair leaves: the shape of one message, the name of a function."""
 ONLY_SPACE = ("only_whitespace", "empty_text")
 """What trimtab writes has words, so a blank text was in the input; beside others the judge lets it pass."""
 
