@@ -32,11 +32,43 @@ from tests.anthropic_shapes import (
     use,
     user,
 )
+from tests.judge import judge
 from trimtab import BudgetExceededError, ClearToolResults, PriorityBased, SlidingWindow, TruncateText, fit
 from trimtab.formats import Anthropic
 from trimtab.strategies import DropNewest, Summarize
 from trimtab.testing import WordCounter
 from trimtab.validity import repair, validate
+
+ORDERED_RESULTS = pytest.mark.parametrize(
+    ("behind", "left", "moved"),
+    [
+        (
+            [user(text("x"), result("a"), text("y"), result("b"))],
+            [user(result("a"), result("b"), text("x"), text("y"))],
+            [(2, "result_not_first"), (2, "result_not_first")],
+        ),
+        (
+            [user(result("a"), text("x"), result("b"))],
+            [user(result("a"), result("b"), text("x"))],
+            [(2, "result_not_first")],
+        ),
+        (
+            [user(text("x"), result("z"), result("a"), result("b"))],
+            [user(result("a"), result("b"), text("x"))],
+            [(2, "result_not_first"), (2, "result_not_first")],
+        ),
+        (
+            [user(result("a"), text("x")), user(text("y"), result("b"))],
+            [user(result("a"), result("b"), text("x")), user(text("y"))],
+            [(3, "late_result")],
+        ),
+        (
+            [user(text("x")), user(text("y"), result("a"), result("b"))],
+            [user(result("a"), result("b")), user(text("x")), user(text("y"))],
+            [(3, "late_result"), (3, "late_result")],
+        ),
+    ],
+)
 
 FORM = Anthropic()
 COUNTER = WordCounter(format=FORM)
@@ -220,6 +252,21 @@ def test_nothing_is_newly_wrong(messages: list[Any], strategy: Any, share: float
     assert accepted_by_anthropic(*fitted.messages, beta=True) or not accepted_by_anthropic(
         *messages, beta=True
     )
+
+
+@ORDERED_RESULTS
+def test_results_move_before_all_else_that_answers_their_turn(
+    behind: list[Any], left: list[Any], moved: list[tuple[int, str]]
+) -> None:
+    """Which is less than to take them out; what stands beside them stays, and the judge accepts it."""
+    messages = [user("q"), model(use("a"), use("b")), *behind]
+    done = repair(messages, format=FORM)
+    assert done.messages == [*messages[:2], *left]
+    assert [(change.index, change.rule) for change in done.changes if change.action == "moved"] == moved
+    assert judge("anthropic", {"messages": messages}) != []
+    assert judge("anthropic", {"messages": done.messages}) == []
+    assert validate(done.messages, format=FORM) == []
+    assert repair(done.messages, format=FORM).changes == ()
 
 
 @given(conversations(), st.data())

@@ -27,7 +27,9 @@ _TAKES_NO_SYSTEM = re.compile(r"claude-(?:instant|[123](?!\d)|(?:sonnet|haiku)-4
 docs.rs/gproxy-transform, 2026-08, less Sonnet 5, which langchainjs says takes them). Errs: none is unlisted.
 """
 # Quoted in anomalyco/opencode#13768 and many others.
-_NO_PREFILL = "This model does not support assistant message prefill. The conversation must end with a user message."
+_NO_PREFILL = (
+    "This model does not support assistant message prefill. The conversation must end with a user message."
+)
 _TAKES_NO_PREFILL = re.compile(r"claude-(?:(?:opus|sonnet)-(?:4[-.][6-9](?!\d)|[5-9])|fable|mythos)")
 """Since Opus 4.6 (release notes of 2026-02-05) and Sonnet 4.6 (langchain-ai/deepagents#1585); errs as above."""
 # Quoted in tailcallhq/forgecode#1853.

@@ -146,7 +146,9 @@ class Gemini:
     def _find_needs(self, messages: list[Any], structure: Structure) -> None:
         """Note contents whose first call is not signed, where the one before is: a step has one signature."""
         for index in sorted(structure.bound):
-            (before, calls), (behind, more) = ((p := parts_in(messages[at]), calls_of(p)) for at in (index, index + 1))
+            (before, calls), (behind, more) = (
+                (p := parts_in(messages[at]), calls_of(p)) for at in (index, index + 1)
+            )
             opened = index in structure.needs or (calls and is_signed(before[calls[0].part]))
             if opened and more and not is_signed(behind[more[0].part]):
                 structure.needs[index + 1] = index

@@ -66,8 +66,7 @@ _REPEATED = (
 # Azure-Samples/computer-use-model#22). Of approvals: community.openai.com/t/1365706, openai-agents-js#131.
 _WORDS_BY_TYPE = {
     **{
-        output: _ORPHAN.replace("function call", call.replace("_", " "))
-        for call, output in OUTPUT_OF.items()
+        output: _ORPHAN.replace("function call", call.replace("_", " ")) for call, output in OUTPUT_OF.items()
     },
     **{call: _UNANSWERED.replace("function call", call.replace("_", " ")) for call in OUTPUT_OF},
     "mcp_approval_response": (
