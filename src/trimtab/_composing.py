@@ -367,7 +367,7 @@ def _parts(
 
 
 def _opener(history: History) -> list[int]:
-    """Find what may open the turn of something in a later block: the newest user message, or what may lead."""
+    """Find what may open a turn that goes on in a later block: the newest user message, or what may lead."""
     user = history.user_at_or_before(len(history) - 1)
     if user is not None:
         return [user]

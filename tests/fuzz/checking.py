@@ -101,7 +101,7 @@ def _excused(plan: Plan, rule: str, was: Counter[tuple[str, str | None]]) -> boo
 
 
 def _found(plan: Plan, messages: Any) -> Counter[tuple[str, str | None]]:
-    """Count violations by rule and id; an id that goes by place is that of the function, whatever the place."""
+    """Count violations by rule and id; of an id that goes by place only the function's name matters."""
     found = validate(messages, format=plan.form, pending_calls=plan.pending_calls)
     return Counter(
         (_ALIKE.get(one.rule, one.rule), _without_place(one.call_id)) for one in found if one.fault

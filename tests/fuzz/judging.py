@@ -25,7 +25,7 @@ PAIR_RULES: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""Rules about which result answers which call. Of a pair that was refused before, another may be broken after."""
+"""Rules about which result answers which call. Of a pair that was broken before another is after."""
 SHARED_IDS = ("duplicate_item", "repeated_call")
 """Rules about an id that only one may have."""
 NO_PLACE = ("thinking_must_lead", "call_turn_misplaced")

@@ -232,7 +232,9 @@ class UnitCuts:
         # Units that stay are places to cut at, too: the tail cannot tell, and both must find the same cut.
         head = request.history.head
         self._firsts = sorted({u.first for u in self._units if u.first >= head or not request.stays(u)})
-        self._by_first = {unit.first: unit for unit in self._units}
+        # Of several units of one message the user's words are the one that opens a turn.
+        mine = (unit for unit in self._units if unit.kind == "user")
+        self._by_first = {unit.first: unit for unit in (*self._units, *mine)}
         self._users = [unit for unit in self._units if unit.kind == "user"]
         self._stay_tokens: int | None = None
         self._sums = [0]

@@ -6,6 +6,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, TypeVar, get_args
 
 from trimtab.budget import Budget
@@ -270,6 +271,6 @@ def columns(format: Format, messages: Sequence[Any], cuts: Sequence[int]) -> Str
     """Scan messages in the pieces between the cuts, the last piece first."""
     copied = list(messages)
     structure = Structure(len(copied))
-    for start, stop in reversed(list(zip(cuts, cuts[1:], strict=False))):
+    for start, stop in reversed(list(pairwise(cuts))):
         format.scan(copied, start, stop, structure)
     return structure

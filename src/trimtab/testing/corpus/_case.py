@@ -47,7 +47,7 @@ class Case:
     budget_tokens: int
     """Room for messages, system text and tools, counted by `counter`."""
     counter: str = "words"
-    """What a token is: "words" (`WordCounter`), "chars" (`CharCounter`) or "fixed" (`FixedCounter(3, 2, 5)`)."""
+    """What a token is: `WordCounter` for "words", `CharCounter` for "chars", `FixedCounter(3, 2, 5)` for "fixed"."""
     strategy: Mapping[str, Any] | str | None = None
     """A strategy as data, for trimmers that have it; None: whatever is theirs."""
     pin: Sequence[int] = ()
