@@ -254,7 +254,7 @@ class History:
         return index
 
     def border_at_or_after(self, index: int, /) -> int:
-        """Return the first border at or after `index`, in a tidy part; the length if there is none."""
+        """Return the first border at or after `index`; the length if there is none."""
         while index < self.count and self.is_result(index):
             index += 1
         return index
@@ -353,7 +353,7 @@ class History:
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """All units in order of their first message; reads and pairs the whole conversation."""
+        """All units in order of their first message; pairs the whole conversation."""
         if self._units is None:
             self.read(0)
             pairing = pair(self.structure, range(len(self)))
