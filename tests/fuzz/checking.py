@@ -128,7 +128,8 @@ def _judged(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> list[
     if plan.removed is not None:  # whatever a callback removes is gone, also what opened a turn
         return []
     if plan.repair and only_pairs_are_wrong(plan.form, before) and _can_be_mended(plan, before[key]):
-        wrong = refused(plan.form, after, origin=before, waiting=_waiting(plan, after[key]))
+        waiting = _waiting(plan, after[key]) | _called_twice(plan, before[key])
+        wrong = refused(plan.form, after, origin=before, waiting=waiting)
         return [f"judge, after repair: {one}" for one in wrong]
     unsure = _waiting(plan, before[key]) | _called_twice(plan, before[key])
     new = newly_refused(plan.form, before, after, unsure=unsure)

@@ -256,12 +256,12 @@ class UnitCuts:
             return request.total(kept)
         if self._stay_tokens is None:
             staying = (unit for unit in self._units if request.stays(unit))
-            added = sum(request.added_tokens(unit, self._there) for unit in staying)
+            added = sum(request._added_tokens(unit, self._there) for unit in staying)
             self._stay_tokens = request.fixed_tokens + added
         newer = len(self._free) - bisect_left(self._free, cut, key=_first_of)
         while len(self._sums) <= newer:
             newest = self._free[-len(self._sums)]
-            self._sums.append(self._sums[-1] + request.added_tokens(newest, self._there))
+            self._sums.append(self._sums[-1] + request._added_tokens(newest, self._there))
         return self._stay_tokens + self._sums[newer] + sum(request.size(self._by_first[f]) for f in also)
 
     def oldest(self, fits: Callable[[int], bool], /) -> int | None:
