@@ -6,6 +6,8 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from typing import Any, TypeVar, get_args
 
 from trimtab.budget import Budget
@@ -92,12 +94,15 @@ def _check_odd(format: Format) -> None:
     """What is no message of this form has a kind, and breaks nothing."""
     for message in _ODD:
         where = f"format {format.name}, message {message!r}"
-        kind = asked(lambda m=message: format.kind(m), where, "kinds")  # type: ignore[misc]
+        kind = asked(partial(format.kind, message), where, "kinds")
         if kind not in get_args(Kind):
             broken("kinds", f"{where}: kind is {kind!r}, none of {', '.join(get_args(Kind))}")
-        for read in (format.texts, format.pieces, format.tool_names, format.transcript, format.matches):
-            asked(lambda m=message, r=read: r(m), where, "kinds")  # type: ignore[misc]
-        asked(lambda m=message: format.faults([m]), where, "faults")  # type: ignore[misc]
+        reads: tuple[Callable[[Any], Any], ...] = (
+            *(format.texts, format.pieces, format.tool_names, format.transcript, format.matches),
+        )
+        for read in reads:
+            asked(partial(read, message), where, "kinds")
+        asked(partial(format.faults, [message]), where, "faults")
 
 
 class _Check:
@@ -270,6 +275,6 @@ def columns(format: Format, messages: Sequence[Any], cuts: Sequence[int]) -> Str
     """Scan messages in the pieces between the cuts, the last piece first."""
     copied = list(messages)
     structure = Structure(len(copied))
-    for start, stop in reversed(list(zip(cuts, cuts[1:], strict=False))):
+    for start, stop in reversed(list(pairwise(cuts))):
         format.scan(copied, start, stop, structure)
     return structure
