@@ -9,7 +9,7 @@ from typing import Any
 from trimtab.errors import ConfigurationError
 from trimtab.session._core import Core, id_of
 from trimtab.session._effects import Delete, Steps
-from trimtab.session._options import budget_tokens
+from trimtab.session._options import budget_tokens, check_anchor
 from trimtab.session._plain import plain_message
 from trimtab.session._reading import Pages, live_units, read_scene
 from trimtab.session._room import eviction, make_room
@@ -43,8 +43,9 @@ def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
         raise ConfigurationError(f"anchors is a list of messages, not {messages!r:.80}")
     plain = [plain_message(message) for message in messages]
     scene = yield from core.ready()
-    for message in plain:
+    for at, message in enumerate(plain):
         scene.sizer.read(message)
+        check_anchor(scene.sizer.format, message, at)
     version = core.next_version(scene)
     core.scene = None  # until everything is written
     seen = scene.seen()
