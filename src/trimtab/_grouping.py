@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
 from trimtab._pairing import Pairing
@@ -125,9 +125,21 @@ class Group:
         if part is not None:
             self.parts[index] = (*self.parts.get(index, ()), part)
 
+    def take(self, other: Group) -> None:
+        """Become one with another."""
+        self.indices |= other.indices
+        for index, parts in other.parts.items():
+            self.parts[index] = (*self.parts.get(index, ()), *parts)
 
-def members(structure: Structure, pairing: Pairing) -> list[Group]:
-    """Sort messages, or their parts, into units."""
+
+def members(structure: Structure, pairing: Pairing, *, whole: Collection[int] = ()) -> list[Group]:
+    """Sort messages, or their parts, into units.
+
+    Args:
+        structure: Columns of all the messages.
+        pairing: What answers what.
+        whole: Messages that stay or leave whole, since a part of them belongs to something elsewhere.
+    """
     groups: dict[Any, Group] = {}
     home: dict[int, int] = {}
 
@@ -140,6 +152,15 @@ def members(structure: Structure, pairing: Pairing) -> list[Group]:
         answers = structure.answers.get(index)
         if answers is None:
             group_of(index).add(index, None)
+            continue
+        if index in whole and answers[0][1] is not None:
+            owners = dict.fromkeys(one for one in pairing.owner[index] if one is not None)
+            first, *others = list(owners) or [index]
+            group = group_of(first)
+            group.add(index, None)
+            for owner in others:
+                group.take(groups.pop(home.get(owner, owner)))
+                home[owner] = home.get(first, first)
             continue
         for (_, part), owner in zip(answers, pairing.owner[index], strict=True):
             if owner is not None:

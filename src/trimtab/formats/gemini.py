@@ -71,6 +71,7 @@ _MAX_DEPTH = 16
 _MOST_TEXTS = 64
 """Texts of a response that may be shortened, the longest: a thousand short ones take long and free little."""
 
+
 class Gemini:
     """Contents and request bodies of Gemini's generateContent.
 
