@@ -39,7 +39,7 @@ class ToyFormat:
     """The wire form of this file; see `Format` for what each method does."""
 
     name = "toy"
-    rules = Rules(results_follow_call=False, system_in_messages=False, ordered=True)
+    rules = Rules(results_follow_call=False, system_in_messages=False, ordered=True, parts_key="parts")
 
     def kind(self, message: Message, /) -> Kind:
         """Tell whom it is from: a user message without words is a tool's."""
@@ -125,6 +125,15 @@ class ToyFormat:
         """Put messages back."""
         return messages if request.body is None else {**request.body, "turns": messages}
 
+    def redacted(self, message: Message, /) -> Message:
+        """Blank every text, and keep what calls and answers."""
+        blanked = [{key: _BLANK.get(key, value) for key, value in part.items()} for part in message["parts"]]
+        return {"role": message["role"], "parts": blanked}
+
+    def tool_schema(self, name: str, description: str, parameters: dict[str, Any], /) -> dict[str, Any]:
+        """Name it."""
+        return {"tool": name, "about": description, "takes": parameters}
+
     def matches(self, message: Message, /) -> bool:
         """Tell by the key of the parts."""
         return "parts" in message
@@ -132,6 +141,9 @@ class ToyFormat:
     def message(self, role: str, parts: Sequence[Any], /) -> Message:
         """Make a message of texts and parts."""
         return said(role, *(words(part) if isinstance(part, str) else part for part in parts))
+
+
+_BLANK = {"text": "[redacted]", "tool": "redacted", "input": ""}
 
 
 def _at(message: Message, kind: str) -> list[int]:
