@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trimtab.formats._access import as_list
-from trimtab.formats._anthropic_blocks import SERVER_CALLS, THINKING, is_server_result
+from trimtab.formats._anthropic_blocks import SERVER_CALLS, THINKING, is_directive, is_server_result
 from trimtab.formats._base import Dict
 from trimtab.formats._redaction import REDACTED, REDACTED_NAME, texts_of_ids
 
@@ -20,8 +20,8 @@ def redacted_of(message: Dict) -> Dict:
     in a turn that goes on with thinking enabled the API then asks for it.
     """
     made: Dict = texts_of_ids(message, "role")
-    if "output_config" in message:
-        made["output_config"] = message["output_config"]  # how the model goes on, and nothing that was said
+    if is_directive(message):
+        return message  # how the model goes on, and nothing that was said
     if "content" in message:
         made["content"] = _content(message)
     return made
@@ -29,10 +29,8 @@ def redacted_of(message: Dict) -> Dict:
 
 def _content(message: Dict) -> Any:
     blocks = as_list(message["content"])
-    if blocks is None or (not blocks and "output_config" not in message):
-        return REDACTED
-    left = [_block(block) for block in blocks if not _leaves(block)]
-    return left or ([] if not blocks else REDACTED)
+    left = [_block(block) for block in blocks or () if not _leaves(block)]
+    return left or REDACTED
 
 
 def _leaves(block: Any) -> bool:

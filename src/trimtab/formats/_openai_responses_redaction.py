@@ -7,7 +7,7 @@ from typing import Any
 from trimtab.formats._access import as_list
 from trimtab.formats._base import Dict
 from trimtab.formats._openai_responses_items import ITEM_TYPES, type_of
-from trimtab.formats._redaction import REDACTED, REDACTED_NAME, blank
+from trimtab.formats._redaction import REDACTED, REDACTED_NAME, blank, texts_of_ids
 
 _STAYS = (
     "type",
@@ -19,7 +19,6 @@ _STAYS = (
     "role",
     "phase",
     "execution",
-    "caller",
     "container_id",
     "fingerprint",
 )
@@ -77,7 +76,9 @@ def redacted_of(item: Dict) -> Dict:
     if name == "compaction" or (name == "reasoning" and item.get("encrypted_content")):
         # All it says is one sealed text, and without it the API takes none of its type.
         return {"role": "assistant", "content": REDACTED}
-    made = {key: value for key, value in item.items() if key in _STAYS}
+    made = {key: item[key] for key in _STAYS if isinstance(item.get(key, 0), str | bool | None)}
+    if isinstance(item.get("caller"), dict):
+        made["caller"] = texts_of_ids(item["caller"], "type", "caller_id")
     if name == "message":
         return {**made, "content": _content(item)}
     if name not in ITEM_TYPES or name not in _PAYLOADS:

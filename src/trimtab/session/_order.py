@@ -25,7 +25,9 @@ def misplaced_units(scene: Scene) -> set[int]:
     What stays is not among them: then what stands before it is, if that may leave. Nothing is as long as all
     that was said is in view: it is as it was said.
     """
-    if not scene.hidden and not scene.out and scene.summary is None:
+    summarized = scene.summary is not None or scene.anchor_summary is not None
+    whole = not scene.hidden and not scene.out and not summarized
+    if whole and not scene.sizer.options.pending_first:
         return set()
     rows, gone = _rows(scene), set[int]()
     while leaving := _leaving(scene, [row for row in rows if row.unit is None or row.unit.first not in gone]):

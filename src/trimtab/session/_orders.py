@@ -11,7 +11,7 @@ from trimtab.session._core import Core, id_of
 from trimtab.session._effects import Delete, Steps
 from trimtab.session._options import budget_tokens, check_anchor
 from trimtab.session._plain import plain_message
-from trimtab.session._reading import Pages, live_units, read_scene
+from trimtab.session._reading import living_unit, opener_of, read_scene
 from trimtab.session._room import eviction, make_room
 from trimtab.session._scene import Scene
 from trimtab.session._sizer import LiveUnit
@@ -114,7 +114,7 @@ def pinning(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
     if version in state.pins:
         return
     first = event.data.get("joins", version)
-    unit = scene.recent.get(first) or (yield from waiting_unit(core, scene, first))
+    unit = yield from living_unit(core.session, scene, first)
     if unit is None:
         raise ConfigurationError(
             f"event {event_id!r} is not in reach any more: a summary stands for it, or the session was"
@@ -123,33 +123,12 @@ def pinning(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
     if first not in scene.recent:
         scene.bring_back(unit)
     if core.in_force.reader.rules.ordered and not scene.sizer.leads(unit):
-        yield from bring_opener_back(core, scene, first)
+        opener = yield from opener_of(core.session, scene, first)
+        if opener is not None and opener.first not in scene.recent:
+            scene.bring_back(opener)
     scene.state = replace(scene.state, pins=tuple(sorted((*state.pins, version))))
     yield from core.write(scene, "pinned", {"event": event_id})
     yield from make_room(core, scene, seen=seen)
-
-
-def waiting_unit(core: Core, scene: Scene, first: int) -> Steps[LiveUnit | None]:
-    if first in scene.shown:
-        return scene.shown[first]
-    units = yield from live_units(core.session, scene.state, stop=scene.state.cut, sizer=scene.sizer)
-    return next((unit for unit in units if unit.first == first), None)
-
-
-def bring_opener_back(core: Core, scene: Scene, first: int) -> Steps[None]:
-    """Make the message recent that opens the turn of one that may not stand first: it stays with it."""
-    pages = Pages(core.session, after=scene.state.live - 1, before=first, newest_first=True)
-    while events := (yield from pages.next()):
-        for event in events:
-            if event.kind != "message" or scene.sizer.read(event.message).kind != "user":
-                continue
-            opener = event.data.get("joins", event.version)
-            unit = scene.recent.get(opener) or (yield from waiting_unit(core, scene, opener))
-            if unit is None or not scene.sizer.leads(unit):
-                continue
-            if opener not in scene.recent:
-                scene.bring_back(unit)
-            return
 
 
 def deleting(core: Core) -> Steps[None]:

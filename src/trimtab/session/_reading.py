@@ -18,7 +18,9 @@ __all__ = [
     "counted_again",
     "event_at",
     "live_units",
+    "living_unit",
     "oldest_waiting",
+    "opener_of",
     "read_scene",
     "read_unit",
     "state_of",
@@ -287,6 +289,28 @@ def _late_results(
 
 def _unanswered(events: list[Event], sizer: Sizer) -> bool:
     return bool(sizer.unanswered(sizer.shown(event.data).message for event in events))
+
+
+def living_unit(session: str, scene: Scene, first: int) -> Steps[LiveUnit | None]:
+    """Find the unit that begins with a message, in view or not; None if a summary stands for it."""
+    known = scene.recent.get(first) or scene.shown.get(first)
+    if known is not None:
+        return known
+    units = yield from live_units(session, scene.state, stop=scene.state.cut, sizer=scene.sizer)
+    return next((unit for unit in units if unit.first == first), None)
+
+
+def opener_of(session: str, scene: Scene, first: int) -> Steps[LiveUnit | None]:
+    """Find the unit that opens the turn of a message: the nearest of the user's that may stand first."""
+    pages = Pages(session, after=scene.state.live - 1, before=first, newest_first=True)
+    while events := (yield from pages.next()):
+        for event in events:
+            if event.kind != "message" or scene.sizer.read(event.message).kind != "user":
+                continue
+            unit = yield from living_unit(session, scene, event.data.get("joins", event.version))
+            if unit is not None and scene.sizer.leads(unit):
+                return unit
+    return None
 
 
 def oldest_waiting(session: str, state: State, *, sizer: Sizer, limit_tokens: int) -> Steps[list[LiveUnit]]:

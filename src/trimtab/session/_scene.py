@@ -98,9 +98,21 @@ class Scene:
 
     @property
     def shows_summary(self) -> bool:
-        """True if the summary is in view: it is no permanent part, and what must stay may take its room."""
+        """True if the summary is in view.
+
+        It is no permanent part, and what must stay may take its room, unless that may not stand first.
+        """
+        if self.summary is None:
+            return False
         tokens = self.permanent_tokens + self.summary_tokens + self.messages_tokens
-        return self.summary is not None and tokens <= self.state.room_tokens
+        return tokens <= self.state.room_tokens or self._has_to_lead
+
+    @property
+    def _has_to_lead(self) -> bool:
+        if not self.sizer.format.rules.ordered:
+            return False
+        first = next(iter(self.in_view()), None)
+        return first is not None and not self.sizer.leads(first)
 
     @property
     def breakdown(self) -> TokenBreakdown:

@@ -18,6 +18,7 @@ from trimtab.session._reading import (
     counted_again,
     event_at,
     live_units,
+    opener_of,
     read_scene,
     state_of,
 )
@@ -88,11 +89,24 @@ def taken_back(
         retry_tokens=0,
         epoch=state.epoch + 1,
     )
+    if scene.sizer.format.rules.ordered:
+        made = yield from with_openers(core, scene, made)
     return (
         yield from counted_again(
             core.session, made, version=scene.version, sizer=scene.sizer, instead=instead
         )
     )
+
+
+def with_openers(core: Core, scene: Scene, state: State) -> Steps[State]:
+    """Make recent what opens the turn of a pinned message: a summary stood for it when that was pinned."""
+    then = yield from read_scene(core.session, scene.version, state, core.in_force)
+    for unit in list(then.recent.values()):
+        if then.exempt(unit) and not then.sizer.leads(unit):
+            opener = yield from opener_of(core.session, then, unit.first)
+            if opener is not None and opener.first not in then.recent:
+                then.bring_back(opener)
+    return replace(state, beside=then.state.beside, left=then.state.left)
 
 
 def called_back(core: Core, scene: Scene, before: State, *, after: int) -> Steps[list[Members]]:

@@ -16,7 +16,7 @@ from trimtab.errors import BudgetExceededError, ContextError
 from trimtab.formats import Fault, Format, Kind, Rules, Structure, mapping_of
 from trimtab.testing._bodies import request_bodies
 from trimtab.testing._errors import ContractBroken, broken
-from trimtab.testing._format_edits import check_edits, check_made
+from trimtab.testing._format_edits import check_edits, check_made, check_redacted
 from trimtab.testing._word_counter import WordCounter
 from trimtab.validity import PairRule, validate
 
@@ -35,8 +35,8 @@ def check_format(format: Format, /, *, samples: Sequence[Messages] | None = None
     What it checks, by the `rule` of the error: `declares` (a name and `Rules`), `kinds` (every message
     has one), `scan` (ids and parts that are there; the same whatever the pieces it is read in), `newest`,
     `order` (faults only where the rules say so), `texts` (what is listed can be replaced, and is
-    counted), `edits` (shallow, of what was asked and nothing else), `input_unchanged`, `pieces`, `faults`,
-    `request` (a body read and written is the body), `makes` (messages of its own), `objects` (objects with
+    counted), `edits` (shallow, of what was asked and nothing else), `input_unchanged`, `pieces`, `redacted`
+    (says nothing, with the same calls and results), `faults`, `request` (a body read and written is the body), `makes` (messages of its own), `objects` (objects with
     `model_dump()` read as their dicts), `fit` (within the budget, without a new violation).
 
     Args:
@@ -120,6 +120,7 @@ class _Check:
             ("newest", self.check_newest),
             ("order", self.check_order),
             ("texts", lambda: check_edits(self.format, self.sample, self.where)),
+            ("redacted", lambda: check_redacted(self.format, self.sample, self.where)),
             ("faults", self.check_faults),
             ("request", self.check_request),
             ("objects", self.check_objects),
