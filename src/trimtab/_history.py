@@ -361,7 +361,8 @@ class History:
             last_turn = self._last_turn()
             calls = open_calls(pairing, last_turn=last_turn, pending_calls=self.pending_calls)
             opened = {index for index, _ in calls - self._answered}
-            units = [self._unit_of(group, opened) for group in members(self.structure, pairing)]
+            groups = members(self.structure, pairing, whole={index for index, _ in self._apart})
+            units = [self._unit_of(group, opened) for group in groups]
             units.sort(key=lambda unit: unit.indices[0])
             if self.format.rules.ordered:
                 units = with_openers(units, self.cannot_lead, self.user_at_or_before)

@@ -101,7 +101,7 @@ def _excused(plan: Plan, rule: str, was: Counter[tuple[str, str | None]]) -> boo
 
 
 def _found(plan: Plan, messages: Any) -> Counter[tuple[str, str | None]]:
-    """Count violations by rule and id; an id that goes by place is that of the function, whatever the place."""
+    """Count violations by rule and id; of an id that goes by place only the function's name matters."""
     found = validate(messages, format=plan.form, pending_calls=plan.pending_calls)
     return Counter(
         (_ALIKE.get(one.rule, one.rule), _without_place(one.call_id)) for one in found if one.fault
@@ -128,7 +128,8 @@ def _judged(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> list[
     if plan.removed is not None:  # whatever a callback removes is gone, also what opened a turn
         return []
     if plan.repair and only_pairs_are_wrong(plan.form, before) and _can_be_mended(plan, before[key]):
-        wrong = refused(plan.form, after, origin=before, waiting=_waiting(plan, after[key]))
+        waiting = _waiting(plan, after[key]) | _called_twice(plan, before[key])
+        wrong = refused(plan.form, after, origin=before, waiting=waiting)
         return [f"judge, after repair: {one}" for one in wrong]
     unsure = _waiting(plan, before[key]) | _called_twice(plan, before[key])
     new = newly_refused(plan.form, before, after, unsure=unsure)

@@ -39,7 +39,9 @@ class ToyFormat:
     """The wire form of this file; see `Format` for what each method does."""
 
     name = "toy"
-    rules = Rules(results_follow_call=False, system_in_messages=False, ordered=True, body_key="turns")
+    rules = Rules(
+        results_follow_call=False, system_in_messages=False, ordered=True, body_key="turns", parts_key="parts"
+    )
 
     def kind(self, message: Message, /) -> Kind:
         """Tell whom it is from: a user message without words is a tool's."""
@@ -130,6 +132,15 @@ class ToyFormat:
         system = {} if request.system is None else {"system": request.system}
         return {**request.body, **system, "turns": messages}
 
+    def redacted(self, message: Message, /) -> Message:
+        """Blank every text, and keep what calls and answers."""
+        blanked = [{key: _BLANK.get(key, value) for key, value in part.items()} for part in message["parts"]]
+        return {"role": message["role"], "parts": blanked}
+
+    def tool_schema(self, name: str, description: str, parameters: dict[str, Any], /) -> dict[str, Any]:
+        """Name it."""
+        return {"tool": name, "about": description, "takes": parameters}
+
     def matches(self, message: Message, /) -> bool:
         """Tell by the kinds of its parts."""
         return any(part.get("type") in ("words", "asks", "answers") for part in _parts(message))
@@ -163,6 +174,9 @@ class ToyFormat:
 def _parts(message: Message) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = message.get("parts", [])
     return parts
+
+
+_BLANK = {"text": "[redacted]", "tool": "redacted", "input": ""}
 
 
 def _at(message: Message, kind: str) -> list[int]:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, Literal, TypeVar
 
 import click
 
+from trimtab._grouping import format_of
 from trimtab.budget import Budget
 from trimtab.cli._asked import Asked, budget_of
 from trimtab.cli._input import entries
@@ -15,7 +16,7 @@ from trimtab.cli._json import parse
 from trimtab.cli._options import TOKENS, request_options
 from trimtab.cli._output import standard_input
 from trimtab.errors import ConfigurationError, FormatError
-from trimtab.formats import formats
+from trimtab.formats import Format, formats
 from trimtab.session._options import budget_tokens
 
 __all__ = ["INPUT_KINDS", "begin_options", "messages_in", "options_in", "read_bytes"]
@@ -122,7 +123,8 @@ def options_in(given: Mapping[str, Any]) -> dict[str, Any]:
     options: dict[str, Any] = {"system": asked.system, "tools": asked.tools, "model": asked.model}
     options["counter"] = None if given["counter"] is None else asked.counter(asked.model)
     options["format"] = None if given["format"] == "auto" else given["format"]
-    options["anchors"] = [one for value in given["anchors"] for one in _anchors(value)] or None
+    form = format_of([], given["format"], asked.model)
+    options["anchors"] = [one for value in given["anchors"] for one in _anchors(value, form)] or None
     options["budget"] = _budget(given)
     return {name: value for name, value in options.items() if value is not None}
 
@@ -138,8 +140,11 @@ def _budget(given: Mapping[str, Any]) -> Budget | None:
     return budget
 
 
-def _anchors(value: str) -> list[Any]:
-    """Read one `--anchor`: a text, which becomes a system message, or messages as JSON."""
+def _anchors(value: str, form: Format) -> list[Any]:
+    """Read one `--anchor`: messages as JSON, or a text.
+
+    A text becomes a system message; the user's where the wire form has no such messages.
+    """
     text = value
     if value.startswith("@"):
         try:
@@ -148,7 +153,7 @@ def _anchors(value: str) -> list[Any]:
             why = getattr(error, "strerror", None) or "not UTF-8"
             raise ConfigurationError(f"--anchor {value}: {why}") from error
     if not text.lstrip().startswith(("{", "[")):
-        return [{"role": "system", "content": text}]
+        return [form.message("user" if form.rules.lifts_system else "system", [text])]
     try:
         read = parse(text.encode(), whole=True)
     except FormatError as error:

@@ -10,9 +10,10 @@ from typing import Any
 
 import click
 
+from trimtab._fitted import Fitted
 from trimtab.cli._json import dump
 from trimtab.cli._output import encoded, leave_pipe, wants_colour
-from trimtab.formats import detect
+from trimtab.formats import Format, Request, detect
 from trimtab.report import Report
 from trimtab.report._lines import clip, counted, plain
 from trimtab.session import Session
@@ -24,6 +25,7 @@ __all__ = [
     "output_option",
     "report_text",
     "say_missing",
+    "view_data",
     "view_text",
     "when",
     "write",
@@ -124,9 +126,23 @@ _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 
 
-def view_text(messages: Iterable[Any]) -> str:
-    """Give messages for people, in full."""
-    return "\n\n".join("\n".join(map(plain, _said(message).splitlines())) for message in messages)
+def view_data(form: Format, fitted: Fitted[Any]) -> Any:
+    """Give a view for programs: its messages, in a request body where system text stands beside them."""
+    if fitted.system is None:
+        return fitted.messages
+    key = form.rules.body_key
+    request = Request(messages=[], system=fitted.system, body={key: []}, key=key)
+    return form.write_request(request, fitted.messages)
+
+
+def view_text(form: Format, fitted: Fitted[Any]) -> str:
+    """Give a view for people, in full."""
+    system = fitted.system
+    beside = (
+        [] if system is None else [form.message("system", [system] if isinstance(system, str) else system)]
+    )
+    said = (form.transcript(message) for message in (*beside, *fitted.messages))
+    return "\n\n".join("\n".join(map(plain, text.splitlines())) for text in said)
 
 
 def report_text(report: Report) -> str:

@@ -19,6 +19,7 @@ from trimtab.cli._session_output import (
     output_option,
     report_text,
     say_missing,
+    view_data,
     view_text,
     when,
     write,
@@ -138,7 +139,8 @@ def _added(one: Session, events: list[Event]) -> str:
 def show(url: str, name: str, output: str, at: int | None, only_report: bool) -> None:
     """Show the view: messages that fit, ready to send.
 
-    As JSON a list of messages; as text the messages and the report.
+    As JSON a list of messages; where the wire form has system text beside them, a request body with both.
+    As text the messages and the report.
     """
     with stored(url) as store:
         one = existing(store, name)
@@ -147,10 +149,10 @@ def show(url: str, name: str, output: str, at: int | None, only_report: bool) ->
         report = fitted.report
 
         def text() -> str:
-            shown = "" if only_report else f"{view_text(fitted.messages)}\n\n"
+            shown = "" if only_report else f"{view_text(one.format, fitted)}\n\n"
             return shown + report_text(report)
 
-        write(report.to_dict() if only_report else fitted.messages, text, output=output)
+        write(report.to_dict() if only_report else view_data(one.format, fitted), text, output=output)
 
 
 def _kinds(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...] | None:

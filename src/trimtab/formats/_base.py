@@ -105,6 +105,8 @@ class Rules:
     """All results of one turn's calls stand in the one message behind it, and are `joined` there."""
     system_in_messages: bool = True
     """System text stands among the messages; else the request holds it apart."""
+    parts_key: str = "content"
+    """The key of a message that holds its parts."""
     lifts_system: bool = False
     """No message may have the role "system": text of such messages at the front goes with the request."""
     binds_messages: bool = True
@@ -284,6 +286,17 @@ class Format(Protocol):
 
         For wire forms that know no such message (`Rules.lifts_system`); others return `system`.
         """
+        ...
+
+    def redacted(self, message: Dict, /) -> Dict:
+        """Return a message that says nothing any more and is as valid as it was.
+
+        What stays is whose it is, and which calls it makes or answers.
+        """
+        ...
+
+    def tool_schema(self, name: str, description: str, parameters: Dict, /) -> Dict:
+        """Write a tool the caller runs as the tools of a request hold it; `parameters` is a JSON schema."""
         ...
 
     def transcript(self, message: Dict, /) -> str:

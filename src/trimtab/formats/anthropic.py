@@ -35,6 +35,7 @@ from trimtab.formats._anthropic_blocks import (
 )
 from trimtab.formats._anthropic_faults import faults_of
 from trimtab.formats._anthropic_pieces import pieces_of, texts_of
+from trimtab.formats._anthropic_redaction import redacted_of
 from trimtab.formats._anthropic_request_faults import ANYWHERE, SYSTEM_FIRST
 from trimtab.formats._anthropic_thinking import with_allowed_thinking
 from trimtab.formats._base import (
@@ -301,6 +302,14 @@ class Anthropic:
         if all(isinstance(one, str) for one in (*given, *said)):
             return "\n\n".join(filter(None, (*given, *said)))
         return [block for one in (*given, *said) for block in _system_blocks(one)]
+
+    def redacted(self, message: Dict, /) -> Dict:
+        """Return a message that says nothing any more and is as valid as it was; see `Format`."""
+        return redacted_of(message)
+
+    def tool_schema(self, name: str, description: str, parameters: Dict, /) -> Dict:
+        """Write a function as the tools of a request hold it."""
+        return {"name": name, "description": description, "input_schema": parameters}
 
     def transcript(self, message: Dict, /) -> str:
         """Write a message as `ROLE: text`, calls as JSON behind it, results before."""

@@ -27,6 +27,7 @@ from trimtab.formats._gemini_faults import UNEQUAL, faults_of
 from trimtab.formats._gemini_parts import (
     DATA_KEYS,
     SIGNATURE,
+    UNCHECKED_SIGNATURE,
     answered_ids,
     calls_of,
     goes_on,
@@ -36,9 +37,11 @@ from trimtab.formats._gemini_parts import (
     parts_in,
     results_of,
     speaker,
+    unchecked_signature,
     value_in,
 )
 from trimtab.formats._gemini_pieces import pieces_of, without_bytes
+from trimtab.formats._gemini_redaction import redacted_of
 from trimtab.formats._gemini_requests import read_body, write_body
 
 __all__ = ["Gemini"]
@@ -68,9 +71,6 @@ _MAX_DEPTH = 16
 _MOST_TEXTS = 64
 """Texts of a response that may be shortened, the longest: a thousand short ones take long and free little."""
 
-_UNCHECKED_SIGNATURE = "skip_thought_signature_validator"
-"""Google's own value for a call whose signature is not at hand (docs/thought-signatures, FAQ; 2026-11)."""
-
 
 class Gemini:
     """Contents and request bodies of Gemini's generateContent.
@@ -85,6 +85,7 @@ class Gemini:
         system_in_messages=False,
         lifts_system=True,
         ordered=True,
+        parts_key="parts",
         body_key="contents",
         body_marks=frozenset(
             {
@@ -286,6 +287,18 @@ class Gemini:
         """Return the content itself: nothing in a content marks a cached prefix."""
         return message
 
+    def redacted(self, message: Dict, /) -> Dict:
+        """Return a message that says nothing any more and is as valid as it was; see `Format`."""
+        return redacted_of(message)
+
+    def tool_schema(self, name: str, description: str, parameters: Dict, /) -> Dict:
+        """Write a function as the tools of a request hold it."""
+        return {
+            "functionDeclarations": [
+                {"name": name, "description": description, "parametersJsonSchema": parameters}
+            ]
+        }
+
     def transcript(self, message: Dict, /) -> str:
         """Write a content as `ROLE: text`; calls stand as JSON in place of the text."""
         role = str(message.get("role") or "user").upper()
@@ -351,9 +364,7 @@ def _answer(part: Dict) -> str:
 
 def _with_signature(part: Any, signed: Dict) -> Any:
     """Sign a call with the value nobody checks, spelled and typed as the signature that left."""
-    from base64 import b64encode
-
     key = key_in(signed, SIGNATURE) or SIGNATURE
-    raw = _UNCHECKED_SIGNATURE.encode()
-    value: Any = raw if isinstance(signed[key], bytes) else b64encode(raw).decode("ascii")
+    raw = UNCHECKED_SIGNATURE.encode()
+    value: Any = raw if isinstance(signed[key], bytes) else unchecked_signature()
     return with_values(part, {(key,): value})

@@ -44,6 +44,7 @@ from trimtab.formats._openai_chat_pieces import (
     pieces_of,
     result_id_of,
 )
+from trimtab.formats._openai_chat_redaction import redacted_of
 from trimtab.formats._openai_chat_walk import walk_back
 
 __all__ = ["OpenAIChat"]
@@ -297,6 +298,17 @@ class OpenAIChat:
     def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
         """Return `system`: system messages stand among the others."""
         return system
+
+    def redacted(self, message: Dict, /) -> Dict:
+        """Return a message that says nothing any more and is as valid as it was; see `Format`."""
+        return redacted_of(message)
+
+    def tool_schema(self, name: str, description: str, parameters: Dict, /) -> Dict:
+        """Write a function as the tools of a request hold it."""
+        return {
+            "type": "function",
+            "function": {"name": name, "description": description, "parameters": parameters},
+        }
 
     def transcript(self, message: Dict, /) -> str:
         """Write a message as `ROLE: text`; calls stand as JSON in place of the text."""

@@ -50,6 +50,7 @@ from trimtab.formats._openai_responses_items import (
     type_of,
 )
 from trimtab.formats._openai_responses_pieces import pieces_of, text_paths
+from trimtab.formats._openai_responses_redaction import redacted_of
 
 __all__ = ["OpenAIResponses"]
 
@@ -344,6 +345,14 @@ class OpenAIResponses:
     def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
         """Return the request's system text as it is: items may be system text as well."""
         return system
+
+    def redacted(self, message: Dict, /) -> Dict:
+        """Return a message that says nothing any more and is as valid as it was; see `Format`."""
+        return redacted_of(message)
+
+    def tool_schema(self, name: str, description: str, parameters: Dict, /) -> Dict:
+        """Write a function as the tools of a request hold it."""
+        return {"type": "function", "name": name, "description": description, "parameters": parameters}
 
     def transcript(self, message: Dict, /) -> str:
         """Write an item as `ROLE: text`, a call as its type and JSON."""

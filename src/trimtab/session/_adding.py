@@ -117,20 +117,23 @@ def take(
 
     `known` are units that may be out of view and not stored yet.
     """
-    read = scene.sizer.read(message)
+    last = scene.last_unit
+    read = scene.sizer.read(message, behind=() if last is None else last.members.values())
     data: dict[str, Any] = {"message": message}
-    kind = read.kind
     found = scene.unit_of(read.answers) if read.answers else None
     if found is not None:
         unit = yield from recent_unit(core, scene, found[0], known)
-        data["joins"] = unit.first
-        scene.join(unit, version, data, read.answers)
+    elif read.bound and last is not None:
+        unit = last
     else:
         if read.answers:
             data["alone"] = True
-            kind = "tool"
-        unit = scene.add_unit(version, data, read.calls)
-    scene.note(version, kind)
+        unit = scene.add_unit(version, data)
+        scene.note(version, read, turn=version)
+        return data, unit
+    data["joins"] = unit.first
+    scene.join(unit, version, data)
+    scene.note(version, read, turn=unit.first if read.bound else version)
     return data, unit
 
 

@@ -20,6 +20,7 @@ from trimtab.session._effects import Steps
 from trimtab.session._options import (
     Options,
     functions_of,
+    in_form_of,
     lacking,
     missing_functions,
     options_filled_in,
@@ -169,6 +170,11 @@ class Core:
         state = state_of(head, self.session)
         known = yield from self.known_options(state.options)
         options = self._options_for(known)
+        if options.reader.name != known["format"]:
+            raise ConfigurationError(
+                f"session {self.session!r} holds messages in the wire form {known['format']!r} and is opened"
+                f" with format={options.reader.name!r}: leave format= out, or begin another session"
+            )
         missing = missing_functions(known, options)
         if missing is not None and not self.allow_missing:
             raise ConfigurationError(
@@ -197,7 +203,9 @@ class Core:
         given = self.given
         if given is None:
             return self.options_of(known)
-        return options_filled_in(given, known) if given.budget is None and given.context is None else given
+        if given.budget is None and given.context is None:
+            return options_filled_in(given, known)
+        return in_form_of(given, known)
 
     def known_options(self, version: int) -> Steps[dict[str, Any]]:
         event = yield from event_at(self.session, version)

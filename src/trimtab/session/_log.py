@@ -190,6 +190,7 @@ _POINTERS = {
     "user": "message",
     "turn": "message",
     "last": "message",
+    "kept": "message",
 }
 """What the versions in a state point at; 0 points at nothing."""
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 from trimtab._fitted import Fitted
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError
+from trimtab.formats import Format
 from trimtab.session._driven import Driven, running_loop
 from trimtab.session._looking import diffing, recalling, viewing, viewing_at
 from trimtab.session._looking import pages as log_pages
@@ -91,6 +92,19 @@ class Looks(Driven):
         """The context the history is a block of; its other blocks may be changed."""
         options = self._core.options
         return self._core.functions.get("context") if options is None else options.context
+
+    @property
+    def format(self) -> Format:
+        """The wire form of its messages."""
+        core = self._core
+        if core.options is None:
+            self._known()
+        return core.in_force.reader
+
+    @property
+    def system(self) -> Any:
+        """System text to send beside the messages; None if there is none, or it is the first of them."""
+        return copied(self._scene.sizer.system_apart)
 
     @property
     def summary(self) -> str | None:

@@ -52,14 +52,31 @@ def defused(format: Format, message: dict[str, Any], /) -> dict[str, Any]:
     return mapping_of(format.with_texts(message, texts))
 
 
-def result_as_text(format: Format, message: dict[str, Any], call_ids: tuple[str, ...], /) -> dict[str, Any]:
-    """Write the result of a call that is no longer in view as marked, escaped text.
+def result_as_text(
+    format: Format, message: dict[str, Any], answers: Sequence[tuple[str, int | None]], /
+) -> dict[str, Any]:
+    """Write the results of calls that are no longer in view as marked, escaped text.
 
-    It stands there as something the user passes on: no role with more say than that.
+    It stands there as something the user passes on: no role with more say than that. Where the message
+    holds more than results, that stays beside them, and is said by who said it.
+
+    Args:
+        answers: (call id, part index) of the results, as the format read them; part None: the whole message.
     """
     from html import escape  # not above: it brings every named entity of HTML
 
-    body = escape("\n".join(slot.text for slot in format.texts(message)), quote=False)
-    of = escape(", ".join(call_ids), quote=True)
+    key = format.rules.parts_key
+    results = {part for _, part in answers if part is not None}
+    said = [
+        slot.text
+        for slot in format.texts(message)
+        if not results or (slot.path[0] == key and slot.path[1] in results)
+    ]
+    body = escape("\n".join(said), quote=False)
+    of = escape(", ".join(call_id for call_id, _ in answers), quote=True)
     text = f'<{RESULT_TAG} of="{of}" by="trimtab">\n{body}\n</{RESULT_TAG}>'
-    return format.message("user", [text])
+    if not results:
+        return format.message("user", [text])
+    rest = [part for at, part in enumerate(defused(format, message)[key]) if at not in results]
+    role = "assistant" if format.kind(message) == "assistant" else "user"
+    return format.message(role, [text, *rest])

@@ -135,6 +135,7 @@ class Options:
         _whole("max_summary_rounds", self.max_summary_rounds, least=0)
         _whole("message_overhead", self.message_overhead, least=0)
         self._check_rest()
+        self._check_anchors()
         self.tokens_by = self._counter()
         if self.budget is not None:
             self.budget_tokens = budget_tokens(self.budget, self.tokens_by)
@@ -155,6 +156,10 @@ class Options:
         if self.summary_instructions is not None and not isinstance(self.summary_instructions, str):
             raise ConfigurationError(f"summary_instructions is a text, not {self.summary_instructions!r:.80}")
         self.hooks = SessionHooks.of(self.hooks)
+
+    def _check_anchors(self) -> None:
+        for at, anchor in enumerate(self.anchors):
+            check_anchor(self.reader, anchor, at)
 
     def _take_context(self) -> None:
         """Take from the context what it says of all blocks; the budget is what it leaves for the history."""
@@ -282,10 +287,21 @@ def options_filled_in(given: Options, data: Mapping[str, Any], /) -> Options:
         name: known[name] if getattr(given, name) == getattr(default, name) else getattr(given, name)
         for name in _DATA
     }
-    format = data["format"] if given.format == "auto" else given.format
-    options = Options(**values, **functions_of(given), format=format)
+    options = Options(**values, **functions_of(given), format=_format_of(given, data))
     options.budget_tokens = data["budget_tokens"]
     return options
+
+
+def in_form_of(given: Options, data: Mapping[str, Any], /) -> Options:
+    """Return options as they were given; where they name no wire form, in that of a log."""
+    if given.context is not None or given.reader.name == data["format"] or given.format != "auto":
+        return given
+    values = {name: getattr(given, name) for name in _DATA}
+    return Options(budget=given.budget, **values, **functions_of(given), format=_format_of(given, data))
+
+
+def _format_of(given: Options, data: Mapping[str, Any]) -> Any:
+    return data["format"] if given.format == "auto" else given.format
 
 
 def plain_options(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -332,6 +348,19 @@ def missing_functions(data: Mapping[str, Any], options: Options, /) -> str | Non
     for name, what in lacking(data, options).items():
         return f"{name} ({what.removeprefix(f'{name} ')})" if isinstance(what, str) else name
     return None
+
+
+def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
+    """Refuse an anchor of the system's where the wire form has no such messages.
+
+    Raises:
+        ConfigurationError: It is one.
+    """
+    if format.rules.lifts_system and format.kind(anchor) == "system":
+        raise ConfigurationError(
+            f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"
+            " front: put the text into system=, or give the anchor the role 'user'"
+        )
 
 
 def budget_tokens(value: Any, counter: Any, /) -> int:

@@ -9,9 +9,9 @@ from typing import Any
 from trimtab.errors import ConfigurationError
 from trimtab.session._core import Core, id_of
 from trimtab.session._effects import Delete, Steps
-from trimtab.session._options import budget_tokens
+from trimtab.session._options import budget_tokens, check_anchor
 from trimtab.session._plain import plain_message
-from trimtab.session._reading import live_units, read_scene
+from trimtab.session._reading import living_unit, opener_of, read_scene
 from trimtab.session._room import eviction, make_room
 from trimtab.session._scene import Scene
 from trimtab.session._sizer import LiveUnit
@@ -43,8 +43,9 @@ def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
         raise ConfigurationError(f"anchors is a list of messages, not {messages!r:.80}")
     plain = [plain_message(message) for message in messages]
     scene = yield from core.ready()
-    for message in plain:
+    for at, message in enumerate(plain):
         scene.sizer.read(message)
+        check_anchor(scene.sizer.format, message, at)
     version = core.next_version(scene)
     core.scene = None  # until everything is written
     seen = scene.seen()
@@ -113,7 +114,7 @@ def pinning(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
     if version in state.pins:
         return
     first = event.data.get("joins", version)
-    unit = scene.recent.get(first) or (yield from waiting_unit(core, scene, first))
+    unit = yield from living_unit(core.session, scene, first)
     if unit is None:
         raise ConfigurationError(
             f"event {event_id!r} is not in reach any more: a summary stands for it, or the session was"
@@ -121,16 +122,13 @@ def pinning(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
         )
     if first not in scene.recent:
         scene.bring_back(unit)
+    if core.in_force.reader.rules.ordered and not scene.sizer.leads(unit):
+        opener = yield from opener_of(core.session, scene, first)
+        if opener is not None and opener.first not in scene.recent:
+            scene.bring_back(opener)
     scene.state = replace(scene.state, pins=tuple(sorted((*state.pins, version))))
     yield from core.write(scene, "pinned", {"event": event_id})
     yield from make_room(core, scene, seen=seen)
-
-
-def waiting_unit(core: Core, scene: Scene, first: int) -> Steps[LiveUnit | None]:
-    if first in scene.shown:
-        return scene.shown[first]
-    units = yield from live_units(core.session, scene.state, stop=scene.state.cut, sizer=scene.sizer)
-    return next((unit for unit in units if unit.first == first), None)
 
 
 def deleting(core: Core) -> Steps[None]:

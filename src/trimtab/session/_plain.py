@@ -1,4 +1,4 @@
-"""Copies of plain data: what goes into the log, what comes out of it, and what redaction leaves of it."""
+"""Copies of plain data: what goes into the log, and what comes out of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trimtab.errors import FormatError
 from trimtab.formats import mapping_of
 from trimtab.formats._base import shown
 
-__all__ = ["copied", "plain_message", "redacted"]
+__all__ = ["copied", "plain_message"]
 
 _DEEPEST = 200
 """Levels of nesting a message may have; JSON of other languages reads no more."""
@@ -61,70 +61,3 @@ def copied(value: Any, /) -> Any:
     if isinstance(value, list):
         return [copied(one) for one in value]
     return value
-
-
-REDACTED = "[redacted]"
-
-
-def redacted(message: dict[str, Any], /) -> dict[str, Any]:
-    """Return a message that says nothing any more and is as valid as it was.
-
-    What stays is who says it and which call it makes or answers, where the wire form has that and nowhere
-    else: role, ids of calls, the name that is the id of a call without one, kinds of parts and of calls.
-
-    Example:
-        >>> redacted({"role": "user", "content": "my number is 5", "mood": {"of": "Ada"}})
-        {'role': 'user', 'content': '[redacted]', 'mood': {}}
-    """
-    made = {key: _said(message, key, value) for key, value in message.items() if key != "audio"}
-    if "audio" in message and message.get("content") is None:
-        made["content"] = REDACTED  # a provider looks up what was said by its id: it goes as a whole
-    return made
-
-
-def _said(message: dict[str, Any], key: str, value: Any) -> Any:
-    if key in ("role", "tool_call_id") and isinstance(value, str):
-        return value
-    if key == "name" and isinstance(value, str):  # has to stay a name
-        return value if message.get("role") == "function" else "redacted"
-    if key == "content" and isinstance(value, list):
-        return [_part(one) for one in value]
-    if key == "tool_calls" and isinstance(value, list):
-        return [_call(one) for one in value]
-    if key == "function_call" and isinstance(value, dict):
-        return {**_called(value), **{name: value[name] for name in ("name",) if name in value}}
-    return _blank(value)
-
-
-def _part(part: Any) -> Any:
-    """Put a text in the place of a part; of an image, sound or file, too: a provider would look at it."""
-    if not isinstance(part, dict):
-        return _blank(part)
-    kind = "refusal" if part.get("type") == "refusal" else "text"
-    return {"type": kind, kind: REDACTED}
-
-
-def _call(call: Any) -> Any:
-    if not isinstance(call, dict):
-        return _blank(call)
-    made = {"id": call["id"]} if isinstance(call.get("id"), str) else {}
-    if call.get("type") in ("function", "custom"):
-        made["type"] = call["type"]
-    return {**made, **{key: _called(call[key]) for key in ("function", "custom") if key in call}}
-
-
-def _called(function: Any) -> Any:
-    """Blank a called function: its name has to stay a name, and its arguments JSON."""
-    if not isinstance(function, dict):
-        return _blank(function)
-    valid = {"name": "redacted", "arguments": "{}", "input": REDACTED}
-    return {
-        key: valid[key] if isinstance(value, str) else _blank(value)
-        for key, value in function.items()
-        if key in valid
-    }
-
-
-def _blank(value: Any) -> Any:
-    """Return a value of the same kind that says nothing."""
-    return None if value is None else REDACTED if isinstance(value, str) else type(value)()

@@ -18,7 +18,9 @@ __all__ = [
     "counted_again",
     "event_at",
     "live_units",
+    "living_unit",
     "oldest_waiting",
+    "opener_of",
     "read_scene",
     "read_unit",
     "state_of",
@@ -268,22 +270,47 @@ def _late_results(
     before: int,
     new: Mapping[int, Event],
 ) -> Steps[None]:
-    """Read on until the units have all their results: those that wait have them before the cut."""
-    unanswered: dict[int, set[str]] = {}
-    for first, events in heads.items():
-        read = [sizer.read(event.data["message"]) for event in events]
-        calls = {call for one in read for call in one.calls} - {call for one in read for call in one.answers}
-        if calls:
-            unanswered[first] = calls
+    """Read on until the units have all that belongs to them: those that wait have it before the cut."""
+    unanswered = {first for first, events in heads.items() if _unanswered(events, sizer)}
+    newest = max(heads, key=lambda first: heads[first][-1].version, default=0)
     pages = Pages(session, after=after, before=before, newest_first=False)
-    while unanswered and (events := (yield from pages.next())):
+    while (unanswered or newest) and (events := (yield from pages.next())):
         for event in events:
-            first = event.data.get("joins", 0) if event.kind == "message" else 0
-            if first in unanswered:
+            if event.kind != "message":
+                continue
+            first = event.data.get("joins", event.version)
+            newest = first if first in heads else 0  # what is bound to it stands directly behind
+            if newest:
                 heads[first].append(new.get(event.version, event))
-                unanswered[first].difference_update(sizer.read(event.data["message"]).answers)
-                if not unanswered[first]:
-                    del unanswered[first]
+                unanswered.discard(first)
+                if _unanswered(heads[first], sizer):
+                    unanswered.add(first)
+
+
+def _unanswered(events: list[Event], sizer: Sizer) -> bool:
+    return bool(sizer.unanswered(sizer.shown(event.data).message for event in events))
+
+
+def living_unit(session: str, scene: Scene, first: int) -> Steps[LiveUnit | None]:
+    """Find the unit that begins with a message, in view or not; None if a summary stands for it."""
+    known = scene.recent.get(first) or scene.shown.get(first)
+    if known is not None:
+        return known
+    units = yield from live_units(session, scene.state, stop=scene.state.cut, sizer=scene.sizer)
+    return next((unit for unit in units if unit.first == first), None)
+
+
+def opener_of(session: str, scene: Scene, first: int) -> Steps[LiveUnit | None]:
+    """Find the unit that opens the turn of a message: the nearest of the user's that may stand first."""
+    pages = Pages(session, after=scene.state.live - 1, before=first, newest_first=True)
+    while events := (yield from pages.next()):
+        for event in events:
+            if event.kind != "message" or scene.sizer.read(event.message).kind != "user":
+                continue
+            unit = yield from living_unit(session, scene, event.data.get("joins", event.version))
+            if unit is not None and scene.sizer.leads(unit):
+                return unit
+    return None
 
 
 def oldest_waiting(session: str, state: State, *, sizer: Sizer, limit_tokens: int) -> Steps[list[LiveUnit]]:
@@ -311,7 +338,7 @@ class _Oldest:
     def __init__(self, sizer: Sizer, limit_tokens: int) -> None:
         self._sizer = sizer
         self._left_tokens = limit_tokens
-        self._unanswered: dict[int, set[str]] = {}
+        self._unanswered: set[int] = set()
         self.units: dict[int, list[Event]] = {}
         """Their events, by first message."""
         self.border = 0
@@ -320,22 +347,17 @@ class _Oldest:
     def take(self, event: Event) -> None:
         """Take one more message, or note that it is too much."""
         first = event.data.get("joins", event.version)
-        read = self._sizer.read(event.message)
         if first == event.version:
             if self._left_tokens < 0 and not self._unanswered:
                 self.border = first
                 return
-            self.units[first] = [event]
-            if read.calls:
-                self._unanswered[first] = set(read.calls)
+            self.units[first] = []
         elif first not in self.units:
             return  # its call is summarized already
-        else:
-            self.units[first].append(event)
-            waiting = self._unanswered.get(first, set())
-            waiting.difference_update(read.answers)
-            if not waiting:
-                self._unanswered.pop(first, None)
+        self.units[first].append(event)
+        self._unanswered.discard(first)
+        if _unanswered(self.units[first], self._sizer):
+            self._unanswered.add(first)
         self._left_tokens -= self._sizer.tokens(self._sizer.shown(event.data).message)
 
 

@@ -37,28 +37,22 @@ class RecallTool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The tool as Chat Completions take it."""
-        return {
-            "type": "function",
-            "function": {
-                "name": "recall",
-                "description": _ABOUT,
-                "parameters": {
-                    "type": "object",
-                    "properties": {
-                        "query": {"type": "string", "description": "Words that occur in what is looked for."},
-                        "limit": {
-                            "type": "integer",
-                            "description": "How many messages at most.",
-                            "minimum": 1,
-                            "maximum": self._limit,
-                        },
-                    },
-                    "required": ["query"],
-                    "additionalProperties": False,
+        """The tool as the wire form of the session takes it among the tools of a request."""
+        parameters: dict[str, Any] = {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "Words that occur in what is looked for."},
+                "limit": {
+                    "type": "integer",
+                    "description": "How many messages at most.",
+                    "minimum": 1,
+                    "maximum": self._limit,
                 },
             },
+            "required": ["query"],
+            "additionalProperties": False,
         }
+        return self._session.format.tool_schema("recall", _ABOUT, parameters)
 
     def __call__(self, query: str, limit: int | None = None) -> str:
         """Answer a call of the tool; with no more messages than the tool was made for."""
@@ -72,7 +66,7 @@ class RecallTool:
         return self._limit if limit is None or (type(limit) is int and limit > self._limit) else limit
 
     def _written(self, events: Sequence[Event]) -> str:
-        return recalled_text(events, self._session._core.in_force.reader)
+        return recalled_text(events, self._session.format)
 
 
 _ABOUT = "Search earlier messages of this conversation that are no longer shown."

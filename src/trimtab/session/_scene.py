@@ -12,7 +12,8 @@ from itertools import takewhile
 from typing import Any
 
 from trimtab.errors import BudgetExceededError
-from trimtab.session._sizer import LiveUnit, Sizer, Summary
+from trimtab.session._order import misplaced_units
+from trimtab.session._sizer import LiveUnit, Read, Sizer, Summary
 from trimtab.session._state import MAX_WAITING, Members, State
 from trimtab.session._zones import TokenBreakdown, limits_of, recent_target
 
@@ -38,9 +39,13 @@ class Scene:
     """First message of the newest waiting unit that is not in view; 0 if all are."""
     hidden_tokens: int = 0
     out: set[int] = field(default_factory=set)
-    """Recent units that find no room in the view."""
+    """Units that find no room in the view, or are misplaced."""
+    misplaced: set[int] = field(default_factory=set)
+    """Units the provider would refuse where they would stand in the view."""
     system_tokens: int = 0
     anchor_tokens: int = 0
+    _openers: tuple[State | None, frozenset[int]] = (None, frozenset())
+    """What was found last, and in which state."""
 
     # -- sizes
 
@@ -81,14 +86,33 @@ class Scene:
     @property
     def messages_tokens(self) -> int:
         """Tokens of the messages in view, as they are."""
-        out = sum(self.recent[first].tokens for first in self.out)
-        return self.shown_tokens + self.state.recent_tokens - out
+        return self.waiting_tokens + self.state.recent_tokens - self._out_of(self.recent)
+
+    @property
+    def waiting_tokens(self) -> int:
+        """Tokens of the waiting messages in view."""
+        return self.shown_tokens - self._out_of(self.shown)
+
+    def _out_of(self, units: Mapping[int, LiveUnit]) -> int:
+        return sum(units[first].tokens for first in self.out if first in units)
 
     @property
     def shows_summary(self) -> bool:
-        """True if the summary is in view: it is no permanent part, and what must stay may take its room."""
+        """True if the summary is in view.
+
+        It is no permanent part, and what must stay may take its room, unless that may not stand first.
+        """
+        if self.summary is None:
+            return False
         tokens = self.permanent_tokens + self.summary_tokens + self.messages_tokens
-        return self.summary is not None and tokens <= self.state.room_tokens
+        return tokens <= self.state.room_tokens or self._has_to_lead
+
+    @property
+    def _has_to_lead(self) -> bool:
+        if not self.sizer.format.rules.ordered:
+            return False
+        first = next(iter(self.in_view()), None)
+        return first is not None and not self.sizer.leads(first)
 
     @property
     def breakdown(self) -> TokenBreakdown:
@@ -98,7 +122,7 @@ class Scene:
             anchors=self.anchor_tokens,
             summary=self.summary_tokens if self.shows_summary else 0,
             recent=self.messages_tokens,
-            pending=self.shown_tokens,
+            pending=self.waiting_tokens,
         )
 
     @property
@@ -149,9 +173,25 @@ class Scene:
     def exempt(self, unit: LiveUnit, /) -> bool:
         """Tell whether a unit does not leave (SPEC A4): pinned, the latest user message, newest or open."""
         state, members = self.state, unit.members
-        if state.user in members or state.last in members or not members.keys().isdisjoint(state.pins):
+        if not members.keys().isdisjoint((state.user, state.last, state.kept, *state.pins)):
             return True
-        return self.is_open(unit)
+        return self.is_open(unit) or unit.first in self.openers
+
+    @property
+    def openers(self) -> frozenset[int]:
+        """First messages of units that open the turn of what must stay and may not stand first."""
+        if not self.sizer.format.rules.ordered:
+            return frozenset()
+        if self._openers[0] is not self.state:
+            found, opener = set[int](), 0
+            self._openers = (self.state, frozenset())
+            for unit in self.recent.values():
+                if self.sizer.leads(unit):
+                    opener = unit.first
+                elif opener and self.exempt(unit):
+                    found.add(opener)
+            self._openers = (self.state, frozenset(found))
+        return self._openers[1]
 
     def is_open(self, unit: LiveUnit, /) -> bool:
         """Tell whether a result of the unit can still come."""
@@ -163,6 +203,12 @@ class Scene:
 
     # -- messages that come
 
+    @property
+    def last_unit(self) -> LiveUnit | None:
+        """The unit of the latest message; None if there is none."""
+        last = self.state.last
+        return next((unit for unit in reversed(self.recent.values()) if last in unit.members), None)
+
     def unit_of(self, call_ids: tuple[str, ...], /) -> tuple[Members, tuple[str, ...]] | None:
         """Find the unit whose calls a result answers: the newest that waits for them."""
         for members, waiting in reversed(self.state.waiting):
@@ -170,20 +216,18 @@ class Scene:
                 return members, waiting
         return None
 
-    def add_unit(self, version: int, data: Mapping[str, Any], calls: tuple[str, ...]) -> LiveUnit:
+    def add_unit(self, version: int, data: Mapping[str, Any]) -> LiveUnit:
         """Take a message that begins a unit."""
         shown = self.sizer.shown(data)
         tokens = self.sizer.tokens(shown.message)
         unit = self.recent[version] = LiveUnit({version: shown.message}, tokens)
         unit.note(shown)
         self.change(recent_tokens=tokens, recent_messages=1)
-        if calls:
-            waiting = (*self.state.waiting, ((version,), calls))[-MAX_WAITING:]
-            self.state = replace(self.state, waiting=waiting)
+        self._wait((), unit)
         return unit
 
-    def join(self, unit: LiveUnit, version: int, data: Mapping[str, Any], answers: tuple[str, ...]) -> None:
-        """Take a result that belongs to a recent unit."""
+    def join(self, unit: LiveUnit, version: int, data: Mapping[str, Any]) -> None:
+        """Take a message that belongs to a recent unit: a result, or one that is bound to it."""
         shown = self.sizer.shown(data)
         unit.note(shown)
         old = unit.versions
@@ -192,15 +236,18 @@ class Scene:
         unit.tokens += tokens
         self.change(recent_tokens=tokens, recent_messages=1)
         new, state = unit.versions, self.state
-        waiting = tuple(
-            (new, tuple(one for one in ids if one not in answers)) if members == old else (members, ids)
-            for members, ids in state.waiting
-        )
-        self.state = replace(
-            state,
-            beside=tuple(new if members == old else members for members in state.beside),
-            waiting=tuple((members, ids) for members, ids in waiting if ids),
-        )
+        beside = tuple(new if members == old else members for members in state.beside)
+        self.state = replace(state, beside=beside)
+        self._wait(old, unit)
+
+    def _wait(self, before: Members, unit: LiveUnit) -> None:
+        """Note which calls of a unit wait for their results, in place of what was noted of it before."""
+        ids = self.sizer.unanswered(unit.members.values())
+        rows = list(self.state.waiting)
+        at = next((at for at, (members, _) in enumerate(rows) if members == before), len(rows))
+        rows[at : at + 1] = [(unit.versions, ids)] if ids else []
+        if (waiting := tuple(rows[-MAX_WAITING:])) != self.state.waiting:
+            self.state = replace(self.state, waiting=waiting)
 
     def bring_back(self, unit: LiveUnit, /) -> None:
         """Make a waiting unit recent again: it is beside the cut from now on."""
@@ -223,14 +270,15 @@ class Scene:
             left=tuple(members for members in state.left if members[0] != unit.first),
         )
 
-    def note(self, version: int, kind: str) -> None:
-        """Remember what the newest messages are."""
+    def note(self, version: int, read: Read, /, *, turn: int) -> None:
+        """Remember what the newest messages are; `turn` is where that of this message begins."""
         state = self.state
         self.state = replace(
             state,
             last=version,
-            user=version if kind == "user" else state.user,
-            turn=version if kind in ("user", "assistant") else state.turn,
+            user=version if read.kind == "user" else state.user,
+            turn=turn if read.kind in ("user", "assistant") else state.turn,
+            kept=version if read.kept else state.kept,
         )
 
     # -- messages that leave
@@ -285,6 +333,8 @@ class Scene:
             self.shown_tokens -= unit.tokens
             self.hidden, self.hidden_tokens = first, unit.tokens
         self.out = {unit.first for unit in self._without_room()} if self.over else set()
+        self.misplaced = misplaced_units(self) if self.sizer.format.rules.ordered else set()
+        self.out |= self.misplaced
 
     def _without_room(self) -> Iterator[LiveUnit]:
         """List the recent units that find no room: free ones, from the first that does not fit on back."""
@@ -321,11 +371,15 @@ class Scene:
 
     def in_view(self) -> list[LiveUnit]:
         """List the units in view, in order."""
-        units = [
-            *self.shown.values(),
-            *(unit for first, unit in self.recent.items() if first not in self.out),
-        ]
-        return sorted(units, key=_first)
+        units = (*self.shown.values(), *self.recent.values())
+        return sorted((unit for unit in units if unit.first not in self.out), key=_first)
+
+    @property
+    def hidden_messages(self) -> int:
+        """How many messages that are not summarized are not in view."""
+        state = self.state
+        live = state.recent_messages + state.pending_messages
+        return live - sum(len(unit.members) for unit in self.in_view())
 
 
 def _first(unit: LiveUnit) -> int:

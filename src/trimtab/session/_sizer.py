@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from trimtab._pairing import pair
 from trimtab.counting._sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError
 from trimtab.formats import Structure
@@ -23,6 +24,10 @@ class Read(NamedTuple):
     kind: str
     calls: tuple[str, ...]
     answers: tuple[str, ...]
+    bound: bool
+    """Whether it belongs to the message it stands behind."""
+    kept: bool
+    """Whether it stands for what was before it."""
 
 
 class Shown(NamedTuple):
@@ -42,8 +47,16 @@ class Sizer:
         self.options = options
         self.format = options.reader
         # In a context, what stands beside the messages is charged there.
-        fixed = Fixed(tools=options.tools) if options.context is None else None
-        self._sizes: Sizes = sizes_for(options.tokens_by, [], fixed, has_system=options.system is not None)
+        fixed = Fixed(system=self.system_apart, tools=options.tools) if options.context is None else None
+        has_system = options.system is not None and self.system_apart is None
+        self._sizes: Sizes = sizes_for(options.tokens_by, [], fixed, has_system=has_system)
+
+    @property
+    def system_apart(self) -> Any:
+        """The system text, where the wire form has it beside the messages and no context has it."""
+        options = self.options
+        apart = options.context is None and not self.format.rules.system_in_messages
+        return options.system if apart else None
 
     def fixed_tokens(self) -> int:
         """Return what a request costs beside its messages."""
@@ -69,26 +82,57 @@ class Sizer:
         """Return the tokens of one message."""
         return self._sizes.alone(message)
 
-    def read(self, message: dict[str, Any], /) -> Read:
-        """Look a message over: whom it is from, which calls it makes or answers."""
-        structure = Structure(1)
-        self.format.scan([message], 0, 1, structure)
-        answers = tuple(call_id for call_id, _ in structure.answers.get(0, ()))
-        return Read(self.format.kind(message), structure.calls.get(0, ()), answers)
+    def read(self, message: dict[str, Any], /, behind: Iterable[dict[str, Any]] = ()) -> Read:
+        """Look a message over: whom it is from, which calls it makes or answers.
+
+        Args:
+            message: The message.
+            behind: The messages of the unit it stands directly behind: it may be bound to them, and what
+                it answers may go by them.
+        """
+        messages = [*behind, message]
+        at = len(messages) - 1
+        structure = self._structure(messages)
+        answers = tuple(call_id for call_id, _ in structure.answers.get(at, ()))
+        return Read(
+            self.format.kind(message),
+            structure.calls.get(at, ()),
+            answers,
+            bound=at - 1 in structure.bound,
+            kept=at in structure.kept,
+        )
+
+    def _structure(self, messages: list[dict[str, Any]]) -> Structure:
+        structure = Structure(len(messages))
+        self.format.scan(messages, 0, len(messages), structure)
+        return structure
+
+    def unanswered(self, messages: Iterable[dict[str, Any]], /) -> tuple[str, ...]:
+        """List the calls among the messages of a unit whose results are not there."""
+        listed = list(messages)
+        pairing = pair(self._structure(listed), range(len(listed)))
+        return tuple(call_id for _, call_id in pairing.unanswered)
+
+    def leads(self, unit: LiveUnit, /) -> bool:
+        """Tell whether the provider takes a unit as the first of a conversation."""
+        if unit.leads is None:
+            first = next(iter(unit.members.values()))
+            unit.leads = self.format.kind(first) != "system" and self.format.order_fault(None, first) is None
+        return unit.leads
 
     def shown(self, data: Mapping[str, Any], /) -> Shown:
         """Return a message of the log as a view shows it."""
         message = data["message"]
         if data.get("alone"):
-            text = result_as_text(self.format, message, self.read(message).answers)
+            text = result_as_text(self.format, message, self._structure([message]).answers.get(0, ()))
             return Shown(text, as_text=True, escaped=False)
         safe = defused(self.format, message)
         return Shown(safe, as_text=False, escaped=safe is not message)
 
     def system_message(self) -> dict[str, Any] | None:
-        """Write the system text as a message."""
+        """Write the system text as a message, where it is one."""
         system = self.options.system
-        if system is None or self.options.context is not None:
+        if system is None or self.options.context is not None or self.system_apart is not None:
             return None  # in a context it stands at the front of the request, not of the history
         return self.format.message("system", [system] if isinstance(system, str) else list(system))
 
@@ -111,6 +155,8 @@ class LiveUnit:
     """Results among them that are shown as text, since their call is not there."""
     escaped: int = 0
     """Messages in which what looked like a mark of trimtab's was escaped."""
+    leads: bool | None = None
+    """Whether the provider takes it as the first of a conversation; None: nobody asked yet."""
 
     def note(self, shown: Shown, /) -> None:
         """Note whether a message of it is shown as it was said."""

@@ -48,9 +48,14 @@ class State:
     user: int = 0
     """Version of the latest message the user wrote, among those not covered; 0: none."""
     turn: int = 0
-    """Version of the latest message of the user or the model, among those not covered; 0: none."""
+    """Version of the latest message of the user or the model, among those not covered; 0: none.
+
+    Where it is bound to those before it, of the first of its unit.
+    """
     last: int = 0
     """Version of the latest message, among those not covered; 0: none."""
+    kept: int = 0
+    """Version of the latest message that stands for all before it, as the provider wrote it; 0: none."""
     recent_tokens: int = 0
     recent_messages: int = 0
     pending_tokens: int = 0

@@ -10,14 +10,15 @@ from trimtab.errors import (
     ConfigurationError,
     UnknownNameError,
 )
+from trimtab.formats import Format
 from trimtab.session._core import Core, id_of
 from trimtab.session._effects import Steps
-from trimtab.session._plain import redacted
 from trimtab.session._reading import (
     Pages,
     counted_again,
     event_at,
     live_units,
+    opener_of,
     read_scene,
     state_of,
 )
@@ -63,7 +64,11 @@ def taken_back(
     state = scene.state
     beside = {members[0]: members for members in before.beside}
     left = {members[0]: members for members in before.left}
-    pinned = [members for members in state.beside if not set(members).isdisjoint(state.pins)]
+    pinned = [
+        members
+        for members in state.beside
+        if not set(members).isdisjoint(state.pins) or members[0] in scene.openers
+    ]
     came_back = yield from called_back(core, scene, before, after=version)
     for members in (*pinned, *came_back):
         if members[0] < before.cut:
@@ -84,11 +89,24 @@ def taken_back(
         retry_tokens=0,
         epoch=state.epoch + 1,
     )
+    if scene.sizer.format.rules.ordered:
+        made = yield from with_openers(core, scene, made)
     return (
         yield from counted_again(
             core.session, made, version=scene.version, sizer=scene.sizer, instead=instead
         )
     )
+
+
+def with_openers(core: Core, scene: Scene, state: State) -> Steps[State]:
+    """Make recent what opens the turn of a pinned message: a summary stood for it when that was pinned."""
+    then = yield from read_scene(core.session, scene.version, state, core.in_force)
+    for unit in list(then.recent.values()):
+        if then.exempt(unit) and not then.sizer.leads(unit):
+            opener = yield from opener_of(core.session, then, unit.first)
+            if opener is not None and opener.first not in then.recent:
+                then.bring_back(opener)
+    return replace(state, beside=then.state.beside, left=then.state.left)
 
 
 def called_back(core: Core, scene: Scene, before: State, *, after: int) -> Steps[list[Members]]:
@@ -137,7 +155,7 @@ def redacting(core: Core, given: Sequence[Event | str] | Event | str) -> Steps[l
     if not targets:
         raise ConfigurationError("redact() needs at least one event id")
     stale = yield from summaries_over(core, {event.version for event in targets}, scene.version)
-    rewrites = [replace(event, data=_redacted_data(event.data)) for event in targets]
+    rewrites = [replace(event, data=_redacted_data(event.data, scene.sizer.format)) for event in targets]
     rewrites += [replace(event, data={**event.data, "text": "", "stale": True}) for event in stale.values()]
     instead = {event.version: event for event in rewrites}
     first = yield from first_stale(core, scene, set(stale))
@@ -184,5 +202,5 @@ def first_stale(core: Core, scene: Scene, stale: set[int]) -> Steps[int | None]:
     return first
 
 
-def _redacted_data(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {**data, "message": redacted(data["message"]), "redacted": True}
+def _redacted_data(data: Mapping[str, Any], format: Format) -> dict[str, Any]:
+    return {**data, "message": format.redacted(data["message"]), "redacted": True}

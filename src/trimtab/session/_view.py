@@ -50,7 +50,7 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
             model=None,
             counter=options.tokens_by,
             format=options.reader,
-            system=None,
+            system=scene.sizer.system_apart,
             tools=options.tools if options.context is None else None,
             strategy=None,
             pin=listed.pins,
@@ -122,10 +122,16 @@ def _notes(scene: Scene) -> tuple[str, ...]:
     state, notes = scene.state, []
     if scene.summary is not None:
         notes.append(f"A summary stands for {counted(scene.summary.messages, 'message')}.")
-    shown = sum(len(unit.members) for unit in scene.shown.values())
-    hidden = state.pending_messages - shown + sum(len(scene.recent[first].members) for first in scene.out)
-    if hidden:
+    misplaced = sum(
+        len(unit.members)
+        for units in (scene.shown, scene.recent)
+        for first, unit in units.items()
+        if first in scene.misplaced
+    )
+    if hidden := scene.hidden_messages - misplaced:
         notes.append(f"Without room in view, but in the log: {counted(hidden, 'message')}.")
+    if misplaced:
+        notes.append(f"Not in view, since they may not stand first there: {counted(misplaced, 'message')}.")
     units = scene.in_view()
     as_text, escaped = sum(unit.as_text for unit in units), sum(unit.escaped for unit in units)
     if as_text:

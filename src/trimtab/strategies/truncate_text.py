@@ -268,9 +268,9 @@ def _fewest_dropped(request: EvictionRequest, units: list[Unit], free: list[Unit
     if request.additive:
         there: dict[int, set[int]] = {}
         used = request.fixed_tokens
-        used += sum(request.added_tokens(unit, there) for unit in units if request.stays(unit))
+        used += sum(request._added_tokens(unit, there) for unit in units if request.stays(unit))
         for count in range(len(free), 1, -1):
-            used += request.added_tokens(free[count - 1], there)
+            used += request._added_tokens(free[count - 1], there)
             if used > request.limit_tokens:
                 return count
         return 1

@@ -6,6 +6,8 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from typing import Any, TypeVar, get_args
 
 from trimtab.budget import Budget
@@ -14,7 +16,7 @@ from trimtab.errors import BudgetExceededError, ContextError
 from trimtab.formats import Fault, Format, Kind, Rules, Structure, mapping_of
 from trimtab.testing._bodies import request_bodies
 from trimtab.testing._errors import ContractBroken, broken
-from trimtab.testing._format_edits import check_edits, check_made
+from trimtab.testing._format_edits import check_edits, check_made, check_redacted
 from trimtab.testing._word_counter import WordCounter
 from trimtab.validity import PairRule, validate
 
@@ -33,8 +35,8 @@ def check_format(format: Format, /, *, samples: Sequence[Messages] | None = None
     What it checks, by the `rule` of the error: `declares` (a name and `Rules`), `kinds` (every message
     has one), `scan` (ids and parts that are there; the same whatever the pieces it is read in), `newest`,
     `order` (faults only where the rules say so), `texts` (what is listed can be replaced, and is
-    counted), `edits` (shallow, of what was asked and nothing else), `input_unchanged`, `pieces`, `faults`,
-    `request` (a body read and written is the body), `makes` (messages of its own), `objects` (objects with
+    counted), `edits` (shallow, of what was asked and nothing else), `input_unchanged`, `pieces`, `redacted`
+    (says nothing, with the same calls and results), `faults`, `request` (a body read and written is the body), `makes` (messages of its own), `objects` (objects with
     `model_dump()` read as their dicts), `fit` (within the budget, without a new violation).
 
     Args:
@@ -92,12 +94,15 @@ def _check_odd(format: Format) -> None:
     """What is no message of this form has a kind, and breaks nothing."""
     for message in _ODD:
         where = f"format {format.name}, message {message!r}"
-        kind = asked(lambda m=message: format.kind(m), where, "kinds")  # type: ignore[misc]
+        kind = asked(partial(format.kind, message), where, "kinds")
         if kind not in get_args(Kind):
             broken("kinds", f"{where}: kind is {kind!r}, none of {', '.join(get_args(Kind))}")
-        for read in (format.texts, format.pieces, format.tool_names, format.transcript, format.matches):
-            asked(lambda m=message, r=read: r(m), where, "kinds")  # type: ignore[misc]
-        asked(lambda m=message: format.faults([m]), where, "faults")  # type: ignore[misc]
+        reads: tuple[Callable[[Any], Any], ...] = (
+            *(format.texts, format.pieces, format.tool_names, format.transcript, format.matches),
+        )
+        for read in reads:
+            asked(partial(read, message), where, "kinds")
+        asked(partial(format.faults, [message]), where, "faults")
 
 
 class _Check:
@@ -115,6 +120,7 @@ class _Check:
             ("newest", self.check_newest),
             ("order", self.check_order),
             ("texts", lambda: check_edits(self.format, self.sample, self.where)),
+            ("redacted", lambda: check_redacted(self.format, self.sample, self.where)),
             ("faults", self.check_faults),
             ("request", self.check_request),
             ("objects", self.check_objects),
@@ -270,6 +276,6 @@ def columns(format: Format, messages: Sequence[Any], cuts: Sequence[int]) -> Str
     """Scan messages in the pieces between the cuts, the last piece first."""
     copied = list(messages)
     structure = Structure(len(copied))
-    for start, stop in reversed(list(zip(cuts, cuts[1:], strict=False))):
+    for start, stop in reversed(list(pairwise(cuts))):
         format.scan(copied, start, stop, structure)
     return structure

@@ -12,6 +12,9 @@ from trimtab.testing._errors import broken
 
 _LONG = "a text of some words, longer than most of what it replaces, and told apart by the word xylophone"
 
+_SHORT = 12
+"""Characters of a text that may stand in what redaction writes by chance."""
+
 
 def check_edits(format: Format, sample: list[Any], where: str) -> None:
     """Check each message of a conversation: its texts, pieces, parts and calls.
@@ -113,6 +116,37 @@ def _check_written(format: Format, message: Any, where: str) -> None:
         broken("makes", f"{where}: transcript() gave no text")
     if type(format.matches(mapping_of(message))) is not bool:
         broken("makes", f"{where}: matches() gave no bool")
+
+
+def check_redacted(format: Format, sample: list[Any], where: str) -> None:
+    """Check that redaction leaves no text, and every call and result.
+
+    Raises:
+        ContractBroken: A text is still there, or something else calls or answers than before.
+    """
+    plain = [copy.deepcopy(mapping_of(message)) for message in sample]
+    made = [format.redacted(message) for message in plain]
+    for index, message in enumerate(plain):
+        at = f"{where}, message {index}"
+        if message != mapping_of(sample[index]):
+            broken("input_unchanged", f"{at}: was changed by redacted()")
+        said = {text for text in _texts(format, message) if len(text) > _SHORT}
+        left = next((text for text in said if text in str(made[index])), None)
+        if left is not None:
+            broken("redacted", f"{at}: {left!r:.80} is still said by {made[index]!r:.200}")
+    before, after = _ties(format, plain), _ties(format, made)
+    if before != after:
+        broken("redacted", f"{where}: calls and results are {after!r:.200}, and were {before!r:.200}")
+
+
+def _ties(format: Format, messages: list[Any]) -> list[tuple[tuple[str, ...], list[str]]]:
+    """List what each message calls and answers."""
+    found = Structure(len(messages))
+    format.scan(list(messages), 0, len(messages), found)
+    return [
+        (found.calls.get(at, ()), [call_id for call_id, _ in found.answers.get(at, ())])
+        for at in range(len(messages))
+    ]
 
 
 def _read(format: Format, message: Any) -> Structure:

@@ -47,7 +47,7 @@ class Case:
     budget_tokens: int
     """Room for messages, system text and tools, counted by `counter`."""
     counter: str = "words"
-    """What a token is: "words" (`WordCounter`), "chars" (`CharCounter`) or "fixed" (`FixedCounter(3, 2, 5)`)."""
+    """What a token is: "words" (`WordCounter`), "chars" (`CharCounter`) or "fixed" (a sum a message)."""
     strategy: Mapping[str, Any] | str | None = None
     """A strategy as data, for trimmers that have it; None: whatever is theirs."""
     pin: Sequence[int] = ()
@@ -134,7 +134,7 @@ def check_validity(case: Case, messages: Sequence[Any], /) -> list[str]:
 
 
 def run(case: Case, /) -> list[str]:
-    """Fit a case with trimtab and check what comes out; `[]` if nothing is wrong with it.
+    """Fit a case with trimtab and check what comes out; `[]` if nothing is wrong.
 
     Where what must stay passes the budget, the best attempt is checked but for its size.
     """
