@@ -46,7 +46,7 @@ SILENT = {
     (
         "gemini",
         "call_turn_misplaced",
-    ): "a call behind a model's text: Google's own CLI sends it (gemini-cli#685)",
+    ): "behind a model's text; Google's own CLI sends that (gemini-cli#685)",
 }
 """Rules of which a broken request is no fault, and why."""
 
@@ -135,7 +135,7 @@ TAKEN = {
     "test_multimodal_tool_return_matrix[tool_return_content-binary-image-mistral]#1": ["empty_content"],
     "test_multimodal_tool_return_matrix[tool_return_content-url-image-mistral]#1": ["empty_content"],
 }
-"""What was answered and is a fault all the same: Anthropic's own endpoint takes an assistant first and Bedrock
+"""What was answered and is a fault all the same: Anthropic's own endpoint takes an assistant first, Bedrock
 does not (the judge's `first_role`); Mistral takes empty lists, which OpenAI refuses."""
 
 

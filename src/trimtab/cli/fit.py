@@ -85,7 +85,7 @@ def _totals(report: Report) -> str:
 @click.option(
     "--repair",
     is_flag=True,
-    help="Mend orphaned results and unanswered calls first. Where there is nothing else, nothing is left.",
+    help="Mend orphaned results and unanswered calls first; where there is nothing else, nothing is left.",
 )
 @click.option(
     "--report", "only_report", is_flag=True, help="The report alone; in text, in full for each line."

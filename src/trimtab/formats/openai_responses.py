@@ -152,8 +152,7 @@ class OpenAIResponses:
             beyond += 1
         structure.dangling.update(dangling(messages, start, stop))
         self._bind_references(messages, start, stop, structure)
-        if start == 0 and stop == len(messages):
-            structure.needs.update(needs_of(messages))
+        structure.needs.update(needs_of(messages) if stop - start == len(messages) else ())
 
     def _bind_references(self, messages: list[Any], start: int, stop: int, structure: Structure) -> None:
         """Bind the results behind a reference to it: it may be their call, whose id it does not tell."""

@@ -201,7 +201,7 @@ class _Check:
 
     def check_faults(self) -> None:
         faults = self.format.faults([mapping_of(message) for message in self.sample])
-        if not all(isinstance(one, Fault) and 0 <= one.index < len(self.sample) for one in faults):
+        if not all(isinstance(one, Fault) and one.index in range(len(self.sample)) for one in faults):
             broken("faults", f"{self.where}: {faults!r:.200} is no list of Fault with positions that exist")
 
     def check_request(self) -> None:
