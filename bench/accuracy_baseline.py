@@ -3,7 +3,7 @@
 Two sources. pi_coding_sessions: one long session of a coding agent, every call of which was billed; what is
 judged is the *new* part of each call. golden_usage: requests of one test that go on from an earlier one;
 what is judged is the whole count after one report. Rules were made on one half (by hash of the call, or of
-the conversation); rows say which half they are of.
+the request, as in `tests.billed`); rows are of the other.
 """
 
 from __future__ import annotations
@@ -20,21 +20,14 @@ from typing import Any
 
 from trimtab import EstimateCounter, counter_for
 from trimtab.counting import UsageBaseline
+from trimtab.counting._sizes import reading
 from trimtab.counting._usage import usage_of
 from trimtab.errors import UnknownNameError
-from trimtab.formats import formats, get_format
+from trimtab.formats import get_format, mapping_of
 
 Message = dict[str, Any]
 
 PI = "pi_coding_sessions"
-_KEYS = {"messages": "messages", "chat": "messages", "responses": "input", "generateContent": "contents"}
-_FORMATS = {
-    "messages": "anthropic",
-    "chat": "openai_chat",
-    "responses": "openai_responses",
-    "generateContent": "gemini",
-}
-"""Wire form of each API of golden_usage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,63 +149,96 @@ def pi_rows(data: Path, *, counter: Callable[[], Any] = EstimateCounter) -> list
 # -- requests that go on
 
 
-def golden_calls(data: Path, provider: str, api: str) -> list[Call]:
-    """Predict each request of a provider that goes on from an earlier one, after that one report."""
-    calls: list[Call] = []
-    for name, earlier, later in _pairs(data, provider, api):
-        counter = _counter(later["model"], _FORMATS[api])
-        if counter is None:
+def golden_calls(data: Path) -> list[tuple[str, Call]]:
+    """Predict each request that goes on from an earlier one of its test, after that one report.
+
+    Returns:
+        (provider, call); the provider ends in ", apart" where the bill includes what the request lacks.
+    """
+    calls: list[tuple[str, Call]] = []
+    for earlier, later in _pairs(data):
+        one = later.one
+        form = get_format(one.format)
+        try:
+            counter = reading(counter_for(one.model), form)
+        except UnknownNameError:
             continue
-        baseline = UsageBaseline(counter)
-        request, held = later["request"], len(_messages(earlier))
-        following = _messages(later)[held]
-        answer = following if following.get("role") in ("assistant", "model") else None
-        baseline.record(earlier["request"], earlier["usage"], answer=answer)
-        body = get_format(_FORMATS[api]).read_request(request)
+        baseline = UsageBaseline(counter, format=form)
+        body = form.read_request(one.request)
+        following = mapping_of(body.messages[len(earlier.messages)])
+        answer = following if form.kind(following) == "assistant" else None
+        baseline.record(earlier.one.request, earlier.usage, answer=answer)
         counted = baseline.count_request(body.messages, body.system, body.tools, body.extra)
-        before, now = usage_of(earlier["usage"]).input_tokens, usage_of(later["usage"]).input_tokens
-        calls.append(
-            Call(
-                name=name,
-                judged=judged_half(name.rpartition("#")[0]),
-                billed=now,
-                counted=counted,
-                margin=baseline.margin_tokens(counted) or 0,
-                new=now - before,
-                counted_new=counted - before,
-            )
+        call = Call(
+            name=one.name,
+            judged=later.judged,
+            billed=one.tokens,
+            counted=counted,
+            margin=baseline.margin_tokens(counted) or 0,
+            new=one.tokens - earlier.one.tokens,
+            counted_new=counted - earlier.one.tokens,
         )
+        calls.append((one.provider if one.apart is None else f"{one.provider}, apart", call))
     return calls
 
 
 def golden_rows(data: Path) -> list[Row]:
     """Say how far off whole counts were after one report, of the judged half."""
-    rows = []
-    for provider, api in (("anthropic", "messages"), ("google", "generateContent")):
-        calls = [call for call in golden_calls(data, provider, api) if call.judged]
-        if calls:
-            rows.append(_row(f"{provider}, after one report", calls, [call.error for call in calls]))
-    return rows
+    by: dict[str, list[Call]] = defaultdict(list)
+    for provider, call in golden_calls(data):
+        if call.judged:
+            by[provider].append(call)
+    return [
+        _row(f"{provider} after one report", calls, [call.error for call in calls])
+        for provider, calls in sorted(by.items())
+        if provider.startswith(("anthropic", "gemini", "vertex", "openai"))
+    ]
 
 
-def _pairs(data: Path, provider: str, api: str) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """List (name, request, request that goes on from it): the same test, its messages and more of them."""
-    tests: dict[tuple[str, str], list[tuple[int, dict[str, Any]]]] = defaultdict(list)
-    for line in (data / "golden_usage.jsonl").read_text("utf-8").splitlines():
-        row = json.loads(line)
-        if (row["provider"], row["api"]) == (provider, api):
-            test, _, number = row["id"].rpartition("#")
-            tests[test, row["model"]].append((int(number), row))
-    for (test, _), rows in tests.items():
-        for (_, earlier), (number, later) in pairwise(sorted(rows, key=lambda one: one[0])):
-            first, second = _unmarked(_messages(earlier)), _unmarked(_messages(later))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Recorded:
+    """One recorded request with all that came back of its bill."""
+
+    one: Any
+    """A `tests.billed.Billed`."""
+    usage: dict[str, Any]
+    judged: bool
+
+    @property
+    def messages(self) -> list[Any]:
+        """The messages of its body."""
+        held = self.one.request[get_format(self.one.format).rules.body_key]
+        return held if isinstance(held, list) else [{"role": "user", "content": held}]
+
+
+def _pairs(data: Path) -> Iterator[tuple[_Recorded, _Recorded]]:
+    """List (request, request that goes on from it): the same test, its messages and more of them."""
+    tests: dict[tuple[str, str, str], list[tuple[int, _Recorded]]] = defaultdict(list)
+    for recorded in _recorded(data):
+        test, _, number = recorded.one.name.rpartition("#")
+        tests[test, recorded.one.model, recorded.one.format].append((int(number), recorded))
+    for found in tests.values():
+        in_order = [recorded for _, recorded in sorted(found, key=lambda one: one[0])]
+        for earlier, later in pairwise(in_order):
+            first, second = _unmarked(earlier.messages), _unmarked(later.messages)
             if 0 < len(first) < len(second) and second[: len(first)] == first:
-                yield f"{test}#{number}", earlier, later
+                yield earlier, later
 
 
-def _messages(row: dict[str, Any]) -> list[Message]:
-    held = row["request"].get(_KEYS[row["api"]])
-    return held if isinstance(held, list) else [{"role": "user", "content": held}]
+def _recorded(data: Path) -> Iterator[_Recorded]:
+    from tests.billed import billed  # not above: the other source needs none of it
+
+    path = data / "golden_usage.jsonl"
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    usage = {(row["id"], len(row["request"]), _input_of(row)): row["usage"] for row in rows}
+    for half in ("made", "held out"):
+        for one in billed(path, half):
+            key = (one.name, len(one.request), one.tokens)
+            yield _Recorded(one=one, usage=usage[key], judged=half == "held out")
+
+
+def _input_of(row: dict[str, Any]) -> int:
+    return usage_of(row["usage"]).input_tokens
 
 
 def _unmarked(value: Any) -> Any:
@@ -220,15 +246,6 @@ def _unmarked(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _unmarked(one) for key, one in value.items() if key != "cache_control"}
     return [_unmarked(one) for one in value] if isinstance(value, list) else value
-
-
-def _counter(model: str, format: str) -> Any:
-    if format not in formats():
-        return None
-    try:
-        return counter_for(model).with_format(format)
-    except UnknownNameError:
-        return EstimateCounter(format=format)
 
 
 # -- rows
@@ -263,6 +280,8 @@ def table(rows: Sequence[Row], /) -> str:
 
 if __name__ == "__main__":
     import os
+    import sys
 
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     folder = Path(os.environ.get("TRIMTAB_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
     print(table([*pi_rows(folder), *golden_rows(folder)]))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from trimtab import models
+from trimtab import formats, models
 from trimtab.counting import _tokenizers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,11 +108,13 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 @pytest.fixture(autouse=True)
 def _models_as_they_were() -> Generator[None]:
-    """Take back models a test registered: pages and other tests list those there are."""
-    before = dict(models._FACTS)
+    """Take back models and forms a test registered: pages and other tests list those there are."""
+    before, forms = dict(models._FACTS), dict(formats._FORMATS)
     yield
     models._FACTS.clear()
     models._FACTS.update(before)
+    formats._FORMATS.clear()
+    formats._FORMATS.update(forms)
 
 
 @pytest.fixture(autouse=True)

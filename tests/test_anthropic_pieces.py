@@ -72,8 +72,6 @@ class TestPieces:
             (document(type="file", file_id="f"), Media("file", None, None, "f")),
             (document(), Media("file", None, "JVBERi0xLjQK", None)),
             ({"type": "container_upload", "file_id": "f"}, Media("file", None, None, "f")),
-            (redacted(), Media("file", None, SIGNATURE, "redacted_thinking")),
-            (thinking("", "sealed"), Media("file", None, "sealed", "thinking")),
             (result("a", [image("QUJD")]), Media("image", None, "QUJD", None)),
         ],
     )
@@ -92,7 +90,14 @@ class TestPieces:
     def test_thinking_that_can_be_read_is_charged_as_it_is(self) -> None:
         """Its signature is not."""
         found = FORM.pieces(model(thinking("let me see"), text("x")))
-        assert (found.other, found.texts, found.media) == (("let me see",), ("x",), ())
+        assert (found.thoughts, found.texts, found.sealed_chars) == (("let me see",), ("x",), 0)
+        assert (found.media, found.other) == ((), ())
+
+    def test_of_thinking_that_cannot_be_read_the_size_is_known(self) -> None:
+        """Redacted, or given without its words: it is no text, and no medium."""
+        found = FORM.pieces(model(redacted(), thinking("", "sealed"), text("x")))
+        assert (found.sealed_chars, found.thoughts) == (len(SIGNATURE) + len("sealed"), ())
+        assert (found.texts, found.media, found.other) == (("x",), (), ())
 
     def test_what_the_providers_tools_found_is_json_without_what_is_sealed(self) -> None:
         """The sealed part is a medium."""

@@ -579,7 +579,7 @@ def test_every_option_has_help() -> None:
     documented = "".join((docs / name).read_text(encoding="utf-8") for name in ("cli.md", "cli-session.md"))
     assert isinstance(trimtab, click.Group)
     context = click.Context(trimtab)
-    assert set(trimtab.list_commands(context)) == {*COMMANDS, "policy", "session"}
+    assert set(trimtab.list_commands(context)) == {*COMMANDS, "models", "policy", "session"}
     group = trimtab.get_command(context, "session")
     assert isinstance(group, click.Group)
     inner = {f"session {name}": command for name, command in group.commands.items()}
@@ -811,3 +811,36 @@ def test_requests_that_are_no_conversations_are_named(data_dir: Path) -> None:
     assert found.exit_code == 1
     assert [one["line"] for one in answers(found)] == list(range(1, 749))
     assert all("'request'" not in one or "error" in one for one in answers(found))
+
+
+def test_count_says_what_a_request_is_made_of_and_how_far_it_may_be_off() -> None:
+    """For a body of any wire form; the parts add up, and what cannot be seen is in the margin."""
+    body = {
+        "model": "claude-sonnet-4-5",
+        "system": "Be brief.",
+        "messages": [
+            {
+                "role": "user",
+                "content": [{"type": "image", "source": {"type": "url", "url": "https://a.example/b"}}],
+            }
+        ],
+        "tools": [{"name": "add", "input_schema": {"type": "object"}}],
+    }
+    found = answers(run("count", data=body))[0]
+    assert found["format"] == "anthropic"
+    assert found["tokens"] == found["messages_tokens"] + found["fixed_tokens"]
+    parts = ("system_tokens", "tools_tokens", "output_schema_tokens")
+    assert all(found[name] > 0 for name in parts[:2])
+    assert sum(found[name] for name in parts) < found["fixed_tokens"]
+    assert found["margin_tokens"] > found["media_tokens"] > 1_000
+    assert not found["exact"]
+    shown = run("count", "--output", "text", data=body).stdout.splitlines()
+    assert [line.strip().split("  ", 1)[1] for line in shown] == [
+        "1 message",
+        "media",
+        "system",
+        "tools",
+        "framing",
+        "total, by estimate (claude-sonnet-4-5)",
+        "margin, either way",
+    ]

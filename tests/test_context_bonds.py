@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from tests.builders import call, places, result, talk, user, words
-from trimtab import BudgetExceededError, ConfigurationError, Context, Drop, TruncateText, validate
+from trimtab import (
+    BudgetExceededError,
+    ConfigurationError,
+    Context,
+    Drop,
+    DropNewest,
+    PriorityBased,
+    TruncateText,
+    validate,
+)
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
@@ -216,3 +225,28 @@ def test_a_large_block_without_tools_beside_it_is_read_from_its_end() -> None:
     assert len(seen) < 40
     assert report.blocks[0].tokens_before is None
     assert report.messages[0].tokens_before is None
+
+
+@pytest.mark.parametrize("strategy", [DropNewest(), PriorityBased()])
+@pytest.mark.parametrize("room", range(1, 25))
+def test_results_of_another_block_in_one_message_leave_with_it(strategy: Any, room: int) -> None:
+    """Two calls in one block, one message with both results and words in another: never one result alone."""
+    calls = [{"type": "tool_use", "id": name, "name": "f", "input": {}} for name in "AB"]
+    results = [{"type": "tool_result", "tool_use_id": name, "content": f"x y {name}"} for name in "AB"]
+    context = Context(room, counter=WordCounter(format="anthropic"), format="anthropic")
+    context.add("calls", [user("go on"), {"role": "assistant", "content": calls}], priority=2)
+    answer = {"role": "user", "content": [*results, {"type": "text", "text": "and"}]}
+    context.add("rest", [answer, {"role": "assistant", "content": "ok"}, user("q")], strategy=strategy)
+    try:
+        fitted = context.fit()
+    except BudgetExceededError:
+        return
+    assert validate(fitted.messages, format="anthropic") == []
+    assert (context_calls(fitted.messages), answer in fitted.messages) in ((True, True), (False, False))
+
+
+def context_calls(messages: list[Any]) -> bool:
+    """Tell whether the calls are among the messages."""
+    return any(
+        isinstance(message["content"], list) and message["role"] == "assistant" for message in messages
+    )

@@ -189,6 +189,7 @@ def test_a_server_that_hangs_is_not_waited_for_and_the_report_says_so() -> None:
         server.hangs = True
         fitted, counter, seconds = asyncio.run(run(server))
         assert server.left.wait(5)
+        assert len(server.bodies) == 1
     assert seconds < 2
     assert fitted.report.tokens_after == WORDS.count(fitted.messages) <= 300
     assert counter.failures >= 1

@@ -181,3 +181,22 @@ def test_what_cannot_count_is_refused_at_once(counter: Any, said: str) -> None:
     """With what to pass instead."""
     with pytest.raises(ConfigurationError, match=said):
         check_counter(counter)
+
+
+def test_settings_of_a_request_are_no_text_to_a_black_box() -> None:
+    """What sets a provider's own prompt (a choice of tools, thinking) is charged by who knows how."""
+    asked: list[Any] = []
+
+    def black_box(messages: list[Any]) -> int:
+        asked.append(messages)
+        return 1
+
+    body = {
+        "model": "claude-sonnet-4-5",
+        "messages": [{"role": "user", "content": "hi"}],
+        "tool_choice": {"type": "auto"},
+        "thinking": {"type": "enabled", "budget_tokens": 1_024},
+    }
+    fit(body, 100, counter=black_box)
+    assert asked
+    assert all(messages in ([], body["messages"]) for messages in asked)

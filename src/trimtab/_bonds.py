@@ -13,7 +13,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats import Kind, Structure
 from trimtab.units import History
 
-__all__ = ["Bonds", "bonds_of", "starts_of"]
+__all__ = ["Bonds", "bonds_of", "is_leaderless", "opener_of", "starts_of"]
 
 
 class Bonds:
@@ -135,3 +135,24 @@ def _check_order(
                     f"block {result!r} holds the result of call {call_id!r} and stands before block {call!r},"
                     " which makes the call: give it a later position, or add it later"
                 )
+
+
+def opener_of(history: History) -> list[int]:
+    """Find what may open a turn that goes on in a later block: the newest user message, or what may lead."""
+    user = history.user_at_or_before(len(history) - 1)
+    if user is not None:
+        return [user]
+    return [at for at in range(len(history) - 1, -1, -1) if not history.cannot_lead(at)][:1]
+
+
+def is_leaderless(history: History, before: bool, going: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether the first message that must stay, here or in a later block, may not come first.
+
+    What belongs to another block (`going`) leaves with it, whatever it is here.
+    """
+    if not history.format.rules.ordered:
+        return False
+    apart = {index for index, _ in going}
+    staying = (unit for unit in history.units if unit.state != "free" and unit.kind != "system")
+    first = next((unit.first for unit in staying if apart.isdisjoint(unit.indices)), None)
+    return before if first is None else history.cannot_lead(first)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from trimtab._arguments import check_pending_calls, check_trim, system_of
 from trimtab._asking import budget_of, check_model, counter_of, leading_system
-from trimtab._bonds import Bonds, bonds_of, starts_of
+from trimtab._bonds import Bonds, bonds_of, is_leaderless, opener_of, starts_of
 from trimtab._grouping import format_of
 from trimtab._portion import Portion, in_block
 from trimtab.allocation import Ties, check_ties
@@ -323,7 +323,8 @@ def _parts(
     answered = by_block(starts, bonds.answered)
     apart = by_block(starts, bonds.answers)
     holds = by_block(starts, ((index, index) for index in bonds.held))
-    going = by_block(starts, ((index, index) for one in bonds.units if not one & bonds.held for index in one))
+    sure = _pinned(blocks, plain, bonds) | bonds.held
+    going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
     parts: list[Part] = []
     followed, leaderless, base = False, False, Base()
     for at in range(len(blocks) - 1, -1, -1):
@@ -337,10 +338,10 @@ def _parts(
             followed=followed,
             answered=answered.get(at, ()),
             apart=apart.get(at, ()),
-            holds=[*(index for index, _ in holds.get(at, ())), *(_opener(plain[at]) if leaderless else ())],
+            holds=[*(index for index, _ in holds.get(at, ())), *(opener_of(plain[at]) if leaderless else ())],
         )
         with in_block(block.name):
-            leaderless = _is_leaderless(history, leaderless, going.get(at, ()))
+            leaderless = is_leaderless(history, leaderless, going.get(at, ()))
             followed = followed or _has_turn(history)
             whole = block.pinned or (not ranked and _is_system(history))
         sizes = sizes_for(counter, history.messages, None)
@@ -363,27 +364,6 @@ def _parts(
         parts.append(part)
     parts.reverse()
     return parts, bonds
-
-
-def _opener(history: History) -> list[int]:
-    """Find what may open the turn of something in a later block: the newest user message, or what may lead."""
-    user = history.user_at_or_before(len(history) - 1)
-    if user is not None:
-        return [user]
-    return [at for at in range(len(history) - 1, -1, -1) if not history.cannot_lead(at)][:1]
-
-
-def _is_leaderless(history: History, before: bool, going: Sequence[tuple[int, int]]) -> bool:
-    """Tell whether the first message that must stay, here or in a later block, may not come first.
-
-    What belongs to another block (`going`) leaves with it, whatever it is here.
-    """
-    if not history.format.rules.ordered:
-        return False
-    apart = {index for index, _ in going}
-    staying = (unit for unit in history.units if unit.state != "free" and unit.kind != "system")
-    first = next((unit.first for unit in staying if apart.isdisjoint(unit.indices)), None)
-    return before if first is None else history.cannot_lead(first)
 
 
 def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int, list[tuple[int, T]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
 from trimtab._pairing import Pairing
@@ -125,9 +125,21 @@ class Group:
         if part is not None:
             self.parts[index] = (*self.parts.get(index, ()), part)
 
+    def take(self, other: Group) -> None:
+        """Become one with another."""
+        self.indices |= other.indices
+        for index, parts in other.parts.items():
+            self.parts[index] = (*self.parts.get(index, ()), *parts)
 
-def members(structure: Structure, pairing: Pairing) -> list[Group]:
-    """Sort messages, or their parts, into units."""
+
+def members(structure: Structure, pairing: Pairing, *, whole: Collection[int] = ()) -> list[Group]:
+    """Sort messages, or their parts, into units.
+
+    Args:
+        structure: Columns of all the messages.
+        pairing: What answers what.
+        whole: Messages that stay or leave whole, since a part of them belongs to something elsewhere.
+    """
     groups: dict[Any, Group] = {}
     home: dict[int, int] = {}
 
@@ -140,6 +152,15 @@ def members(structure: Structure, pairing: Pairing) -> list[Group]:
         answers = structure.answers.get(index)
         if answers is None:
             group_of(index).add(index, None)
+            continue
+        if index in whole and answers[0][1] is not None:
+            owners = dict.fromkeys(one for one in pairing.owner[index] if one is not None)
+            first, *others = list(owners) or [index]
+            group = group_of(first)
+            group.add(index, None)
+            for owner in others:
+                group.take(groups.pop(home.get(owner, owner)))
+                home[owner] = home.get(first, first)
             continue
         for (_, part), owner in zip(answers, pairing.owner[index], strict=True):
             if owner is not None:
@@ -162,7 +183,7 @@ def with_openers(
 ) -> list[Unit]:
     """Hold the user messages that open the turns of what must stay and cannot lead.
 
-    Where no user message does, it is the nearest message before it that may lead.
+    Where no user message does, it is the nearest unit before it whose first message may lead.
 
     Args:
         units: All units of a conversation.
@@ -175,7 +196,8 @@ def with_openers(
             user = opener_of(unit.first)
             users.add(user)
             if user is None:
-                others.add(next((at for at in range(unit.first - 1, -1, -1) if not cannot_lead(at)), None))
+                before = (one.first for one in reversed(units) if one.first < unit.first)
+                others.add(next((first for first in before if not cannot_lead(first)), None))
     return [
         _held(unit)
         if unit.state == "free"

@@ -254,7 +254,7 @@ class History:
         return index
 
     def border_at_or_after(self, index: int, /) -> int:
-        """Return the first border at or after `index`, in a tidy part; the length if there is none."""
+        """Return the first border at or after `index`; the length if there is none."""
         while index < self.count and self.is_result(index):
             index += 1
         return index
@@ -353,7 +353,7 @@ class History:
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """All units in order of their first message; reads and pairs the whole conversation."""
+        """All units in order of their first message; pairs the whole conversation."""
         if self._units is None:
             self.read(0)
             pairing = pair(self.structure, range(len(self)))
@@ -361,7 +361,8 @@ class History:
             last_turn = self._last_turn()
             calls = open_calls(pairing, last_turn=last_turn, pending_calls=self.pending_calls)
             opened = {index for index, _ in calls - self._answered}
-            units = [self._unit_of(group, opened) for group in members(self.structure, pairing)]
+            groups = members(self.structure, pairing, whole={index for index, _ in self._apart})
+            units = [self._unit_of(group, opened) for group in groups]
             units.sort(key=lambda unit: unit.indices[0])
             if self.format.rules.ordered:
                 units = with_openers(units, self.cannot_lead, self.user_at_or_before)

@@ -51,7 +51,6 @@ def repaired(
     work.drop_results(pairing)
     last_turn = last_turn_of(structure.count, structure.kinds.get, structure.bound.__contains__)
     work.drop_calls(pairing, open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls))
-    work.drop_bound(pairing)
     if format.rules.results_follow_call:
         work.move_late_results(pairing)
     result = work.without_dangling(work.in_order() if format.rules.ordered else work.result())
@@ -158,29 +157,6 @@ class _Work:
                 self.gone.add(index)
             for call_id in call_ids:
                 self._note(index, leaves, "unanswered_call", call_id)
-
-    def drop_bound(self, pairing: Pairing) -> None:
-        """Take out what is bound to a call that left, and the results of calls that leave for that."""
-        bound, left = self.structure.bound, [index for index in self.gone if index in self.calls_out]
-        if not bound or not left:
-            return
-        results: dict[int, list[int]] = {}
-        for index, owners in pairing.owner.items():
-            for owner in owners:
-                if owner is not None:
-                    results.setdefault(owner, []).append(index)
-        while left:
-            index = left.pop()
-            near = [at for at, tie in ((index - 1, index - 1), (index + 1, index)) if tie in bound]
-            for other in (*near, *results.get(index, ())):
-                if other in self.structure.loose:  # what is not a result there stays
-                    owned = zip(self.structure.answers[other], pairing.owner[other], strict=True)
-                    self._take_out(other, [part for (_, part), owner in owned if owner == index])
-                    self._note(other, False, "unanswered_call", "")
-                elif other not in self.gone:
-                    self.gone.add(other)
-                    self._note(other, True, "unanswered_call", "")
-                    left.append(other)
 
     def move_late_results(self, pairing: Pairing) -> None:
         """Put each result that does not follow its call behind it, after those already there."""

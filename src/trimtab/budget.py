@@ -84,10 +84,10 @@ class Budget:
         return max(0, self.window - self.output_reserve - self.overhead_tokens - margin)
 
     def resolved(self, counter: Any, /) -> Budget:
-        """Return the budget with its margin in tokens, as the counter says; itself if it has that.
+        """Return the budget with its margin in tokens, as the counter says.
 
-        The input room is then the most tokens that stay within the rest together with how far a count of
-        so many may be off.
+        One that has it already comes back itself. The input room is then the most tokens that stay within
+        the rest together with how far a count of so many may be off.
 
         Raises:
             ConfigurationError: The counter does not say how far it may be off.
@@ -95,7 +95,7 @@ class Budget:
         Example:
             >>> from trimtab.counting import counter_for
             >>> Budget(100_000, margin="auto").resolved(counter_for("gpt-4o")).margin
-            1482
+            994
         """
         if self.margin != "auto":
             return self

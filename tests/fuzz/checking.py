@@ -96,12 +96,12 @@ def _violations(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> l
 def _excused(plan: Plan, rule: str, was: Counter[tuple[str, str | None]]) -> bool:
     """Tell whether a violation is another name for one of the input, or the callback's doing."""
     if rule == "wrong_order":
-        return plan.removed is not None
-    return rule == "result_not_first" and any(one == "late_result" for one, _ in was)
+        return plan.removed is not None or any(one == rule for one, _ in was)
+    return rule == "result_not_first" and any(one in MENDED for one, _ in was)
 
 
 def _found(plan: Plan, messages: Any) -> Counter[tuple[str, str | None]]:
-    """Count violations by rule and id; an id that goes by place is that of the function, whatever the place."""
+    """Count violations by rule and id; of an id that goes by place only the function's name matters."""
     found = validate(messages, format=plan.form, pending_calls=plan.pending_calls)
     return Counter(
         (_ALIKE.get(one.rule, one.rule), _without_place(one.call_id)) for one in found if one.fault
@@ -128,7 +128,8 @@ def _judged(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> list[
     if plan.removed is not None:  # whatever a callback removes is gone, also what opened a turn
         return []
     if plan.repair and only_pairs_are_wrong(plan.form, before) and _can_be_mended(plan, before[key]):
-        wrong = refused(plan.form, after, origin=before, waiting=_waiting(plan, after[key]))
+        waiting = _waiting(plan, after[key]) | _called_twice(plan, before[key])
+        wrong = refused(plan.form, after, origin=before, waiting=waiting)
         return [f"judge, after repair: {one}" for one in wrong]
     unsure = _waiting(plan, before[key]) | _called_twice(plan, before[key])
     new = newly_refused(plan.form, before, after, unsure=unsure)
@@ -170,13 +171,14 @@ def _again(plan: Plan, fitted: Fitted[Any], fits: bool) -> list[str]:
 
 
 def _called_twice(plan: Plan, messages: Any) -> set[str | None]:
-    """List the ids that several calls have: which of them an answer is for is anybody's guess."""
+    """List the ids that several calls or results have: which is for which is anybody's guess."""
     entries = [entry for message in messages for entry in (message, *_parts_of(message))]
     made = Counter(entry["id"] for entry in entries if isinstance(entry.get("id"), str))
     structure = Structure(len(messages))
     get_format(plan.form).scan(list(messages), 0, len(messages), structure)
     called = Counter(call_id for ids in structure.calls.values() for call_id in ids)
-    return {call_id for counter in (made, called) for call_id, number in counter.items() if number > 1}
+    answered = Counter(entry["tool_use_id"] for entry in entries if isinstance(entry.get("tool_use_id"), str))
+    return {one for counter in (made, called, answered) for one, number in counter.items() if number > 1}
 
 
 def _parts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -25,11 +25,18 @@ PAIR_RULES: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""Rules about which result answers which call. Of a pair that was refused before, another may be broken after."""
+"""Rules about which result answers which call. Of a pair that was broken before another is after."""
 SHARED_IDS = ("duplicate_item", "repeated_call")
 """Rules about an id that only one may have."""
 NO_PLACE = ("thinking_must_lead", "call_turn_misplaced")
-"""Rules that a conversation breaks once, wherever it does: what is named changes with what left."""
+"""Rules about who opens a turn: what opened one that was refused for something else may have left."""
+NOT_MENDED = (
+    *("ends_with_thinking", "response_of_another_function", "reasoning_with_another_follower"),
+    "response_turn_misplaced",
+)
+"""What a repair leaves: the shape of one message; the name of a function; of the calls one reasoning led to
+those that were answered (the judge wants the first of them behind it); contents of the model behind one
+another, which the form takes for one turn."""
 ONLY_SPACE = ("only_whitespace", "empty_text")
 """What trimtab writes has words, so a blank text was in the input; beside others the judge lets it pass."""
 
@@ -48,15 +55,11 @@ def newly_refused(
     was = judge.judge(form, before)
     pairs = {one.about for one in was if one.rule in PAIR_RULES[form]}
     twice = {one.about for one in was if one.rule in SHARED_IDS}
-    broken = {one.rule for one in was if one.rule in NO_PLACE}
 
     def is_old(one: judge.Refusal) -> bool:
-        if (
-            one.about in twice
-            or one.rule in broken
-            or one.rule in ONLY_SPACE
-            or _is_disputed(form, one, after)
-        ):
+        if one.about in twice or one.rule in ONLY_SPACE or _is_disputed(form, one, after):
+            return True
+        if one.rule in NO_PLACE and was:
             return True
         if one.rule not in PAIR_RULES[form]:
             return False
@@ -86,7 +89,7 @@ def refused(
     found = judge.judge(form, body, origin=origin)
 
     def waits(one: judge.Refusal) -> bool:
-        if one.rule in ONLY_SPACE or _is_disputed(form, one, body):
+        if one.rule in (*ONLY_SPACE, *NOT_MENDED) or _is_disputed(form, one, body):
             return True
         return one.rule in PAIR_RULES[form] and (
             _names(one.about, waiting) or bool(form == "gemini" and waiting)
@@ -101,8 +104,7 @@ def _names(about: str, ids: Collection[str | None]) -> bool:
 
 def only_pairs_are_wrong(form: str, body: Mapping[str, Any]) -> bool:
     """Tell whether calls and results are all that is wrong with a body, if anything is."""
-    mended = PAIR_RULES[form] - {"response_of_another_function"}  # nothing renames a function
-    return all(one.rule in mended for one in judge.judge(form, body))
+    return all(one.rule in PAIR_RULES[form] for one in judge.judge(form, body))
 
 
 def _told(refusal: judge.Refusal) -> str:

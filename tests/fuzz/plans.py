@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from trimtab import BudgetExceededError, Context, ContextError, Fitted, fit
-from trimtab.formats import Request, get_format
+from trimtab.formats import Request, Structure, get_format
 from trimtab.strategies import Strategy
 from trimtab.testing._bodies import request_body
 from trimtab.testing.corpus._case import COUNTERS, Case, strategy_of
@@ -201,12 +201,24 @@ def plan(form: str, seed: str) -> Plan:
     if random.random() < 0.1:
         made.removed = tuple(random.randint(0, max(1, count)) for _ in range(random.choice((0, 1, 2))))
     if made.door == "context":
-        made.cuts = tuple(sorted(random.randint(0, count) for _ in range(random.choice((0, 1, 2)))))
+        made.cuts = tuple(
+            sorted(_before_no_result(made, random.randint(0, count)) for _ in range(random.choice((0, 1, 2))))
+        )
         made.options = tuple(_options(random) for _ in range(len(made.cuts) + 1))
         made.pin = ()
     else:
         made.repair = random.random() < 0.15
     return made
+
+
+def _before_no_result(made: Plan, cut: int) -> int:
+    """Move a cut behind results that are parts of a message: of these a block may keep some."""
+    form, messages = get_format(made.form), made.request.messages
+    if form.rules.results_are_messages:
+        return cut
+    structure = Structure(len(messages))
+    form.scan(list(messages), 0, len(messages), structure)
+    return next((at for at in range(cut, len(messages)) if at not in structure.answers), len(messages))
 
 
 _ID_PREFIXES: Mapping[str, tuple[str, ...]] = {

@@ -52,8 +52,8 @@ CONTEXTS = (
         "test_context_bonds.py",
         ("    for at in by_size[:-1]:\n", "    for at in by_size[:0]:\n"),
         (
-            "if sum(_has_tools(history.structure) for history in histories) < 2:",
-            "if sum(_has_tools(history.structure) for history in histories) < 3:",
+            "sum(_has_tools(history.structure) for history in histories) < 2:",
+            "sum(_has_tools(history.structure) for history in histories) < 3:",
         ),
         ("if owner is not None and block_of(owner) != block_of(index):\n", "if owner is not None:\n"),
         ("found.answered.append((owner, call_id))", "found.answered.append((index, call_id))"),

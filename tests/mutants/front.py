@@ -49,7 +49,7 @@ FRONT = (
         ("if model is not None and model.__class__ is not str:", "if model is not None:"),
         ("if budget.__class__ is Budget:", "if False:"),
         ("if budget.__class__ is Budget:", "if isinstance(budget, Budget):"),
-        ("        limit_tokens = budget.input_tokens\n", "        limit_tokens = budget.window\n"),
+        ("else budget.input_tokens", "else budget.window"),
         ("if limit_tokens.__class__ is not int:", "if False:"),
         ("counter_of(None, model)", "counter_of(None, None)"),
         ("if counter.__class__ not in _OURS or", "if"),

@@ -49,7 +49,7 @@ READING = (
         ("if first >= self.head for at", "if first >= 0 for at"),
         ("for at in range(first, self.end_of(first))", "for at in range(first, first + 1)"),
         ('if self.kind(first) == "assistant" else first + 1', "if True else first + 1"),
-        ("while index < count and history", "if index < count and history"),
+        ("while index < self.count and self", "if index < self.count and self"),
     ),
     module(
         "_history.py",
@@ -145,7 +145,7 @@ READING = (
         ("            if type(call_id) is str and call_id:\n", "            if True:\n"),
     ),
     module(
-        "formats/_base.py",
+        "formats/_structure.py",
         "test_walked_history.py test_units.py test_openai_chat.py test_formats.py",
         ("if len(behind) == 1 == len(ids):", "if len(behind) == 1:"),
         ("self.late |= behind[0] != ids[0]", "self.late = behind[0] != ids[0]"),

@@ -24,6 +24,7 @@ SOURCE = ROOT / "src"
 sys.path.insert(0, str(ROOT))
 
 # ruff: noqa: E402  # these need the path set above
+from tests.mutants.baseline import BASELINE
 from tests.mutants.contexts import CONTEXTS
 from tests.mutants.front import FRONT
 from tests.mutants.kernel import KERNEL
@@ -36,7 +37,7 @@ from tests.mutants.stores import STORES
 from tests.mutants.strategies import STRATEGIES
 from tests.mutants.summaries import SUMMARIES
 
-SERVICES = (*STORES, *SERVERS, *SESSIONS)
+SERVICES = (*STORES, *SERVERS, *SESSIONS, *BASELINE)
 MODULES = (*KERNEL, *READING, *RESPONSES, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *SERVICES)
 
 SECONDS = 120

@@ -39,13 +39,15 @@ class ToyFormat:
     """The wire form of this file; see `Format` for what each method does."""
 
     name = "toy"
-    rules = Rules(results_follow_call=False, system_in_messages=False, ordered=True, parts_key="parts")
+rules = Rules(
+        results_follow_call=False, system_in_messages=False, ordered=True, body_key="turns", parts_key="parts"
+    )
 
     def kind(self, message: Message, /) -> Kind:
         """Tell whom it is from: a user message without words is a tool's."""
-        if message["role"] == "user":
-            return "user" if _at(message, "words") or not message["parts"] else "tool"
-        return "assistant" if message["role"] == "assistant" else "other"
+        if message.get("role") == "user":
+            return "user" if _at(message, "words") or not message.get("parts") else "tool"
+        return "assistant" if message.get("role") == "assistant" else "other"
 
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         """Read calls, results by part, words beside results, and thoughts."""
@@ -75,7 +77,7 @@ class ToyFormat:
         """List words and results."""
         return [
             TextSlot(("parts", at, "text"), part["text"], part["type"] == "answers")
-            for at, part in enumerate(message["parts"])
+            for at, part in enumerate(_parts(message))
             if "text" in part
         ]
 
@@ -95,22 +97,24 @@ class ToyFormat:
         return {**message, "parts": parts} if parts else None
 
     def joined(self, message: Any, other: Any, /) -> Any:
-        """Put results of another message behind its own."""
-        last = 1 + max(_at(message, "answers"))
-        parts = message["parts"]
-        return {**message, "parts": [*parts[:last], *other["parts"], *parts[last:]]}
+        """Copy with the results of another message behind its own."""
+        return {
+            **message,
+            "parts": [*message["parts"], *(p for p in other["parts"] if p["type"] == "answers")],
+        }
 
     def tool_names(self, message: Message, /) -> dict[str, str]:
         """Name the tools called."""
-        return {part["id"]: part["tool"] for part in message["parts"] if part["type"] == "asks"}
+        return {part["id"]: part["tool"] for part in _parts(message) if part["type"] == "asks"}
 
     def pieces(self, message: Message, /) -> Pieces:
         """List words, results and calls."""
+        parts = _parts(message)
         return Pieces(
-            role=message["role"],
-            texts=tuple(part["text"] for part in message["parts"] if "text" in part),
-            calls=tuple((part["tool"], part["input"]) for part in message["parts"] if "tool" in part),
-            parts=len(message["parts"]),
+            role=str(message.get("role")),
+            texts=tuple(part["text"] for part in parts if "text" in part),
+            calls=tuple((part["tool"], part["input"]) for part in parts if "tool" in part),
+            parts=len(parts),
         )
 
     def faults(self, messages: list[Any], /) -> list[Fault]:
@@ -123,7 +127,10 @@ class ToyFormat:
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
         """Put messages back."""
-        return messages if request.body is None else {**request.body, "turns": messages}
+        if request.body is None:
+            return messages
+        system = {} if request.system is None else {"system": request.system}
+        return {**request.body, **system, "turns": messages}
 
     def redacted(self, message: Message, /) -> Message:
         """Blank every text, and keep what calls and answers."""
@@ -135,16 +142,42 @@ class ToyFormat:
         return {"tool": name, "about": description, "takes": parameters}
 
     def matches(self, message: Message, /) -> bool:
-        """Tell by the key of the parts."""
-        return "parts" in message
+        """Tell by the kinds of its parts."""
+        return any(part.get("type") in ("words", "asks", "answers") for part in _parts(message))
 
     def message(self, role: str, parts: Sequence[Any], /) -> Message:
         """Make a message of texts and parts."""
         return said(role, *(words(part) if isinstance(part, str) else part for part in parts))
+
+    def with_role(self, message: Any, role: str, /) -> Any:
+        """Copy with another role."""
+        return {**message, "role": role}
+
+    def with_text(self, message: Any, text: str, /) -> Any:
+        """Copy with one text for content."""
+        return {**message, "parts": [words(text)]}
+
+    def with_cache_control(self, message: Any, value: Any, /) -> Any:
+        """Copy with a mark."""
+        return {**message, "cache": value}
+
+    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+        """Return the system text: no message of this form is one."""
+        return system
+
+    def transcript(self, message: Message, /) -> str:
+        """Write it for reading."""
+        said = " ".join(part.get("text") or f"[{part['type']}]" for part in _parts(message))
+        return f"{message.get('role')}: {said}"
+
+
+def _parts(message: Message) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = message.get("parts", [])
+    return parts
 
 
 _BLANK = {"text": "[redacted]", "tool": "redacted", "input": ""}
 
 
 def _at(message: Message, kind: str) -> list[int]:
-    return [at for at, part in enumerate(message["parts"]) if part["type"] == kind]
+    return [at for at, part in enumerate(_parts(message)) if part["type"] == kind]

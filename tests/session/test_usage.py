@@ -70,6 +70,13 @@ def test_the_room_is_the_most_that_is_expected_within_the_budget(
     assert expected == sorted(expected)
 
 
+def test_what_leaves_frees_no_more_than_the_average_of_the_bill() -> None:
+    """However steep what is new was: beyond the average lies what nobody sees."""
+    state = State(usage_tokens=1_000, usage_counted=1_000, learned_reported=9_000, learned_counted=1_000)
+    assert state.expected_tokens(500) == 500
+    assert state.expected_tokens(1_100) > 1_500
+
+
 def test_without_usage_nothing_changes() -> None:
     """The budget is the room, and what is counted is expected."""
     state = State(budget_tokens=500)
@@ -122,6 +129,30 @@ def test_the_factor_is_learned_from_report_to_report() -> None:
     session.add(user(words(1_000)))
     grown = session.status().expected_tokens - (2_000 + 150 * 30)
     assert 1_350 <= grown <= 1_500
+
+
+def test_a_view_that_lost_messages_teaches_no_factor() -> None:
+    """What left may be behind the difference."""
+    session = a_session(1_000)
+    for n in range(10):
+        session.add(user(f"{n} {words(89)}"))
+    ask(session, 950)
+    session.add(user(words(130)))
+    assert len(session.messages()) == 10  # the oldest found no room
+    assert session.token_count > 900
+    learned = session._core.scene.state.learned  # type: ignore[union-attr]
+    ask(session, 1_040)
+    assert session._core.scene.state.learned == learned  # type: ignore[union-attr]
+
+
+def test_only_a_message_of_the_model_is_the_answer() -> None:
+    """Whatever else was added since is estimated."""
+    session = a_session(5_000)
+    session.add(user(words(100)))
+    session.messages()
+    session.add({"role": "system", "content": words(50)})
+    session.record_usage({"prompt_tokens": 100, "completion_tokens": 900})
+    assert session.status().expected_tokens == 150
 
 
 def test_recording_tells_who_left_and_who_asked_for_it() -> None:

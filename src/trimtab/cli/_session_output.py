@@ -138,7 +138,9 @@ def view_data(form: Format, fitted: Fitted[Any]) -> Any:
 def view_text(form: Format, fitted: Fitted[Any]) -> str:
     """Give a view for people, in full."""
     system = fitted.system
-    beside = [] if system is None else [form.message("system", [system] if isinstance(system, str) else system)]
+    beside = (
+        [] if system is None else [form.message("system", [system] if isinstance(system, str) else system)]
+    )
     said = (form.transcript(message) for message in (*beside, *fitted.messages))
     return "\n\n".join("\n".join(map(plain, text.splitlines())) for text in said)
 

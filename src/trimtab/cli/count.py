@@ -12,6 +12,7 @@ from trimtab.cli._input import InputKind
 from trimtab.cli._options import input_options, request_options
 from trimtab.cli._output import answer_all, usage
 from trimtab.counting import EstimateCounter
+from trimtab.counting._measure import count_of_request
 from trimtab.counting._sizes import Fixed
 from trimtab.errors import FormatError
 from trimtab.formats import mapping_of
@@ -26,8 +27,13 @@ class _Count:
 
     tokens: int
     system_tokens: int
-    """Of the system text given beside the messages."""
+    """Of system text beside the messages, given or in the body."""
     tools_tokens: int
+    output_schema_tokens: int
+    media_tokens: int
+    """Of images, sounds, videos and files; a part of the messages'."""
+    margin_tokens: int | None
+    """How far the bill may be off, either way; None where nobody measured."""
     rows: list[tuple[str, int]]
     each: bool
     facts: dict[str, Any]
@@ -46,6 +52,9 @@ class _Count:
             "messages_tokens": self.messages_tokens,
             "system_tokens": self.system_tokens,
             "tools_tokens": self.tools_tokens,
+            "output_schema_tokens": self.output_schema_tokens,
+            "media_tokens": self.media_tokens,
+            "margin_tokens": self.margin_tokens,
             "fixed_tokens": self.tokens - self.messages_tokens,
         }
         if self.each:
@@ -58,11 +67,16 @@ class _Count:
     def text(self, *, width: int, colour: bool) -> str:
         """Give a small table, its numbers below each other."""
         parts = {"system": self.system_tokens, "tools": self.tools_tokens}
+        parts["output schema"] = self.output_schema_tokens
         parts["framing"] = self.tokens - self.messages_tokens - sum(parts.values())
         table = [(f"{index:>5}  {plain(role)}", tokens) for index, (role, tokens) in enumerate(self.rows)]
-        table = table if self.each else [(counted(len(self.rows), "message"), self.messages_tokens)]
+        if not self.each:
+            table = [(counted(len(self.rows), "message"), self.messages_tokens - self.media_tokens)]
+            parts = {"media": self.media_tokens, **parts}
         table += [(name, tokens) for name, tokens in parts.items() if tokens]
         table += [("total, " + self._how(), self.tokens)]
+        if self.margin_tokens:
+            table += [("margin, either way", self.margin_tokens)]
         digits = len(f"{self.tokens:,}")
         return "\n".join(f"{tokens:>{digits},}  {name}" for name, tokens in table)
 
@@ -74,7 +88,7 @@ class _Count:
     def _how(self) -> str:
         name = plain(str(self.facts["counter"]))
         if self.facts["exact"]:
-            return f"exactly, by {name}"
+            return f"by {name}" if self.margin_tokens else f"exactly, by {name}"
         return "by estimate" if name == "estimate" else f"by estimate ({name})"
 
 
@@ -90,10 +104,17 @@ def _count(value: Any, asked: Asked, *, each: bool) -> _Count:
     has_system = bool(sent) and form.kind(sent[0]) == "system"
     fixed_tokens = counter.fixed_tokens(fixed.system, fixed.tools, has_system=has_system, extra=fixed.extra)
     without_tools = counter.fixed_tokens(fixed.system, None, has_system=has_system, extra=fixed.extra)
+    beside = counter.fixed_tokens(fixed.system, None, has_system=has_system)
+    found = count_of_request(value, counter, format=form, system=asked.system, tools=asked.tools)
     return _Count(
         tokens=counter.count_request(sent, fixed.system, fixed.tools, fixed.extra),
-        system_tokens=sum(map(counter.count_message, lead)),
+        system_tokens=sum(map(counter.count_message, lead))
+        + beside
+        - counter.fixed_tokens(None, None, has_system=has_system),
         tools_tokens=fixed_tokens - without_tools,
+        output_schema_tokens=without_tools - beside,
+        media_tokens=found.media_tokens or 0,
+        margin_tokens=found.margin_tokens,
         rows=[(str(one.get("role") or form.kind(one)), counter.count_message(one)) for one in messages],
         each=each,
         facts={"exact": counter.exact, "counter": counter.name, "model": taken.model, "format": form.name},

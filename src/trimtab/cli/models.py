@@ -23,6 +23,8 @@ _SHOWN = (
     "window_tokens",
     "output_tokens",
     "encoding",
+    "near_encoding",
+    "text_factor",
     "exact",
     "source",
     "checked",
@@ -88,7 +90,8 @@ def _table(found: list[ModelFacts], *, width: int) -> str:
 
 def _row(facts: ModelFacts) -> tuple[str, str, str, str, str, str, str]:
     """Write what is known of a model; a dash where nothing is."""
-    counted = "by estimate" if facts.encoding is None else facts.encoding
+    near = facts.near_encoding and f"{facts.near_encoding} x {facts.text_factor:g}"
+    counted = facts.encoding or near or "by estimate"
     return (
         facts.name,
         "-" if facts.window_tokens is None else f"{facts.window_tokens:,}",

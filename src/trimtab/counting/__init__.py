@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from trimtab._later import later
 from trimtab.counting._additive import Additive
 from trimtab.counting._estimate import ESTIMATES, EstimateCounter
-from trimtab.counting._measure import Count, count_of_request
 from trimtab.counting._protocols import AdditiveCounter, Counter, RequestCounter, TextFunction
 from trimtab.counting._scaled import forget_scaled, scaled
 from trimtab.counting._simple import CharCounter, FixedCounter, counter_from_text
@@ -34,6 +33,7 @@ from trimtab.models import ModelFacts, facts_for
 if TYPE_CHECKING:
     from trimtab.counting._baseline import UsageBaseline
     from trimtab.counting._huggingface import counter_from_tokenizer
+    from trimtab.counting._measure import Count
     from trimtab.counting._mistral import MistralCounter
     from trimtab.counting._remote import CountQuestion, RemoteCounter
     from trimtab.counting._template import TemplateCounter
@@ -42,6 +42,7 @@ else:
     __getattr__ = later(
         globals(),
         {
+            "Count": "trimtab.counting._measure",
             "CountQuestion": "trimtab.counting._remote",
             "MistralCounter": "trimtab.counting._mistral",
             "RemoteCounter": "trimtab.counting._remote",
@@ -191,6 +192,8 @@ def measure(
     """
     if model is not None and counter is not None:
         raise ConfigurationError("pass model= or counter= to measure, not both: a model has a counter")
+    from trimtab.counting._measure import count_of_request
+
     if counter is None:
         counter = _counter_of(given, model)
     return count_of_request(given, counter, format=format, system=system, tools=tools)

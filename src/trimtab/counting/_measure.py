@@ -22,7 +22,7 @@ __all__ = ["Count", "count_of_request", "read_given"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """The tokens of a request, what they are made of, and how far they may be from the bill.
+    """The tokens of a request, and how far they may be from the bill.
 
     The bill is within `margin_tokens` of `tokens`, either way, for 95 % of requests. What nobody knows
     is None.

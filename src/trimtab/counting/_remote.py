@@ -221,9 +221,6 @@ class RemoteCounter:
             if known is not None:
                 self._known.move_to_end(key)
                 return known
-        if self._is_silent():
-            self.failures += 1
-            return self._estimated(question)
         answer = await self._shared(key, question)
         if answer.failure is None:
             self._remember(key, answer.tokens)
@@ -249,7 +246,7 @@ class RemoteCounter:
 
     async def _asked(self, question: CountQuestion, slots: asyncio.Semaphore) -> _Answer:
         async with slots:
-            if self._is_silent():  # others failed while this one waited for its turn
+            if self._is_silent():  # also if others failed while this one waited for its turn
                 self.failures += 1
                 return _Answer(self._estimated(question), self.last_failure)
             try:

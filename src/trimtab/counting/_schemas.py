@@ -30,6 +30,10 @@ _DECLARED_KEYS = ("functionDeclarations", "function_declarations")
 """Where one entry of a tool list holds several functions."""
 
 
+SETTINGS = ("tool_choice", "thinking")
+"""Charged parts of a body that are no text: they set how much of a prompt the provider adds."""
+
+
 class ToolShape(NamedTuple):
     """What of one tool is charged: its texts, and how many properties its schema has."""
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from trimtab.counting._additive import Additive
 from trimtab.counting._checks import checked_count, count_of, counter_name, placed
 from trimtab.counting._estimate import EstimateCounter
-from trimtab.counting._schemas import with_functions
+from trimtab.counting._schemas import SETTINGS, with_functions
 from trimtab.counting._text import TextCounter
 from trimtab.errors import ConfigurationError, CountingError, FormatError
 from trimtab.formats import Format, Prices, mapping_of
@@ -370,7 +370,8 @@ def _fixed_parts(counter: Any, fixed: Fixed, fixed_tokens: int, has_system: bool
 
 def _leading(fixed: Fixed) -> list[dict[str, Any]]:
     """Write what is not among the messages as one system message, for counters that take no more."""
-    parts = [_text_of(value) for value in (fixed.system, fixed.tools, fixed.extra) if value]
+    charged = {key: value for key, value in (fixed.extra or {}).items() if key not in SETTINGS}
+    parts = [_text_of(value) for value in (fixed.system, fixed.tools, charged) if value]
     return [{"role": "system", "content": "\n".join(parts)}] if parts else []
 
 

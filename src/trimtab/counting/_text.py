@@ -243,7 +243,7 @@ class TextCounter(Additive):
         return tokens + sum(media_tokens(media, self.media) for media in pieces.media)
 
     def unsure_tokens(self, tools: Any, /) -> int:
-        """Say how much more tools may cost than was counted for them: what is nested in their schemas."""
+        """Say how much more tools may cost, for what is nested in their schemas."""
         factor = self.framing.nested_schemas_factor
         if not factor or not tools:
             return 0

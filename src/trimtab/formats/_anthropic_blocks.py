@@ -27,9 +27,10 @@ def blocks_of(message: Any) -> Sequence[Any]:
     return as_list(item_of(message, "content")) or ()
 
 
-def type_of(block: Any) -> Any:
-    """Return the type of a block, of whatever class it is; None if it has none."""
-    return block.get("type") if type(block) is dict else item_of(block, "type")
+def type_of(block: Any) -> str | None:
+    """Return the type of a block, of whatever class it is; None if it has none that is a text."""
+    found = block.get("type") if type(block) is dict else item_of(block, "type")
+    return found if isinstance(found, str) else None
 
 
 def call_id_of(block: Any) -> str | None:

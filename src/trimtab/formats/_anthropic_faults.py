@@ -119,7 +119,7 @@ class _Run:
                 yield from self._block(block, role, (index, at), ("content", at))
 
     def _block(self, block: Dict, role: Any, place: tuple[int, int], path: Path) -> Iterator[_Found]:
-        kind = block.get("type")
+        kind = type_of(block)
         if block.get("cache_control") is not None:
             self._cache_points += 1
             if self._cache_points > _MAX_CACHE_POINTS:
@@ -199,7 +199,7 @@ def _end_faults(blocks: Sequence[Any]) -> Iterator[_Found]:
     """Look at how the last message ends, if the model is to go on with it."""
     end, path = as_dict(blocks[-1]) or {}, ("content", len(blocks) - 1)
     text = end.get("text")
-    if end.get("type") in THINKING:
+    if type_of(end) in THINKING:
         yield "final_thinking", _LAST_THINKING, path
     elif end.get("type") == "text" and isinstance(text, str) and text.strip() and text != text.rstrip():
         yield "trailing_whitespace", _TRAILING, (*path, "text")

@@ -44,7 +44,7 @@ class TextSlot(NamedTuple):
 
 
 class Media(NamedTuple):
-    """An image, sound, video or file inside a message; sizes as far as the message says them."""
+    """An image, sound, video or file inside a message."""
 
     kind: Literal["image", "audio", "video", "file"]
     detail: str | None
@@ -83,7 +83,7 @@ class Pieces:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """What stands beside texts and calls, for counters without rules of their own for it."""
+        """What stands beside texts and calls, as text."""
         if not (self.thoughts or self.tools):
             return self.other
         from trimtab.formats._access import compact_json  # not above: few messages have any

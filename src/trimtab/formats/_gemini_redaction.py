@@ -10,6 +10,7 @@ from trimtab.formats._base import Dict
 from trimtab.formats._gemini_parts import SIGNATURE, key_in, unchecked_signature
 from trimtab.formats._redaction import REDACTED, texts_of_ids
 
+
 def redacted_of(message: Dict) -> Dict:
     """Return a content that says nothing any more.
 

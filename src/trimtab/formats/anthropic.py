@@ -288,7 +288,7 @@ class Anthropic:
             return with_values(message, {("content",): [marked]})
         for at in range(len(blocks) - 1, -1, -1):
             block = as_dict(blocks[at])
-            if block is not None and block.get("type") not in _UNMARKED and block.get("text") != "":
+            if block is not None and type_of(block) not in _UNMARKED and block.get("text") != "":
                 return with_values(message, {("content", at): {**block, "cache_control": value}})
         return message
 

@@ -71,6 +71,7 @@ _MAX_DEPTH = 16
 _MOST_TEXTS = 64
 """Texts of a response that may be shortened, the longest: a thousand short ones take long and free little."""
 
+
 class Gemini:
     """Contents and request bodies of Gemini's generateContent.
 
@@ -138,8 +139,13 @@ class Gemini:
                 structure.answers[index] = tuple(zip(ids, at, strict=True))
                 if rest := tuple(part for part in range(len(parts)) if part not in at):
                     structure.loose[index] = rest
-            elif goes_on(messages, index):
+            elif self._goes_on(messages, index, structure):
                 structure.bound.add(index)
+
+    def _goes_on(self, messages: list[Any], index: int, structure: Structure) -> bool:
+        if index + 1 < len(messages):
+            structure.read_as_dict(messages, index + 1)
+        return goes_on(messages, index)
 
     def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
         """Find the newest content of a kind in `(after, index]`; -1 if there is none."""

@@ -111,9 +111,10 @@ class MediaRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Margin:
-    """How far a count may be from the bill: `tokens` and a share of the count, either way.
+    """How far a count may be from the bill, either way.
 
-    Chosen on recorded bills so that 95 % of them are inside; see design/012-counts.md.
+    A constant and a share of the count, chosen on recorded bills so that as many of them are inside as a small
+    margin allows; design/012-counts.md says how many that is of which provider.
     """
 
     tokens: int = 0
@@ -121,7 +122,10 @@ class Margin:
     """Thousandths of the count."""
 
     def of(self, tokens: int, /, *, is_plain: bool = False) -> int:
-        """Return the margin of a count, in tokens, rounded up; of plain text it is the share alone."""
+        """Return the margin of a count in tokens, rounded up.
+
+        Of plain text it is the share alone.
+        """
         return (0 if is_plain else self.tokens) - -tokens * self.per_mille // 1_000
 
 

@@ -181,11 +181,11 @@ class EvictionRequest:
     # -- how large it is
 
     def size(self, unit: Unit, /) -> int:
-        """Return the unit's tokens, alone; a share of the whole if the counter is a black box."""
+        """Return the unit's tokens alone; a share if the counter is a black box."""
         if not self._edits and not unit.parts:
             of = self.sizes.of
             return sum([of(index) for index in unit.indices])
-        return self.added_tokens(unit, {})
+        return self._added_tokens(unit, {})
 
     def _size_of(
         self, index: int, texts: Mapping[Path, str] | None, parts: Collection[int] | None = None
@@ -235,12 +235,12 @@ class EvictionRequest:
         if not merged and not any(unit.parts for unit in units):
             return self.fixed_tokens + sum(map(self.size, units))
         there: dict[int, set[int]] = {}
-        return self.fixed_tokens + sum(self.added_tokens(unit, there, merged) for unit in units)
+        return self.fixed_tokens + sum(self._added_tokens(unit, there, merged) for unit in units)
 
-    def added_tokens(
+    def _added_tokens(
         self, unit: Unit, there: dict[int, set[int]], edits: Mapping[int, Mapping[Path, str]] | None = None, /
     ) -> int:
-        """Return what a unit adds to a request: of a message that is there in part only what it adds.
+        """Return what a unit adds to a request; of a message partly there what it adds to that.
 
         Args:
             unit: The unit.

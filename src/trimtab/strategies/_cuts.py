@@ -232,7 +232,9 @@ class UnitCuts:
         # Units that stay are places to cut at, too: the tail cannot tell, and both must find the same cut.
         head = request.history.head
         self._firsts = sorted({u.first for u in self._units if u.first >= head or not request.stays(u)})
-        self._by_first = {unit.first: unit for unit in self._units}
+        # Of several units of one message the user's words are the one that opens a turn.
+        mine = (unit for unit in self._units if unit.kind == "user")
+        self._by_first = {unit.first: unit for unit in (*self._units, *mine)}
         self._users = [unit for unit in self._units if unit.kind == "user"]
         self._stay_tokens: int | None = None
         self._sums = [0]
@@ -254,12 +256,12 @@ class UnitCuts:
             return request.total(kept)
         if self._stay_tokens is None:
             staying = (unit for unit in self._units if request.stays(unit))
-            added = sum(request.added_tokens(unit, self._there) for unit in staying)
+            added = sum(request._added_tokens(unit, self._there) for unit in staying)
             self._stay_tokens = request.fixed_tokens + added
         newer = len(self._free) - bisect_left(self._free, cut, key=_first_of)
         while len(self._sums) <= newer:
             newest = self._free[-len(self._sums)]
-            self._sums.append(self._sums[-1] + request.added_tokens(newest, self._there))
+            self._sums.append(self._sums[-1] + request._added_tokens(newest, self._there))
         return self._stay_tokens + self._sums[newer] + sum(request.size(self._by_first[f]) for f in also)
 
     def oldest(self, fits: Callable[[int], bool], /) -> int | None:

@@ -143,11 +143,10 @@ def _shares_first_user(history: History) -> bool:
 def _merged(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> list[Unit]:
     """List what stays beside a cut, in order; pinned and held units do so anyway."""
     kept = {first: cuts.unit(first) for first in firsts}
-    if not request.protected and len(kept) < 2:
-        return list(kept.values())
-    if request.protected:
-        kept.update((unit.first, unit) for unit in request.units if unit.first in request.protected)
-    return [kept[first] for first in sorted(kept)]
+    if not request.protected:
+        return [kept[first] for first in sorted(kept)]
+    beside = {id(unit) for unit in kept.values()}
+    return [unit for unit in request.units if unit.first in request.protected or id(unit) in beside]
 
 
 def _remaining(request: EvictionRequest, cut: int, kept: Iterable[Unit]) -> int:

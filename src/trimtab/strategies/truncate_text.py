@@ -138,7 +138,8 @@ class _Search:
         self._request = request
         self._units = units
         self._cut: dict[int, Mapping[Path, str]] = {}
-        self._part = [only] if only is not None and request.additive else units
+        apart = only is not None and request.additive and not only.parts
+        self._part = [only] if apart and only is not None else units
         rest = [unit for unit in units if unit is not only] if self._part is not units else []
         self._rest_tokens = request.total(rest) - request.fixed_tokens if rest else 0
         self._asks = _BLACK_BOX_ASKS
@@ -243,12 +244,14 @@ def _near(slots: list[_Slot], level: int, other: int) -> dict[int, dict[Path, st
 def _fewest_dropped(request: EvictionRequest, units: list[Unit], free: list[Unit]) -> int:
     """Return how many of the oldest free units must go for the rest to fit; at least 1."""
     if request.additive:
-        over = request.total(units) - request.limit_tokens
-        count = 0
-        while over > 0 and count < len(free):
-            over -= request.size(free[count])
-            count += 1
-        return max(1, count)
+        there: dict[int, set[int]] = {}
+        used = request.fixed_tokens
+        used += sum(request._added_tokens(unit, there) for unit in units if request.stays(unit))
+        for count in range(len(free), 1, -1):
+            used += request._added_tokens(free[count - 1], there)
+            if used > request.limit_tokens:
+                return count
+        return 1
     low, high = 0, len(free)
     while high - low > 1:
         middle = (low + high) // 2

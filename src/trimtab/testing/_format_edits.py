@@ -50,11 +50,13 @@ def _check_pieces(pieces: Any, where: str) -> None:
 
 def _check_texts(format: Format, message: Any, where: str) -> None:
     """Check that each text that may be shortened can be, alone, and that it is charged for."""
-    slots = format.texts(mapping_of(message))
+    slots, before = format.texts(mapping_of(message)), copy.deepcopy(message)
     for slot in slots:
         if not isinstance(slot, TextSlot) or not isinstance(slot.text, str):
             broken("texts", f"{where}: {slot!r:.80} is no TextSlot")
         changed = format.with_texts(message, {slot.path: _LONG})
+        if message != before:
+            broken("input_unchanged", f"{where}: with_texts() changed the message it was given")
         new = {one.path: one.text for one in format.texts(mapping_of(changed))}
         old = {one.path: one.text for one in slots}
         if new != {**old, slot.path: _LONG}:

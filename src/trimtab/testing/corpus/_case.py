@@ -47,7 +47,7 @@ class Case:
     budget_tokens: int
     """Room for messages, system text and tools, counted by `counter`."""
     counter: str = "words"
-    """What a token is: "words" (`WordCounter`), "chars" (`CharCounter`) or "fixed" (`FixedCounter(3, 2, 5)`)."""
+    """What a token is: "words" (`WordCounter`), "chars" (`CharCounter`) or "fixed" (a sum a message)."""
     strategy: Mapping[str, Any] | str | None = None
     """A strategy as data, for trimmers that have it; None: whatever is theirs."""
     pin: Sequence[int] = ()
@@ -124,7 +124,7 @@ def check(case: Case, messages: Sequence[Any], /) -> list[str]:
 def check_validity(case: Case, messages: Sequence[Any], /) -> list[str]:
     """Say what is wrong with an answer but its size."""
     found = []
-    if not _in_order(case.messages, [mapping_of(message) for message in messages]):
+    if not case.repair and not _in_order(case.messages, [mapping_of(message) for message in messages]):
         found.append("out of order: messages of the input stand in another order")
     before = _violations(case, case.messages)
     for (rule, call_id), text in _violations(case, messages).items():
@@ -134,7 +134,7 @@ def check_validity(case: Case, messages: Sequence[Any], /) -> list[str]:
 
 
 def run(case: Case, /) -> list[str]:
-    """Fit a case with trimtab and check what comes out; `[]` if nothing is wrong with it.
+    """Fit a case with trimtab and check what comes out; `[]` if nothing is wrong.
 
     Where what must stay passes the budget, the best attempt is checked but for its size.
     """

@@ -1,0 +1,229 @@
+"""Every wire form keeps its contract; one that is broken on purpose is caught by the rule it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.properties.toy_format import ToyFormat, answers, asks, said, words
+from trimtab import ConfigurationError, fit, validate
+from trimtab.formats import (
+    Fault,
+    Format,
+    OpenAIChat,
+    Path,
+    Pieces,
+    Structure,
+    TextSlot,
+    detect,
+    formats,
+    get_format,
+    register_format,
+)
+from trimtab.testing import ContractBroken, WordCounter, check_format, request_bodies
+
+TOY_SAMPLES: list[list[Any]] = [
+    [
+        said("user", words("go")),
+        said("assistant", words("look"), asks("a")),
+        said("user", answers("a", "x y")),
+    ],
+    [
+        said("user", words("one two")),
+        said("thought", words("hm")),
+        said("assistant", asks("a"), asks("b"), words("so")),
+        said("user", answers("b", "yes"), answers("a", "no"), words("and now?")),
+        said("assistant", words("done")),
+    ],
+    [said("user", answers("z", "of no call")), said("assistant", asks("open"))],
+]
+
+
+@pytest.mark.parametrize("name", formats())
+def test_a_shipped_form_keeps_the_contract(name: str) -> None:
+    """On request bodies of its own, valid and broken."""
+    check_format(get_format(name))
+
+
+def test_a_form_of_ones_own_keeps_the_contract() -> None:
+    """One with shared and bound messages, system text outside, and an order."""
+    check_format(ToyFormat(), samples=TOY_SAMPLES)
+
+
+CHAT = [
+    [
+        {"role": "user", "content": "two words"},
+        {"role": "assistant", "content": "so", "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+            {"id": "b", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "1"}]},
+        {"role": "tool", "tool_call_id": "b", "content": "2"},
+        {"role": "user", "content": "and now?"},
+    ]
+]  # fmt: skip
+
+
+class _Nameless(OpenAIChat):
+    name = ""
+
+
+class _Partial(OpenAIChat):
+    def kind(self, message: dict[str, Any], /) -> Any:
+        return {"user": "user", "assistant": "assistant", "tool": "tool"}[message["role"]]
+
+
+class _ByPiece(OpenAIChat):
+    def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
+        super().scan(messages, start, stop, structure)
+        if start:
+            structure.calls.pop(start, None)
+
+
+class _Oldest(OpenAIChat):
+    def newest(self, messages: list[Any], kind: Any, after: int, index: int, /) -> int:
+        return next((at for at in range(after + 1, index + 1) if self.kind(messages[at]) == kind), -1)
+
+
+class _Ordering(OpenAIChat):
+    def order_fault(self, previous: Any, message: Any, /, *, parted: bool = False) -> str | None:
+        return "no" if previous is None else None
+
+
+class _Deaf(OpenAIChat):
+    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
+        return dict(message)
+
+
+class _Rough(OpenAIChat):
+    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
+        for path, text in texts.items():
+            if path == ("content",):
+                message["content"] = text
+        return super().with_texts(message, texts)
+
+
+class _Free(OpenAIChat):
+    def pieces(self, message: Any, /) -> Pieces:
+        return replace(super().pieces(message), texts=())
+
+
+class _Twice(OpenAIChat):
+    def texts(self, message: Any, /) -> list[TextSlot]:
+        return super().texts(message) * 2
+
+
+class _Greedy(OpenAIChat):
+    def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
+        return {key: value for key, value in message.items() if key != "tool_calls"}
+
+
+class _Forgetful(OpenAIChat):
+    def write_request(self, request: Any, messages: list[Any], /) -> Any:
+        return {"messages": messages}
+
+
+class _Mute(OpenAIChat):
+    def message(self, role: str, parts: Sequence[Any], /) -> Any:
+        return {"role": role, "content": ""}
+
+
+class _Careless(OpenAIChat):
+    def faults(self, messages: list[Any], /) -> Any:
+        return [None]
+
+
+class _OfDicts(OpenAIChat):
+    def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
+        super().scan([m if isinstance(m, dict) else {} for m in messages], start, stop, structure)
+
+
+class _Particular(OpenAIChat):
+    """Refuses what is left of its sample."""
+
+    def faults(self, messages: list[Any], /) -> Any:
+        return (
+            [] if len(messages) == 5 else [Fault(index=0, rule="not_five", detail="it was not made for this")]
+        )
+
+
+BROKEN: list[tuple[Any, str]] = [
+    (_Nameless(), "declares"),
+    (object(), "declares"),
+    (_Partial(), "kinds"),
+    (_ByPiece(), "scan"),
+    (_Oldest(), "newest"),
+    (_Ordering(), "order"),
+    (_Deaf(), "texts"),
+    (_Rough(), "input_unchanged"),
+    (_Free(), "texts"),
+    (_Twice(), "texts"),
+    (_Greedy(), "edits"),
+    (_Forgetful(), "request"),
+    (_Mute(), "makes"),
+    (_Careless(), "faults"),
+    (_OfDicts(), "objects"),
+    (_Particular(), "fit"),
+]
+
+
+@pytest.mark.parametrize(("form", "rule"), BROKEN, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_broken_form_is_caught(form: Any, rule: str) -> None:
+    """By the rule it breaks, and with where."""
+    with pytest.raises(ContractBroken) as caught:
+        check_format(form, samples=CHAT)
+    assert caught.value.rule == rule
+
+
+def test_a_form_whose_samples_nobody_wrote_is_asked_for_them() -> None:
+    """There is a generator of the shipped forms only."""
+    with pytest.raises(LookupError, match="toy"):
+        check_format(ToyFormat())
+
+
+@pytest.fixture
+def registered() -> Format:
+    """Register the toy form; what a test registers is taken back (conftest)."""
+    form: Any = ToyFormat()
+    register_format(form)
+    return get_format("toy")
+
+
+def test_a_registered_form_is_known_by_its_name_and_by_its_shapes(registered: Format) -> None:
+    """Everywhere a name is taken, and where "auto" looks."""
+    assert "toy" in formats()
+    assert get_format("toy") is registered
+    messages = TOY_SAMPLES[1]
+    assert detect(messages) is registered
+    assert fit(messages, 4, counter=WordCounter(format="toy")).report.format == "toy"
+    assert [one for one in validate(messages) if one.fault] == []
+
+
+def test_a_taken_name_is_refused_unless_it_is_to_be_replaced(registered: Format) -> None:
+    """Two forms of one name would be told apart by who came last."""
+    with pytest.raises(ConfigurationError, match="'toy' is known already"):
+        register_format(ToyFormat())
+    other = ToyFormat()
+    register_format(other, replace=True)
+    assert get_format("toy") is other
+
+
+def test_what_is_no_form_is_not_registered() -> None:
+    """A name alone is none."""
+    for value in (object(), _Nameless(), "toy"):
+        with pytest.raises(ConfigurationError, match="methods of Format"):
+            register_format(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", formats())
+def test_request_bodies_are_what_they_say(name: str) -> None:
+    """The same seed gives the same; valid ones are valid but for calls that are open; others are broken."""
+    form = get_format(name)
+    assert request_bodies(3, format=name, seed=4) == request_bodies(5, format=name, seed=4)[:3]
+    assert request_bodies(3, format=name, seed=4) != request_bodies(3, format=name, seed=5)
+    proper = request_bodies(150, format=name, valid=True)
+    assert [v for body in proper for v in validate(body, format=form) if v.fault] == []
+    rules = {v.rule for body in request_bodies(150, format=name) for v in validate(body, format=form)}
+    assert {"orphan_result", "unanswered_call", "open_call"} <= rules
