@@ -39,7 +39,7 @@ class ToyFormat:
     """The wire form of this file; see `Format` for what each method does."""
 
     name = "toy"
-rules = Rules(
+    rules = Rules(
         results_follow_call=False, system_in_messages=False, ordered=True, body_key="turns", parts_key="parts"
     )
 
@@ -134,8 +134,9 @@ rules = Rules(
 
     def redacted(self, message: Message, /) -> Message:
         """Blank every text, and keep what calls and answers."""
-        blanked = [{key: _BLANK.get(key, value) for key, value in part.items()} for part in message["parts"]]
-        return {"role": message["role"], "parts": blanked}
+        parts = message.get("parts", ())
+        blanked = [{key: _BLANK.get(key, value) for key, value in part.items()} for part in parts]
+        return {"role": message.get("role"), "parts": blanked}
 
     def tool_schema(self, name: str, description: str, parameters: dict[str, Any], /) -> dict[str, Any]:
         """Name it."""

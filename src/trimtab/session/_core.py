@@ -169,12 +169,13 @@ class Core:
     def _open(self, head: Event) -> Steps[Scene]:
         state = state_of(head, self.session)
         known = yield from self.known_options(state.options)
-        options = self._options_for(known)
-        if options.reader.name != known["format"]:
+        given = self.given
+        if given is not None and given.names_form and given.reader.name != known["format"]:
             raise ConfigurationError(
                 f"session {self.session!r} holds messages in the wire form {known['format']!r} and is opened"
-                f" with format={options.reader.name!r}: leave format= out, or begin another session"
+                f" with format={given.reader.name!r}: leave format= out, or begin another session"
             )
+        options = self._options_for(known)
         missing = missing_functions(known, options)
         if missing is not None and not self.allow_missing:
             raise ConfigurationError(

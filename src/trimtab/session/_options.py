@@ -184,6 +184,11 @@ class Options:
             self.measured = blocks
 
     @property
+    def names_form(self) -> bool:
+        """True if the wire form is not left to the log; beside a context it never is."""
+        return self.format != "auto" or self.context is not None
+
+    @property
     def context_changed(self) -> bool:
         """True if blocks of the context are others than those that were measured."""
         if self.context is None:
@@ -294,7 +299,7 @@ def options_filled_in(given: Options, data: Mapping[str, Any], /) -> Options:
 
 def in_form_of(given: Options, data: Mapping[str, Any], /) -> Options:
     """Return options as they were given; where they name no wire form, in that of a log."""
-    if given.context is not None or given.reader.name == data["format"] or given.format != "auto":
+    if given.names_form or given.reader.name == data["format"]:
         return given
     values = {name: getattr(given, name) for name in _DATA}
     return Options(budget=given.budget, **values, **functions_of(given), format=_format_of(given, data))
@@ -358,8 +363,8 @@ def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
     """
     if format.rules.lifts_system and format.kind(anchor) == "system":
         raise ConfigurationError(
-            f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes no such message at the"
-            " front: put the text into system=, or give the anchor the role 'user'"
+            f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none"
+            " at the front: put the text into system=, or give the anchor the role 'user'"
         )
 
 
