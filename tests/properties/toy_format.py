@@ -138,7 +138,7 @@ class ToyFormat:
         blanked = [{key: _BLANK.get(key, value) for key, value in part.items()} for part in parts]
         return {"role": message.get("role"), "parts": blanked}
 
-    def tool_schema(self, name: str, description: str, parameters: dict[str, Any], /) -> dict[str, Any]:
+    def tool_schema(self, name: str, /, *, description: str, parameters: Message) -> Message:
         """Name it."""
         return {"tool": name, "about": description, "takes": parameters}
 

@@ -355,6 +355,14 @@ def missing_functions(data: Mapping[str, Any], options: Options, /) -> str | Non
     return None
 
 
+def other_form(session: str, known: str, given: str) -> ConfigurationError:
+    """Make the error for a session that is opened with another wire form than its log's."""
+    return ConfigurationError(
+        f"session {session!r} holds messages in the wire form {known!r} and is opened with format={given!r}:"
+        " leave format= out, or begin another session"
+    )
+
+
 def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
     """Refuse an anchor of the system's where the wire form has no such messages.
 
