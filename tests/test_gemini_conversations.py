@@ -123,19 +123,27 @@ class TestPairs:
         ]
 
     def test_late_responses_to_a_turn_in_two_contents_stand_behind_the_second(self) -> None:
-        """Where nothing answers one of them the turn leaves: its contents are bound to one another."""
+        """Where nothing answers one of them, that one leaves."""
         first, second = model(call("f", "a")), model(call("g", "b"))
         late = [user("q"), first, second, user("and"), user(response("f", "a"), response("g", "b"))]
         fixed = [user("q"), first, second, user(response("f", "a"), response("g", "b")), user("and")]
         assert repair(late, format="gemini").messages == fixed
         half = [user("q"), first, second, user("and"), user(response("f", "a"))]
-        assert repair(half, format="gemini").messages == [user("q"), user("and")]
+        assert repair(half, format="gemini").messages == [
+            user("q"),
+            first,
+            user(response("f", "a")),
+            user("and"),
+        ]
 
-    def test_the_users_words_beside_responses_of_a_turn_that_leaves_stay(self) -> None:
-        """The responses leave with their calls."""
-        turn = [model(call("f", "a")), model(call("g", "b"))]
-        half = [user("q"), *turn, user("see", response("f", "a")), user("so")]
+    def test_a_step_that_loses_its_signature_leaves_and_words_beside_its_responses_stay(self) -> None:
+        """Of the calls of one step only the first is signed; without any signature each stays alone."""
+        signed = model(call("f", "a", signed=True))
+        turn = [signed, model(call("g", "b"))]
+        half = [user("q"), *turn, user("see", response("g", "b")), user("so")]
         assert repair(half, format="gemini").messages == [user("q"), user("see"), user("so")]
+        half[1] = model(call("f", "a"))
+        assert repair(half, format="gemini").messages == [user("q"), *half[2:]]
 
     def test_split_responses_to_a_turn_in_two_contents_are_joined(self) -> None:
         """Also where name and order match them with the calls the other way round."""

@@ -132,6 +132,30 @@ class Group:
             self.parts[index] = (*self.parts.get(index, ()), *parts)
 
 
+class _Groups(dict[Any, Group]):
+    """Units in the making, by the message that began each; which unit a message is at home in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._home: dict[int, int] = {}
+
+    def of(self, key: Any) -> Group:
+        return self.setdefault(self._home.get(key, key), Group())
+
+    def bind(self, index: int, to: int) -> None:
+        """Make a message a part of another's unit."""
+        self._home[index] = self._home.get(to, to)
+
+    def keep_whole(self, index: int, owners: Sequence[int | None]) -> None:
+        """Put a message into the unit of every call it answers, which become one."""
+        first, *others = [*dict.fromkeys(one for one in owners if one is not None)] or [index]
+        group = self.of(first)
+        group.add(index, None)
+        for other in others:
+            group.take(self.pop(self._home.get(other, other)))
+            self.bind(other, first)
+
+
 def members(structure: Structure, pairing: Pairing, *, whole: Collection[int] = ()) -> list[Group]:
     """Sort messages, or their parts, into units.
 
@@ -140,39 +164,28 @@ def members(structure: Structure, pairing: Pairing, *, whole: Collection[int] = 
         pairing: What answers what.
         whole: Messages that stay or leave whole, since a part of them belongs to something elsewhere.
     """
-    groups: dict[Any, Group] = {}
-    home: dict[int, int] = {}
-
-    def group_of(key: Any) -> Group:
-        return groups.setdefault(home.get(key, key), Group())
-
+    groups = _Groups()
     for index in range(structure.count):
         if index - 1 in structure.bound:
-            home[index] = home.get(index - 1, index - 1)
+            groups.bind(index, index - 1)
         answers = structure.answers.get(index)
         if answers is None:
-            group_of(index).add(index, None)
+            groups.of(index).add(index, None)
             continue
         if index in whole and answers[0][1] is not None:
-            owners = dict.fromkeys(one for one in pairing.owner[index] if one is not None)
-            first, *others = list(owners) or [index]
-            group = group_of(first)
-            group.add(index, None)
-            for owner in others:
-                group.take(groups.pop(home.get(owner, owner)))
-                home[owner] = home.get(first, first)
+            groups.keep_whole(index, pairing.owner[index])
             continue
         for (_, part), owner in zip(answers, pairing.owner[index], strict=True):
             if owner is not None:
-                group_of(owner).add(index, part)
+                groups.of(owner).add(index, part)
             elif part is None:
-                group_of(index).add(index, None)
+                groups.of(index).add(index, None)
             else:
                 groups[index, part] = orphan = Group("tool")
                 orphan.add(index, part)
         if (loose := structure.loose.get(index)) is not None:
             # Where the message calls, too, the results of its calls are members.
-            rest = group_of(index if index in structure.calls else (index,))
+            rest = groups.of(index if index in structure.calls else (index,))
             for part in loose:
                 rest.add(index, part)
     return list(groups.values())

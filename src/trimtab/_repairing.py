@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from trimtab._grouping import Group, members
 from trimtab._pairing import Pairing, last_turn_of, open_calls, pair
-from trimtab.formats import Dict, Format, Structure, mapping_of
+from trimtab.formats import Dict, Format, Rules, Structure, mapping_of
 
 __all__ = ["Change", "Placed", "order_faults", "repaired"]
 
@@ -23,9 +23,10 @@ class Change:
     index: int
     """Position of the message in the input."""
     action: Literal["removed", "edited", "moved"]
-    """The message left, a part of it left or came, or its result now stands behind its call."""
+    """The message left, a part of it left or came, or its result now stands elsewhere: behind its call, or
+    first in its message."""
     rule: str
-    """The pair rule that was broken (see `validity.PairRule`), or "dangling"."""
+    """The pair rule that was broken (see `validity.PairRule`), "result_not_first" or "dangling"."""
     call_id: str | None
     """Id of the call concerned; None for a result that names none, and for a dangling message."""
 
@@ -51,8 +52,11 @@ def repaired(
     work.drop_results(pairing)
     last_turn = last_turn_of(structure.count, structure.kinds.get, structure.bound.__contains__)
     work.drop_calls(pairing, open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls))
+    work.drop_needy(pairing)
     if format.rules.results_follow_call:
         work.move_late_results(pairing)
+    if format.rules.results_lead:
+        work.lead_with_results()
     result = work.without_dangling(work.in_order() if format.rules.ordered else work.result())
     return result, tuple(sorted(work.changes, key=lambda change: change.index))
 
@@ -79,9 +83,10 @@ def order_faults(format: Format, messages: Sequence[Any]) -> Iterator[tuple[int,
 class _Run:
     """While reading on: the calls whose results stand here, and the last message of each call's results."""
 
-    def __init__(self, structure: Structure, *, in_one: bool) -> None:
+    def __init__(self, structure: Structure, rules: Rules) -> None:
         self._structure = structure
-        self._in_one = in_one
+        self._in_one = rules.results_in_one
+        self._lead = rules.results_lead
         self._last = 0
         self.calls: set[int] = set()
         self.ends: dict[int, int] = {}
@@ -104,7 +109,7 @@ class _Run:
             self.calls.add(index)
         if index not in bound:  # else the turn goes on
             self.ends.update(dict.fromkeys(self.calls, index))
-            if self._in_one and here:
+            if here and (self._in_one or (self._lead and index in self._structure.loose)):
                 self.calls = set()
 
 
@@ -123,6 +128,8 @@ class _Work:
         self.calls_out: dict[int, frozenset[str]] = {}
         self.behind: dict[int, list[Placed]] = {}
         """Messages to be put directly behind another one."""
+        self.leading: set[int] = set()
+        """Messages in which the results are to come first."""
 
     def drop_results(self, pairing: Pairing) -> None:
         """Take out orphan and repeated results."""
@@ -158,9 +165,34 @@ class _Work:
             for call_id in call_ids:
                 self._note(index, leaves, "unanswered_call", call_id)
 
+    def drop_needy(self, pairing: Pairing) -> None:
+        """Take out what may not stay without a call that left, and the results of calls that leave so."""
+        needy: dict[int, list[int]] = {}
+        for index, needed in self.structure.needs.items():
+            needy.setdefault(needed, []).append(index)
+        left = [index for index in self.gone if index in self.calls_out]
+        if not needy or not left:
+            return
+        results: dict[int, list[int]] = {}
+        for index, owners in pairing.owner.items():
+            for owner in owners:
+                if owner is not None:
+                    results.setdefault(owner, []).append(index)
+        while left:
+            index = left.pop()
+            for other in (*needy.get(index, ()), *results.get(index, ())):
+                if other in self.structure.loose:  # what is not a result there stays
+                    owned = zip(self.structure.answers[other], pairing.owner[other], strict=True)
+                    self._take_out(other, [part for (_, part), owner in owned if owner == index])
+                    self._note(other, False, "unanswered_call", "")
+                elif other not in self.gone:
+                    self.gone.add(other)
+                    self._note(other, True, "unanswered_call", "")
+                    left.append(other)
+
     def move_late_results(self, pairing: Pairing) -> None:
         """Put each result that does not follow its call behind it, after those already there."""
-        run = _Run(self.structure, in_one=self.format.rules.results_in_one)
+        run = _Run(self.structure, self.format.rules)
         late: dict[int, list[tuple[int, _Parts]]] = {}
         for index in range(len(self.originals)):
             if index in self.gone:
@@ -176,6 +208,18 @@ class _Work:
         for owner, results in late.items():
             for index, parts in results:
                 self._move(index, parts, run.ends[owner])
+
+    def lead_with_results(self) -> None:
+        """Put the results of a message before what stands there beside them."""
+        for index, loose in self.structure.loose.items():
+            if index in self.gone or self.structure.kinds.get(index) == "assistant":
+                continue
+            out, before = self.parts_out.get(index, ()), min(loose)
+            for call_id, part in self.structure.answers.get(index, ()):
+                if part is not None and part > before and part not in out:
+                    self.leading.add(index)
+                    found = Change(index=index, action="moved", rule="result_not_first", call_id=call_id)
+                    self.changes.append(found)
 
     def result(self) -> list[Placed]:
         """Return the messages as they are now, in order."""
@@ -282,7 +326,13 @@ class _Work:
     def _staying(self, index: int) -> Any:
         """Return a message without what leaves it; None if nothing is left."""
         message = self.originals[index]
-        if parts := self.parts_out.get(index):
+        parts = self.parts_out.get(index, set())
+        if index in self.leading:
+            results = {part for _, part in self.structure.answers[index] if part is not None}
+            rest = self.format.without_parts(message, sorted(results | parts))
+            first = self.format.without_parts(message, sorted(parts.union(self.structure.loose[index])))
+            message = self.format.joined(rest, first)
+        elif parts:
             message = self.format.without_parts(message, sorted(parts))
         if calls := self.calls_out.get(index):
             message = self.format.without_calls(message, calls)

@@ -27,8 +27,8 @@ PairRule = Literal["orphan_result", "repeated_result", "unanswered_call", "open_
 class Violation:
     """One thing a provider would refuse, or, with `fault=False`, one worth knowing."""
 
-    index: int
-    """Position of the message, from 0."""
+    index: int | None
+    """Position of the message, from 0; None for what is about the request and no single message."""
     rule: str
     """One word why: a `PairRule`, or what is wrong with the message's shape."""
     message: str
@@ -88,13 +88,15 @@ def validate(
     structure = Structure(len(items))
     chosen.scan(items, 0, len(items), structure)
     structure.elsewhere |= request.elsewhere
+    faults = chosen.faults(items) if request.body is None else chosen.faults(items, request)
+    unread = {violation.index for violation in broken}
     found = [
         *broken,
-        *_shape_violations(chosen, items, {violation.index for violation in broken}),
+        *(_shape_violation(fault) for fault in faults if fault.index is None or fault.index not in unread),
         *_order_violations(chosen, items),
-        *_pair_violations(chosen, structure, pending),
+        *_pair_violations(chosen, items, structure, pending),
     ]
-    return sorted(found, key=lambda violation: violation.index)
+    return sorted(found, key=lambda violation: -1 if violation.index is None else violation.index)
 
 
 def repair(
@@ -167,12 +169,8 @@ def _readable(messages: Sequence[Any]) -> tuple[list[Any], list[Violation]]:
     return items, broken
 
 
-def _shape_violations(format: Format, items: list[Any], skipped: Collection[int]) -> list[Violation]:
-    return [
-        Violation(index=fault.index, rule=fault.rule, message=_where(fault))
-        for fault in format.faults(items)
-        if fault.index not in skipped
-    ]
+def _shape_violation(fault: Fault) -> Violation:
+    return Violation(index=fault.index, rule=fault.rule, message=_where(fault))
 
 
 def _order_violations(format: Format, items: list[Any]) -> Iterator[Violation]:
@@ -182,14 +180,16 @@ def _order_violations(format: Format, items: list[Any]) -> Iterator[Violation]:
 
 def _where(fault: Fault) -> str:
     keys = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in fault.path)
+    if fault.index is None:
+        return f"request{keys}: {fault.detail}"
     return f"messages[{fault.index}]{keys}: {fault.detail}"
 
 
 def _pair_violations(
-    format: Format, structure: Structure, pending_calls: Collection[str]
+    format: Format, items: list[Any], structure: Structure, pending_calls: Collection[str]
 ) -> Iterator[Violation]:
     pairing = pair(structure, range(structure.count))
-    yield from _result_violations(format.rules, structure, pairing)
+    yield from _result_violations(format.rules, items, structure, pairing)
     last_turn = last_turn_of(structure.count, structure.kinds.get, structure.bound.__contains__)
     still_open = open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls)
     for index, call_id in pairing.unanswered:
@@ -198,11 +198,19 @@ def _pair_violations(
             yield Violation(index=index, rule="open_call", message=text, call_id=call_id, fault=False)
         else:
             text = f"call {call_id!r} has no result"
-            said = format.rules.unanswered_call
+            said = _said_of(items[index], format.rules, format.rules.unanswered_call)
             yield _violation(format.rules, index, "unanswered_call", call_id, text, said)
 
 
-def _result_violations(rules: Rules, structure: Structure, pairing: Pairing) -> Iterator[Violation]:
+def _said_of(message: Any, rules: Rules, said: str) -> str:
+    """Return the provider's words for a message of its type."""
+    kind = message.get("type") if rules.words_by_type else None
+    return rules.words_by_type.get(kind, said) if isinstance(kind, str) else said
+
+
+def _result_violations(
+    rules: Rules, items: list[Any], structure: Structure, pairing: Pairing
+) -> Iterator[Violation]:
     in_one = rules.results_in_one
     late = late_results(structure, pairing, in_one=in_one) if rules.results_follow_call else frozenset()
     behind_call: set[int] = set()
@@ -214,7 +222,8 @@ def _result_violations(rules: Rules, structure: Structure, pairing: Pairing) -> 
                 text = f"messages[{index}]: result for {call_id!r}, whose call must be among stored messages"
                 yield Violation(index=index, rule="orphan_result", call_id=call_id, message=text, fault=False)
             elif owner is None:
-                said = rules.stray_result if index in behind_call and call_id else rules.orphan_result
+                stray = rules.stray_result if index in behind_call and call_id else ""
+                said = stray or _said_of(items[index], rules, rules.orphan_result)
                 text = f"result for {call_id!r}, which no earlier message calls"
                 yield _violation(rules, index, "orphan_result", call_id, text, said)
             elif (index, part) in pairing.repeated:

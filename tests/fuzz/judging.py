@@ -30,12 +30,8 @@ SHARED_IDS = ("duplicate_item", "repeated_call")
 """Rules about an id that only one may have."""
 NO_PLACE = ("thinking_must_lead", "call_turn_misplaced")
 """Rules about who opens a turn: what opened one that was refused for something else may have left."""
-NOT_MENDED = (
-    *("ends_with_thinking", "response_of_another_function", "reasoning_with_another_follower"),
-    "response_turn_misplaced",
-)
-"""What a repair leaves: the shape of one message; the name of a function; of the calls one reasoning led to
-those that were answered (the judge wants the first of them behind it); contents of the model behind one
+NOT_MENDED = ("ends_with_thinking", "response_of_another_function", "response_turn_misplaced")
+"""What a repair leaves: the shape of one message; the name of a function; contents of the model behind one
 another, which the form takes for one turn."""
 ONLY_SPACE = ("only_whitespace", "empty_text")
 """What trimtab writes has words, so a blank text was in the input; beside others the judge lets it pass."""

@@ -117,7 +117,7 @@ class ToyFormat:
             parts=len(parts),
         )
 
-    def faults(self, messages: list[Any], /) -> list[Fault]:
+    def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
         """Find no fault with the shape of anything."""
         return []
 

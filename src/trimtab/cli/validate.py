@@ -44,8 +44,10 @@ class _Validity:
 
 
 def _line(violation: Violation) -> str:
-    said = violation.message.removeprefix(f"messages[{violation.index}]: ")
-    return plain(f"{violation.index} {violation.rule}: {said}") + ("" if violation.fault else " (no fault)")
+    where = "request" if violation.index is None else f"messages[{violation.index}]"
+    said = violation.message.removeprefix(f"{where}: ")
+    place = "request" if violation.index is None else violation.index
+    return plain(f"{place} {violation.rule}: {said}") + ("" if violation.fault else " (no fault)")
 
 
 @click.command()

@@ -1,11 +1,12 @@
 """What Anthropic refuses in the shape of messages, apart from pairs of calls and results.
 
 The texts in quotes are the API's own, status 400, as people report them; each constant says where. Where
-reports differ over the years the newest is taken. What a model or a beta header decides is not looked at.
+reports differ over the years the newest is taken. What a beta header decides is not looked at.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,9 +17,11 @@ from trimtab.formats._anthropic_blocks import (
     blocks_of,
     is_directive,
     is_server_result,
+    result_id_of,
     type_of,
 )
-from trimtab.formats._base import Dict, Fault, Path, shown
+from trimtab.formats._anthropic_request_faults import cache_faults, request_faults
+from trimtab.formats._base import Dict, Fault, Path, Request, shown
 
 _Found = tuple[str, str, Path]
 """Rule, detail and path of one fault."""
@@ -26,7 +29,6 @@ _Found = tuple[str, str, Path]
 _ROLES = ("user", "assistant", "system")
 _MESSAGE_KEYS = frozenset({"role", "content"})
 _SYSTEM_KEYS = _MESSAGE_KEYS | {"output_config", "clear_at"}
-_MAX_CACHE_POINTS = 4
 
 # Quoted in danny-avila/LibreChat#3372.
 _EMPTY = "all messages must have non-empty content except for the optional final assistant message"
@@ -50,8 +52,9 @@ _RESULT_NOT_FIRST = (
 )
 # Quoted in anthropics/claude-code#20901. Within one turn: an id that comes again in a later one is billed.
 _DUPLICATE = "`tool_use` ids must be unique"
-# Quoted in griffinmartin/opencode-claude-auth#121; system text and tools may hold some of them, too.
-_CACHE_POINTS = "A maximum of 4 blocks with cache_control may be provided. Found {}."
+# Quoted in tailcallhq/forgecode#1142, for ids of another provider's calls.
+_BAD_ID = "String should match pattern '^[a-zA-Z0-9_-]+$'"
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _EMPTY_CACHED = "cache_control cannot be set for empty text blocks"
 # Measured 2026-09 against on-demand compaction, whose blocks are signed.
 _COMPACTION_FIRST = (
@@ -78,7 +81,7 @@ _SOURCES = {
 }
 
 
-def faults_of(messages: Sequence[Any]) -> list[Fault]:
+def faults_of(messages: Sequence[Any], request: Request | None = None) -> list[Fault]:
     """List what is wrong with each message, in order; see `Format.faults`."""
     run = _Run()
     found: list[Fault] = []
@@ -86,13 +89,16 @@ def faults_of(messages: Sequence[Any]) -> list[Fault]:
         last = index == len(messages) - 1
         for rule, detail, path in (*_message_faults(message, last), *run.faults(message, index)):
             found.append(Fault(index=index, rule=rule, detail=detail, path=path))
-    return found
+    found.extend(cache_faults(messages, request))
+    if request is not None:
+        found.extend(request_faults(messages, request))
+    return sorted(found, key=lambda fault: -1 if fault.index is None else fault.index)
 
 
 class _Run:
     """What the messages before one decide about it."""
 
-    __slots__ = ("_cache_points", "_compactions", "_last_calls", "_past_results", "_role")
+    __slots__ = ("_compactions", "_last_calls", "_past_results", "_role")
 
     def __init__(self) -> None:
         self._role: object = None
@@ -100,7 +106,6 @@ class _Run:
         """Ids called in the turn of the model before: messages of it in a row are one turn."""
         self._past_results = False
         """Whether something else than results was in the turn of the user so far."""
-        self._cache_points = 0
         self._compactions = 0
 
     def faults(self, message: Dict, index: int) -> Iterator[_Found]:
@@ -120,10 +125,6 @@ class _Run:
 
     def _block(self, block: Dict, role: Any, place: tuple[int, int], path: Path) -> Iterator[_Found]:
         kind = type_of(block)
-        if block.get("cache_control") is not None:
-            self._cache_points += 1
-            if self._cache_points > _MAX_CACHE_POINTS:
-                yield "too_many_cache_points", _CACHE_POINTS.format(self._cache_points), path
         if kind in CALLS and (call_id := as_text(block.get("id"))) is not None:
             if call_id in self._last_calls:
                 yield "duplicate_call_id", _DUPLICATE, (*path, "id")
@@ -131,7 +132,7 @@ class _Run:
         elif role == "user":
             if kind != "tool_result":
                 self._past_results = True
-            elif self._past_results and block.get("tool_use_id") in self._last_calls:
+            elif self._past_results and result_id_of(block) in self._last_calls:
                 yield "result_not_first", _RESULT_NOT_FIRST, path
         if kind == "compaction" and block.get("content"):
             yield from self._compaction(block, place, path)
@@ -262,8 +263,10 @@ def _text_faults(block: Dict, path: Path) -> Iterator[_Found]:
 
 
 def _call_faults(kind: str, block: Dict, path: Path) -> Iterator[_Found]:
-    if as_text(block.get("id")) is None:
+    if (call_id := as_text(block.get("id"))) is None:
         yield "bad_call", f"{kind}.id: {_REQUIRED}, a string", (*path, "id")
+    elif kind == "tool_use" and not _ID.fullmatch(call_id):
+        yield "bad_id", f"{kind}.id: {_BAD_ID}", (*path, "id")
     if as_text(block.get("name")) is None:
         yield "bad_call", f"{kind}.name: {_REQUIRED}, a string", (*path, "name")
     if not isinstance(block.get("input"), Mapping):
@@ -274,8 +277,10 @@ def _call_faults(kind: str, block: Dict, path: Path) -> Iterator[_Found]:
 
 
 def _result_faults(kind: str, block: Dict, path: Path) -> Iterator[_Found]:
-    if as_text(block.get("tool_use_id")) is None:
+    if (call_id := as_text(block.get("tool_use_id"))) is None:
         yield "bad_result", f"{kind}.tool_use_id: {_REQUIRED}", (*path, "tool_use_id")
+    elif kind == "tool_result" and not _ID.fullmatch(call_id):
+        yield "bad_id", f"{kind}.tool_use_id: {_BAD_ID}", (*path, "tool_use_id")
     if kind != "tool_result":
         return
     content = block.get("content")

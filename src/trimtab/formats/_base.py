@@ -99,6 +99,8 @@ class Rules:
     """A result is a message of kind "tool" of its own, and each such message is one; else parts may be."""
     results_follow_call: bool = True
     """Every result stands directly after the message with its call (other results between)."""
+    results_lead: bool = False
+    """Results stand before all else in what answers a turn's calls, though they are parts of it."""
     results_in_one: bool = False
     """All results of one turn's calls stand in the one message behind it, and are `joined` there."""
     system_in_messages: bool = True
@@ -129,15 +131,18 @@ class Rules:
     """What the provider answers to a second result for one call."""
     stray_result: str = ""
     """What it answers to a result among those of a call, if not the same as to an orphan elsewhere."""
+    words_by_type: Mapping[str, str] = field(default_factory=dict)
+    """What it answers instead to an orphan result or an unanswered call, by the `type` of its message."""
     unchecked_prefix: str | None = None
     """Call ids that begin so are pairs the provider itself does not check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing a provider would refuse in the shape of a message, apart from pairing."""
+    """One thing a provider would refuse in the shape of a message or request, apart from pairing."""
 
-    index: int
+    index: int | None
+    """Position of the message; None for what is about no single one."""
     rule: str
     detail: str
     path: Path = ()
@@ -234,8 +239,14 @@ class Format(Protocol):
         """List what of a message is charged for."""
         ...
 
-    def faults(self, messages: list[Any], /) -> list[Fault]:
-        """List what a provider would refuse in the shape of single messages, in order."""
+    def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
+        """List what a provider would refuse in the shape of messages, in order.
+
+        Args:
+            messages: The messages, as dicts.
+            request: The body they came in, if they came in one: its model and settings decide too, and
+                one without messages is a fault, which a list without any is not.
+        """
         ...
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:

@@ -5,18 +5,21 @@ The texts in quotes are the API's own, status 400, as people report them; each c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trimtab.formats._access import as_dict, as_list, as_text
-from trimtab.formats._base import Dict, Fault, Path, shown
+from trimtab.formats._base import Dict, Fault, Path, Request, shown
 from trimtab.formats._gemini_parts import (
     DATA_KEYS,
+    SIGNATURE,
     calls_of,
     is_signed,
     key_in,
     parts_in,
     results_of,
+    snake,
     speaker,
     value_in,
 )
@@ -56,25 +59,60 @@ _NO_SIGNATURE = (
     "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
     "correctly"
 )
+# Quoted in langchain-ai/langchain-google#1393.
+_NO_CONTENTS = "* GenerateContentRequest.contents: contents is not specified"
+# Quoted in gera2ld/ai.nvim#13.
+_UNKNOWN = "Invalid JSON payload received. Unknown name \"{}\" at '{}': Cannot find field."
+# Quoted in memex-lab/dart_agent_core#34, Sylinko/Everywhere#478 and blakeblackshear/frigate#24013.
+_NOT_FUNCTION = (
+    "Role '{}' is not supported. Please use a valid role: SYSTEM, SYSTEM_1, USER, ASSISTANT, DEVELOPER, "
+    "CONTEXT, USER_CONTEXT, MODEL, USER."
+)
+# Quoted in pipecat-ai/pipecat#5821, as is which models: 2.x, 3 and 3.1 go on with a model's content.
+_ENDS_WITH_MODEL = "Requests ending with a model turn are not supported."
+_AFTER_3_1 = re.compile(r"gemini-(?:3\.[5-9]|[4-9]|\d\d)")
+_CHECKS_SIGNATURES = re.compile(r"gemini-(?:[3-9]|\d\d)")
+_NUMBERED = re.compile(r"gemini-\d")
 
-_OBJECTS = frozenset(DATA_KEYS) - {"text"}
+_PART_KEYS = frozenset(
+    (*DATA_KEYS, SIGNATURE, "thought", "video_metadata", "media_resolution", "part_metadata")
+)
+"""Keys of `Part` in google-genai (2026-11), as it spells them."""
 
 
-def faults_of(messages: list[Any]) -> list[Fault]:
+def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault]:
     """List what is wrong with each content, in order; see `Format.faults`."""
+    if request is not None and not messages:
+        return [Fault(index=None, rule="no_messages", detail=_NO_CONTENTS)]
+    named = (request.body or {}).get("model") if request is not None else None
+    model = named if isinstance(named, str) else ""
     found: list[Fault] = []
-    unsigned = set(_unsigned(messages))
+    unsigned = set(_unsigned(messages, model))
     for index, message in enumerate(messages):
         parts = parts_in(message)
         faults = list(_faults(index, message, parts))
+        faults += _model_faults(model, message, parts, last=index == len(messages) - 1)
         if index in unsigned:
             faults.append(("missing_thought_signature", _NO_SIGNATURE, ("parts", calls_of(parts)[0].part)))
         found += [Fault(index=index, rule=rule, detail=detail, path=path) for rule, detail, path in faults]
     return found
 
 
+def _model_faults(model: str, message: Dict, parts: Sequence[Dict], *, last: bool) -> Iterator[_Found]:
+    """Look at what later models take no more; a call at the end waits for its response."""
+    if _AFTER_3_1.search(model) is None:
+        return
+    if message.get("role") in ("function", "tool"):
+        yield "unsupported_role", _NOT_FUNCTION.format(message["role"]), ("role",)
+    if last and speaker(message) == "model" and not calls_of(parts):
+        yield "ends_with_model", _ENDS_WITH_MODEL, ()
+
+
 def _faults(index: int, message: Dict, parts: Sequence[Dict]) -> Iterator[_Found]:
     role, listed = message.get("role"), as_list(message.get("parts"))
+    for key, value in message.items():
+        if value is not None and key not in ("role", "parts"):
+            yield "unknown_key", _UNKNOWN.format(key, f"contents[{index}]"), (str(key),)
     if role not in (None, "", *_ROLES):
         yield "unknown_role", f"{_ROLE} Not {shown(role)}", ("role",)
     if listed is None and message.get("parts") is not None:
@@ -94,6 +132,9 @@ def _faults(index: int, message: Dict, parts: Sequence[Dict]) -> Iterator[_Found
 
 def _part_faults(index: int, at: int, part: Dict, whose: str) -> Iterator[_Found]:
     path: Path = ("parts", at)
+    for key, value in part.items():
+        if value is not None and snake(key) not in _PART_KEYS:
+            yield "unknown_key", _UNKNOWN.format(key, f"contents[{index}].parts[{at}]"), (*path, str(key))
     held = [name for name in DATA_KEYS if key_in(part, name) is not None]
     if not held and not is_signed(part):
         yield "empty_part", _NO_DATA, path
@@ -127,11 +168,13 @@ def _named_faults(index: int, name: str, value: Dict, path: Path, whose: str) ->
         yield "bad_part", f"{field} must be an object, not {_type(held)}", (*path, field)
 
 
-def _unsigned(messages: list[Any]) -> Iterator[int]:
-    """List the steps of the current turn whose first call lacks the signature others have.
+def _unsigned(messages: list[Any], model: str) -> Iterator[int]:
+    """List the steps of the current turn whose first call lacks its signature.
 
-    Which model is asked is not known here: a turn without any signature is one of a model that needs none.
+    Where no model is named, a turn without any signature is one of a model that needs none.
     """
+    if _NUMBERED.search(model) and not _CHECKS_SIGNATURES.search(model):
+        return
     start = len(messages) - 1
     while start >= 0 and not _begins_turn(messages[start]):
         start -= 1
@@ -148,7 +191,7 @@ def _unsigned(messages: list[Any]) -> Iterator[int]:
         first = is_signed(parts[calls[0].part])
         signed |= first
         steps.append((index, first or any(map(is_signed, parts))))
-    if signed:
+    if signed or _CHECKS_SIGNATURES.search(model):
         yield from (index for index, has in steps if not has)
 
 

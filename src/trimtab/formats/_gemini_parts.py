@@ -48,6 +48,11 @@ def _camel(name: str) -> str:
     return head + "".join(map(str.capitalize, rest))
 
 
+def snake(key: object) -> str:
+    """Write a key in the SDK's spelling."""
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in str(key))
+
+
 _CAMEL = {name: _camel(name) for name in (*DATA_KEYS, SIGNATURE)}
 
 

@@ -1,15 +1,16 @@
-"""What OpenAI refuses in the shape of a single Chat Completions message.
+"""What OpenAI refuses in the shape of Chat Completions messages.
 
 The texts in quotes are the API's own, status 400, as people report them; each constant says where.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from trimtab.formats._access import as_dict, as_list, as_text
-from trimtab.formats._base import Dict, Fault, Path, shown
+from trimtab.formats._base import Dict, Fault, Path, Request, shown
 
 _Found = tuple[str, str, Path]
 """Rule, detail and path of one fault."""
@@ -25,6 +26,19 @@ _EMPTY_ARRAY = "Expected an array with minimum length 1, but got an empty array 
 # Quoted in agno-agi/agno#5116.
 _DUPLICATE = "Invalid parameter: Duplicate value for 'tool_call_id' of '{}'"
 
+# Quoted in CopilotKit/CopilotKit#529.
+_NO_MESSAGES = f"Invalid 'messages': empty array. {_EMPTY_ARRAY}"
+# Quoted in SCTY-Inc/agentcy-cli#4.
+_NOT_BY_MODEL = "Invalid parameter: only messages with role 'assistant' can have a function call."
+# Quoted in vercel/ai#8132, for ids of another provider's calls. Others take them: an OpenRouter's chat of 2026
+# with ids of 50 characters went on. So only where the model is one of OpenAI's own.
+_LONG_ID = "string too long. Expected a string with maximum length 40, but got a string with length {} instead."
+_MAX_ID_CHARS = 40
+_OF_OPENAI = re.compile(r"(?:openai/)?(?:gpt-(?!oss)|chatgpt-|o\d)")
+# Quoted in mcp-use/mcp-use#94.
+_BAD_NAME = "string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'."
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+
 _TEXT_ONLY = frozenset({"text"})
 _PART_TYPES: dict[str, frozenset[str]] = {
     "user": frozenset({"text", "image_url", "input_audio", "file"}),
@@ -38,13 +52,24 @@ _KNOWN_PARTS = frozenset().union(*_PART_TYPES.values())
 _SPEAKS = ("tool_calls", "function_call", "refusal", "audio")
 
 
-def faults_of(messages: list[Any]) -> list[Fault]:
+def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault]:
     """List what is wrong with each message, in order; see `Format.faults`."""
+    if request is not None and not messages:
+        return [Fault(index=None, rule="no_messages", detail=_NO_MESSAGES)]
+    model = (request.body or {}).get("model") if request is not None else None
+    own = isinstance(model, str) and _OF_OPENAI.match(model) is not None
     return [
         Fault(index=index, rule=rule, detail=detail, path=path)
         for index, message in enumerate(messages)
-        for rule, detail, path in _faults(message)
+        for rule, detail, path in (*_faults(message), *(_long_ids(message) if own else ()))
     ]
+
+
+def _long_ids(message: Dict) -> Iterator[_Found]:
+    for at, value in enumerate(as_list(message.get("tool_calls")) or ()):
+        call_id = as_text((as_dict(value) or {}).get("id")) or ""
+        if len(call_id) > _MAX_ID_CHARS:
+            yield "long_call_id", _LONG_ID.format(len(call_id)), ("tool_calls", at, "id")
 
 
 def _faults(message: Dict) -> Iterator[_Found]:
@@ -66,6 +91,10 @@ def _faults(message: Dict) -> Iterator[_Found]:
     if role == "assistant":
         yield from _call_faults(message.get("tool_calls"))
         yield from _function_call_faults(message.get("function_call"))
+    else:
+        for key in ("tool_calls", "function_call"):
+            if message.get(key):
+                yield "misplaced_call", _NOT_BY_MODEL, (key,)
 
 
 def _content_faults(role: str, message: Dict) -> Iterator[_Found]:
@@ -170,8 +199,11 @@ def _named_faults(value: Any, field: str, path: Path) -> Iterator[_Found]:
     if called is None:
         yield "bad_tool_call", f"{path[-1]!r} must be an object, not {_type(value)}", path
         return
-    if as_text(called.get("name")) is None:
+    name = as_text(called.get("name"))
+    if name is None:
         yield "bad_tool_call", "a call must name the tool, as a non-empty string", (*path, "name")
+    elif not _NAME.fullmatch(name):
+        yield "bad_name", _BAD_NAME, (*path, "name")
     if not isinstance(called.get(field), str):
         detail = f"{field!r} must be a string (JSON as text), not {_type(called.get(field))}"
         yield "bad_tool_call", detail, (*path, field)

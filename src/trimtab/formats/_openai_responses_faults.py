@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from trimtab.formats._access import as_dict, as_list, as_text
-from trimtab.formats._base import Dict, Fault, Path, shown
+from trimtab.formats._base import Dict, Fault, Path, Request, shown
 from trimtab.formats._openai_responses_items import (
     ITEM_TYPES,
     OUTPUT_OF,
     answered_id_of,
     call_id_of,
     dangling,
+    is_reference,
     kind_of,
     type_of,
 )
@@ -46,6 +47,13 @@ _DUPLICATE = "Duplicate item found with id {}. Remove duplicate items from your 
 _BAD_ID = "Invalid 'input[{}].id': '{}'. Expected an ID that begins with '{}'."
 # continuedev/continue#8933, openai/openai-node#1567, vercel/ai#7099.
 _DANGLING = "Item '{}' of type 'reasoning' was provided without its required following item."
+# Quoted in pydantic/pydantic-ai#3470.
+_NO_INPUT = 'One of "input" or "previous_response_id" or "prompt" or "conversation_id" must be provided.'
+# Quoted in router-for-me/CLIProxyAPI#2381.
+_NOT_STORED = (
+    "Item with id '{}' not found. Items are not persisted when `store` is set to false. Try again with "
+    "`store` set to true, or remove this item from your input."
+)
 
 _ID_PREFIXES = {
     "message": "msg",
@@ -128,15 +136,29 @@ _CHAT_KEYS = ("tool_calls", "tool_call_id", "function_call", "refusal", "name")
 _NEVER_EMPTY = frozenset({"call_id", "name", "id", "approval_request_id"})
 
 
-def faults_of(messages: list[Any]) -> list[Fault]:
+def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault]:
     """List what is wrong with each item, and with its place among the others; see `Format.faults`."""
+    body = request.body if request is not None else None
+    if request is not None and body is not None and not (messages and body.get("input")):
+        held = request.elsewhere or body.get("prompt") is not None
+        return [] if held else [Fault(index=None, rule="no_messages", detail=_NO_INPUT)]
     found = [
         Fault(index=index, rule=rule, detail=detail, path=path)
         for index, item in enumerate(messages)
         for rule, detail, path in _faults(index, item)
     ]
     found.extend(_among_others(messages))
-    return sorted(found, key=lambda fault: fault.index)
+    if body is not None and body.get("store") is False:
+        found.extend(_not_stored(messages))
+    return sorted(found, key=lambda fault: fault.index or 0)
+
+
+def _not_stored(items: list[Any]) -> Iterator[Fault]:
+    """Look for references where nothing is stored that they could be to."""
+    for index, item in enumerate(items):
+        if is_reference(item):
+            said = _NOT_STORED.format(shown(item.get("id")).strip("'"))
+            yield Fault(index=index, rule="not_stored", detail=said, path=("id",))
 
 
 def _faults(index: int, item: Dict) -> Iterator[_Found]:

@@ -154,6 +154,34 @@ def dangling(items: list[Any], start: int, stop: int) -> set[int]:
     return found
 
 
+def needs_of(items: list[Any]) -> dict[int, int]:
+    """Map items to one they may not stay without, as the API knows it by their ids or callers.
+
+    "Item 'rs_1' of type 'reasoning' was provided without its required following item" names the one that
+    followed in the response (openai/openai-python#3008), and "was provided without its required 'reasoning'
+    item" (cline/cline#12242) any that came after it: of parallel calls nobody knows (QwenLM/qwen-code#11684),
+    so all. An item without an id is any response's. What a program called needs the program.
+    """
+    found: dict[int, int] = {}
+    opener = program = -1
+    for at, item in enumerate(items):
+        whose, known = kind_of(item), as_text(item.get("id")) is not None
+        behind = items[at + 1] if at + 1 < len(items) else {}
+        if type_of(item) == "program":
+            program = at
+        elif program >= 0 and (type_of(item) == "program_output" or _is_by_program(item)):
+            found[at] = program
+        if whose != "assistant":
+            opener = -1
+        elif type_of(item) == "reasoning":
+            opener = at if known else -1
+            if known and kind_of(behind) == "assistant" and as_text(behind.get("id")) is not None:
+                found[at] = at + 1
+        elif opener >= 0 and known:
+            found.setdefault(at, opener)
+    return found
+
+
 def is_reference(item: Dict) -> bool:
     """Tell whether an item only names one that is stored."""
     return type_of(item) == "item_reference"

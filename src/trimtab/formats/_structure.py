@@ -40,6 +40,7 @@ class Structure:
         "kinds",
         "late",
         "loose",
+        "needs",
         "replaced",
     )
 
@@ -56,6 +57,8 @@ class Structure:
         """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
         self.bound: set[int] = set()
         """Messages that stay only together with the message after them (a reasoning item)."""
+        self.needs: dict[int, int] = {}
+        """Messages that may not stay without another one, of those bound; found where all is read at once."""
         self.dangling: set[int] = set()
         """Messages that mean nothing where they are, since what they would be bound to is not there."""
         self.elsewhere = False

@@ -36,6 +36,7 @@ from trimtab.formats._anthropic_blocks import (
 from trimtab.formats._anthropic_faults import faults_of
 from trimtab.formats._anthropic_pieces import pieces_of, texts_of
 from trimtab.formats._anthropic_redaction import redacted_of
+from trimtab.formats._anthropic_request_faults import ANYWHERE, SYSTEM_FIRST
 from trimtab.formats._anthropic_thinking import with_allowed_thinking
 from trimtab.formats._base import (
     Dict,
@@ -67,14 +68,12 @@ _REPEATED = "each tool_use must have a single result. Found multiple `tool_resul
 
 # lobehub/lobehub#1601. Since 2026 some models take a first message of the model's; none refuses a user's.
 _FIRST = 'messages: first message must use the "user" role'
-# All three as returned by claude-opus-5-5 on 2026-10-06 and by all current models on 2026-09-10.
-_ANYWHERE = "; the directive-only form (content: [] with output_config) is accepted at any position"
-_SYSTEM_FIRST = "use the top-level 'system' parameter for the initial system prompt" + _ANYWHERE
+# As returned by claude-opus-5-5 on 2026-10-06 and by all current models on 2026-09-10.
 _SYSTEM_AFTER = (
     "role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool result"
-    + _ANYWHERE
+    + ANYWHERE
 )
-_SYSTEM_BEFORE = "role 'system' must precede an 'assistant' message or end the array" + _ANYWHERE
+_SYSTEM_BEFORE = "role 'system' must precede an 'assistant' message or end the array" + ANYWHERE
 
 _ONLY_HERE = frozenset(
     {
@@ -103,6 +102,7 @@ class Anthropic:
     rules = Rules(
         system_in_messages=False,
         lifts_system=True,
+        results_lead=True,
         ordered=True,
         keeps_messages=True,
         body_marks=frozenset(
@@ -144,7 +144,7 @@ class Anthropic:
         role = message.get("role")
         if previous is None:
             if role == "system":
-                return _SYSTEM_FIRST
+                return SYSTEM_FIRST
             opens = role == "user" or any(map(compacts, blocks_of(message)[:1]))
             return None if opens else _FIRST
         if role == "system":
@@ -216,9 +216,9 @@ class Anthropic:
         """
         return pieces_of(message)
 
-    def faults(self, messages: list[Any], /) -> list[Fault]:
+    def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
         """List what Anthropic would refuse in the shape of messages, in order."""
-        return faults_of(messages)
+        return faults_of(messages, request)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart.

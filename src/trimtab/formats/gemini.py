@@ -141,6 +141,16 @@ class Gemini:
                     structure.loose[index] = rest
             elif self._goes_on(messages, index, structure):
                 structure.bound.add(index)
+        if start == 0 and stop == len(messages):
+            self._find_needs(messages, structure)
+
+    def _find_needs(self, messages: list[Any], structure: Structure) -> None:
+        """Note contents whose first call is not signed, where the one before is: a step has one signature."""
+        for index in sorted(structure.bound):
+            (before, calls), (behind, more) = ((p := parts_in(messages[at]), calls_of(p)) for at in (index, index + 1))
+            opened = index in structure.needs or (calls and is_signed(before[calls[0].part]))
+            if opened and more and not is_signed(behind[more[0].part]):
+                structure.needs[index + 1] = index
 
     def _goes_on(self, messages: list[Any], index: int, structure: Structure) -> bool:
         if index + 1 < len(messages):
@@ -221,9 +231,9 @@ class Gemini:
         """
         return pieces_of(message)
 
-    def faults(self, messages: list[Any], /) -> list[Fault]:
+    def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
         """List what Gemini would refuse in the shape of contents, in order."""
-        return faults_of(messages)
+        return faults_of(messages, request)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart: as on the wire, or the SDK's keyword arguments.

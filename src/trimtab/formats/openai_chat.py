@@ -224,9 +224,9 @@ class OpenAIChat:
         """
         return pieces_of(message)
 
-    def faults(self, messages: list[Any], /) -> list[Fault]:
+    def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
         """List what OpenAI would refuse in the shape of single messages, in order."""
-        return faults_of(messages)
+        return faults_of(messages, request)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart.

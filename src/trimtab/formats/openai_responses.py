@@ -37,6 +37,7 @@ from trimtab.formats._base import (
 from trimtab.formats._openai_responses_faults import faults_of
 from trimtab.formats._openai_responses_items import (
     ITEM_TYPES,
+    OUTPUT_OF,
     answered_id_of,
     call_id_of,
     dangling,
@@ -44,6 +45,7 @@ from trimtab.formats._openai_responses_items import (
     is_output_message,
     is_reference,
     kind_of,
+    needs_of,
     tool_name,
     type_of,
 )
@@ -61,6 +63,19 @@ _REPEATED = (
     "Duplicate function_call_output for call_id '{call_id}'. Each function_call must have exactly one "
     "matching function_call_output"
 )
+# The API names the type of call (microsoft/vscode#320060, bytedance/trae-agent#245; a computer's in
+# Azure-Samples/computer-use-model#22). Of approvals: community.openai.com/t/1365706, openai-agents-js#131.
+_WORDS_BY_TYPE = {
+    **{
+        output: _ORPHAN.replace("function call", call.replace("_", " "))
+        for call, output in OUTPUT_OF.items()
+    },
+    **{call: _UNANSWERED.replace("function call", call.replace("_", " ")) for call in OUTPUT_OF},
+    "mcp_approval_response": (
+        "The following MCP approval requests have approval responses but weren't passed as input: {call_id}"
+    ),
+    "mcp_approval_request": "The following MCP approval requests do not have an approval: {call_id}",
+}
 
 _BODY_MARKS = frozenset(
     {
@@ -99,6 +114,7 @@ class OpenAIResponses:
         orphan_result=_ORPHAN,
         unanswered_call=_UNANSWERED,
         repeated_result=_REPEATED,
+        words_by_type=_WORDS_BY_TYPE,
     )
 
     def kind(self, message: Dict, /) -> Kind:
@@ -137,6 +153,8 @@ class OpenAIResponses:
             beyond += 1
         structure.dangling.update(dangling(messages, start, stop))
         self._bind_references(messages, start, stop, structure)
+        if start == 0 and stop == len(messages):
+            structure.needs.update(needs_of(messages))
 
     def _bind_references(self, messages: list[Any], start: int, stop: int, structure: Structure) -> None:
         """Bind the results behind a reference to it: it may be their call, whose id it does not tell."""
@@ -211,9 +229,9 @@ class OpenAIResponses:
         """
         return pieces_of(message)
 
-    def faults(self, messages: list[Any], /) -> list[Fault]:
+    def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
         """List what the API would refuse in the shape of items, in order."""
-        return faults_of(messages)
+        return faults_of(messages, request)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart; input that is one text is read as the user's message.

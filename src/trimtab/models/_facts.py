@@ -113,7 +113,7 @@ class MediaRule:
 class Margin:
     """How far a count may be from the bill, either way.
 
-    A constant and a share of the count, chosen on recorded bills so that as many of them are inside as a small
+    A constant and a share of the count, chosen on recorded bills so that as many are inside as a small
     margin allows; design/012-counts.md says how many that is of which provider.
     """
 

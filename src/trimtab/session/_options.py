@@ -371,8 +371,8 @@ def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
     """
     if format.rules.lifts_system and format.kind(anchor) == "system":
         raise ConfigurationError(
-            f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none"
-            " at the front: put the text into system=, or give the anchor the role 'user'"
+            f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"
+            " front: put the text into system=, or give the anchor the role 'user'"
         )
 
 

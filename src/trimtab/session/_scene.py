@@ -179,7 +179,7 @@ class Scene:
 
     @property
     def openers(self) -> frozenset[int]:
-        """First messages of the units that open the turn of what must stay and may not stand first."""
+        """First messages of units that open the turn of what must stay and may not stand first."""
         if not self.sizer.format.rules.ordered:
             return frozenset()
         if self._openers[0] is not self.state:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Literal
 
 from trimtab.counting._bracket import Bracket
@@ -164,8 +165,10 @@ class _Search:
         """
         if not slots:
             return None
-        for slot in slots:
-            slot.shortest = self._shortest(slot)
+        for index, its in groupby(slots, key=lambda slot: slot.index):
+            message = self._request.message(index)
+            for slot in its:
+                slot.shortest = self._shortest(slot, message)
         limit = self._request.limit_tokens
         most = self.tokens({})
         if most <= limit:  # since the stage before this one was cut down
@@ -208,18 +211,37 @@ class _Search:
         other, tokens = min(ends, key=lambda end: abs(end[0] - level))
         return tokens + self.tokens(_near(slots, level, other)) - self.tokens(_near(slots, other, level))
 
-    def _shortest(self, slot: _Slot) -> str:
-        """Choose between a text and its marker alone: the one that costs less."""
+    def _shortest(self, slot: _Slot, message: Any) -> str:
+        """Choose between a text and its marker alone: the one that costs less.
+
+        The other parts of its message are not counted with it: they cost the same either way.
+        """
         request = self._request
-        message = request.message(slot.index)
-        marked = request.history.format.with_texts(message, {slot.path: CUT_MARKER})
-        sizes = request.sizes
-        if isinstance(sizes, Shares) and self._asks:  # a share is an estimate, and each question costs a call
+        sizes, path = request.sizes, slot.path
+        asks = isinstance(sizes, Shares) and self._asks > 0
+        if not asks:
+            message, path = _alone(message, path)
+        marked = request.history.format.with_texts(message, {path: CUT_MARKER})
+        if asks and isinstance(sizes, Shares):  # a share is an estimate, and each question costs a call
             self._asks -= 1
             smaller = sizes.request_tokens([marked]) < sizes.request_tokens([message])
         else:
             smaller = sizes.message(marked, slot.index) < sizes.message(message, slot.index)
         return CUT_MARKER if smaller else slot.text
+
+
+def _alone(owner: Any, path: Path) -> tuple[Any, Path]:
+    """Return a copy in which each list on the way to a text holds nothing else, and the text's path in it."""
+    if not path:
+        return owner, path
+    key = path[0]
+    if isinstance(owner, list) and isinstance(key, int):
+        inner, rest = _alone(owner[key], path[1:])
+        return [inner], (0, *rest)
+    if type(owner) is dict and key in owner:
+        inner, rest = _alone(owner[key], path[1:])
+        return {**owner, key: inner}, (key, *rest)
+    return owner, path
 
 
 def _at(slots: list[_Slot], level: int) -> dict[int, dict[Path, str]]:
