@@ -73,6 +73,15 @@ _ONLY_HERE = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"
 _PARTS_ONLY_HERE = frozenset({"image_url", "file"})
 
 
+_BODY_MARKS = frozenset(
+    {
+        *("max_completion_tokens", "stop", "response_format", "stream_options", "n", "seed", "logit_bias"),
+        *("frequency_penalty", "presence_penalty", "logprobs", "functions", "function_call", "modalities"),
+    }
+)
+# https://platform.openai.com/docs/api-reference/chat/create (2026-11); Anthropic's Messages know none.
+
+
 class OpenAIChat:
     """Chat Completions messages and request bodies.
 
@@ -82,6 +91,7 @@ class OpenAIChat:
     name = "openai_chat"
     rules = Rules(
         results_are_messages=True,
+        body_marks=_BODY_MARKS,
         results_follow_call=True,
         binds_messages=False,
         users_stand_alone=True,
