@@ -139,7 +139,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing a provider would refuse in the shape of a message or request, apart from pairing."""
+    """One thing a provider would refuse in a message or request, apart from pairing."""
 
     index: int | None
     """Position of the message; None for what is about no single one."""
