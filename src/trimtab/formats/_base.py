@@ -295,8 +295,14 @@ class Format(Protocol):
         """
         ...
 
-    def tool_schema(self, name: str, description: str, parameters: Dict, /) -> Dict:
-        """Write a tool the caller runs as the tools of a request hold it; `parameters` is a JSON schema."""
+    def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
+        """Write a function as the tools of a request hold it.
+
+        Args:
+            name: Its name.
+            description: What the model is told of it.
+            parameters: A JSON schema of its arguments.
+        """
         ...
 
     def transcript(self, message: Dict, /) -> str:

@@ -285,10 +285,10 @@ class Gemini:
         return message
 
     def redacted(self, message: Dict, /) -> Dict:
-        """Return a message that says nothing any more and is as valid as it was; see `Format`."""
+        """Return a message that says nothing any more, and is as valid as it was."""
         return redacted_of(message)
 
-    def tool_schema(self, name: str, description: str, parameters: Dict, /) -> Dict:
+    def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
         """Write a function as the tools of a request hold it."""
         return {
             "functionDeclarations": [

@@ -35,9 +35,10 @@ def check_format(format: Format, /, *, samples: Sequence[Messages] | None = None
     What it checks, by the `rule` of the error: `declares` (a name and `Rules`), `kinds` (every message
     has one), `scan` (ids and parts that are there; the same whatever the pieces it is read in), `newest`,
     `order` (faults only where the rules say so), `texts` (what is listed can be replaced, and is
-    counted), `edits` (shallow, of what was asked and nothing else), `input_unchanged`, `pieces`, `redacted`
-    (says nothing, with the same calls and results), `faults`, `request` (a body read and written is the body), `makes` (messages of its own), `objects` (objects with
-    `model_dump()` read as their dicts), `fit` (within the budget, without a new violation).
+    counted), `edits` (shallow, of what was asked and nothing else), `input_unchanged`, `pieces`,
+    `redacted` (says nothing, with the same calls and results), `faults`, `request` (a body read and
+    written is the body), `makes` (messages of its own), `objects` (objects with `model_dump()` read as
+    their dicts), `fit` (within the budget, without a new violation).
 
     Args:
         samples: Conversations in this form, valid and not; None: `request_bodies()` of its name, for a
