@@ -171,13 +171,12 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         origin=work.origin,
     )
     let_trim(on_trim, context, block=BLOCK)
-    removed = context.removed
-    if not removed:
+    if not context.removed:
         return
     if work.origin is None:
         work.source = history.originals[work.lead :]
     remaining, misplaced = in_order(history, history.units, context.remaining, (), held_too=True)
-    removed = {**removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
+    removed: dict[int, Reason] = {**context.removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
     kept_pins = [at for at, index in enumerate(indices) if index in history.pins]

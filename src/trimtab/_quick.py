@@ -16,7 +16,6 @@ from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
 from trimtab.formats import DEFAULT, Format, Request, Structure, detect, form_of, get_format
-from trimtab.formats._openai_chat_pieces import is_foreign
 from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._cuts import SMALL_SHARE
 from trimtab.strategies._runner import Settled
@@ -42,7 +41,7 @@ def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: 
         return None
     if model is not None and model.__class__ is not str:
         return None
-    limit_tokens = budget
+    limit_tokens: Any = budget
     if budget.__class__ is Budget:
         limit_tokens = None if budget.margin == "auto" else budget.input_tokens  # the full way works it out
     if limit_tokens.__class__ is not int:
@@ -177,7 +176,7 @@ class QuickPlan:
 
     def _is_foreign(self, index: int) -> bool:
         """Tell whether a message that was not walked over looks like one of another wire form."""
-        return index < self._low and is_foreign(self._source[index])
+        return index < self._low and bool(self.format.is_foreign(self._source[index]))
 
     def _is_whole(self) -> bool:
         """Tell whether the oldest results walked over, if nothing else is, answer the call before them."""
