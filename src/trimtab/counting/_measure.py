@@ -123,7 +123,7 @@ def _of_parts(counter: TextCounter, form: Format, entries: list[Dict], fixed: Fi
     pieces = [form.pieces(entry) for entry in entries]
     sizes = [counter.count_message(entry) for entry in entries]
     for index, tokens in _finished_thoughts(counter, form, entries, pieces):
-        sizes[index] -= tokens
+        sizes[index] = max(0, sizes[index] - tokens)
     media = [medium for one in pieces for medium in one.media]
     of_media = sum(media_tokens(medium, counter.media) for medium in media)
     tools, extra = with_functions(fixed.tools, fixed.extra)

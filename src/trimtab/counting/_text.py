@@ -202,8 +202,10 @@ class TextCounter(Additive):
         # a subclass that counts messages in its own way is asked about each
         own = type(self).count_message is not TextCounter.count_message
         plain = () if own or framing.result_ids_counted else _ROLES
+        bases = {role: self._base(role, counts) for role in plain}
         return Prices(
-            bases={role: self._base(role, counts) for role in plain},
+            # what is taken off may be more than all of a short message, which then costs nothing
+            bases={role: tokens for role, tokens in bases.items() if tokens >= 0},
             counts=counts,
             in_full=self.count_message,
             per_call_tokens=framing.per_call_tokens,
@@ -221,7 +223,7 @@ class TextCounter(Additive):
         body = self._body(pieces, counts)
         if not body and self.framing.empty_messages_free:
             return 0
-        return body + self._base(pieces.role, counts)
+        return max(0, body + self._base(pieces.role, counts))
 
     def _body(self, pieces: Pieces, counts: TextCounts) -> int:
         """Count everything of a message but the framing of its role."""

@@ -43,7 +43,8 @@ class Framing:
     parallel_calls_tokens: int = 17
     """Once a message that makes two or more calls."""
     per_result_tokens: int = 0
-    """Once a result of a call, beside its text."""
+    """Once a result of a call, beside its text; below 0 where not all of that is charged. No message costs
+    less than nothing."""
     result_ids_counted: bool = False
     """Whether the id of the call that is answered is charged as text."""
     tools_style: ToolsStyle = "typescript"
