@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.builders import assistant, call, result, system, user
-from trimtab import ConfigurationError, EstimateCounter
+from trimtab import ConfigurationError, EstimateCounter, fit
 from trimtab.counting import Count, counter_for, counter_from_text, measure
 from trimtab.errors import FormatError, UnknownNameError
+from trimtab.formats import get_format
 
 TOOLS = [
     {
@@ -111,6 +112,35 @@ def test_a_medium_that_cannot_be_seen_is_in_the_margin() -> None:
     assert unseen.margin_tokens is not None
     assert seen.margin_tokens < 10
     assert unseen.margin_tokens >= (unseen.media_tokens or 0) > 0
+
+
+@pytest.mark.parametrize("format", ["openai_chat", "openai_responses", "anthropic", "gemini"])
+def test_exact_is_of_the_form_the_model_is_asked_in(format: str) -> None:
+    """How it would charge another is not known, and neither is how far that is off."""
+    message = get_format(format).message("user", ["hi"])
+    found = measure([message], model="mistral-large-latest", format=format)
+    assert found.exact is (format == "openai_chat")
+    assert found.margin_tokens == (0 if found.exact else None)
+
+
+def test_an_unseen_image_is_in_the_margin_where_all_else_is_exact() -> None:
+    """Mistral's request, with tools and a picture: known to the token if the picture's size is."""
+    seen = measure([image(png(512, 512))], model="mistral-large-latest", tools=TOOLS)
+    assert (seen.exact, seen.margin_tokens) == (True, 0)
+    assert seen.media_tokens == 20 * 19  # 28 pixels a patch, a token more a row
+    unseen = measure([image("https://example.org/cat.png")], model="mistral-large-latest", tools=TOOLS)
+    assert not unseen.exact
+    assert unseen.margin_tokens == unseen.media_tokens == 56 * 55
+    assert seen.tokens - seen.media_tokens == unseen.tokens - unseen.media_tokens
+    assert parts_of(unseen) == unseen.tokens
+
+
+@pytest.mark.parametrize("given", ["x", b"x", None, 5, (one for one in ())])
+def test_what_is_no_conversation_is_refused_as_by_fit(given: Any) -> None:
+    """Nothing of it is counted."""
+    for ask in (measure, lambda value: fit(value, 100)):
+        with pytest.raises(ConfigurationError, match="messages must be a list"):
+            ask(given)
 
 
 def test_the_model_is_the_one_the_body_names() -> None:
