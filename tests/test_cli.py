@@ -17,9 +17,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.chat_shapes import calling, function_call, result
-from trimtab.counting import measure
 from trimtab.cli._commands import trimtab
 from trimtab.cli._progress import Progress
+from trimtab.counting import measure
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
 COMMANDS = ("fit", "count", "validate")
