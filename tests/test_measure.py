@@ -212,6 +212,20 @@ def test_reasoning_is_charged_while_its_turn_lasts(model: str, messages: list[An
     assert (more > 40) is charged
 
 
+def test_thinking_that_can_be_read_is_charged_beside_what_is_sealed() -> None:
+    """A message of Claude may hold both, and then neither hides the other."""
+    words = {"type": "thinking", "thinking": "hm " * 2_000, "signature": "s"}
+    sealed = {"type": "redacted_thinking", "data": "x" * 50}
+    use = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+    counter = counter_for("claude-sonnet-4-5")
+    alone, both, neither = (
+        counter.count_message({"role": "assistant", "content": [*thought, use]})
+        for thought in ([words], [words, sealed], [])
+    )
+    assert alone - neither >= 2_000
+    assert both - alone == 50 // 5
+
+
 def test_wrong_arguments_are_refused_in_words() -> None:
     """Each with what to write instead."""
     with pytest.raises(ConfigurationError, match="not both"):

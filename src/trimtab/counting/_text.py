@@ -263,14 +263,12 @@ class TextCounter(Additive):
         return media_tokens(media, self.media)
 
     def thought_tokens(self, pieces: Pieces, /) -> int:
-        """Count the reasoning of a message; where it is encrypted, by its length."""
-        chars_per_token = self.framing.sealed_chars_per_token
-        if pieces.sealed_chars:
-            return 0 if chars_per_token is None else math.ceil(pieces.sealed_chars / chars_per_token)
-        if not self.framing.thoughts_counted:
-            return 0
-        counts = self._cache.young
-        return sum(counts[text] for text in pieces.thoughts)
+        """Count the reasoning of a message: what can be read as text, what is encrypted by its length."""
+        framing, counts = self.framing, self._cache.young
+        tokens = sum(counts[text] for text in pieces.thoughts) if framing.thoughts_counted else 0
+        if pieces.sealed_chars and framing.sealed_chars_per_token is not None:
+            tokens += math.ceil(pieces.sealed_chars / framing.sealed_chars_per_token)
+        return tokens
 
     def _calls(self, calls: Sequence[tuple[str, str]], counts: TextCounts) -> int:
         framing = self.framing

@@ -67,7 +67,8 @@ class Framing:
     thinking_tokens: int = 0
     """Once, if the request gives the model a budget for thinking."""
     thoughts_counted: bool = True
-    """Whether reasoning that can be read is charged where it led to a call."""
+    """Whether reasoning that can be read is charged where it led to a call; no where a summary of what is
+    encrypted is all that can be read."""
     sealed_chars_per_token: float | None = None
     """Characters of encrypted reasoning a token; None where it is not charged."""
 
