@@ -212,6 +212,27 @@ def test_reasoning_is_charged_while_its_turn_lasts(model: str, messages: list[An
     assert (more > 40) is charged
 
 
+@pytest.mark.parametrize(
+    ("model", "charged"),
+    [
+        *[
+            (name, True)
+            for name in ("claude-opus-4-5", "claude-opus-4-6", "claude-opus-5", "claude-sonnet-4-6")
+        ],
+        *[(name, True) for name in ("claude-sonnet-5", "claude-fable-5")],
+        *[(name, False) for name in ("claude-opus-4-1", "claude-sonnet-4-5", "claude-haiku-4-5")],
+    ],
+)
+def test_later_models_of_claude_are_charged_for_the_thinking_of_earlier_turns(
+    model: str, charged: bool
+) -> None:
+    """Which keep it in their context (docs "Extended thinking": Opus 4.5, Sonnet 4.6, and no Haiku)."""
+    thought = {"type": "thinking", "thinking": "hm " * 500, "signature": "s"}
+    answer = {"role": "assistant", "content": [thought, {"type": "text", "text": "a"}]}
+    found = measure([user("q"), answer, user("and?")], model=model, format="anthropic")
+    assert (found.tokens > 500) is charged
+
+
 def test_thinking_that_can_be_read_is_charged_beside_what_is_sealed() -> None:
     """A message of Claude may hold both, and then neither hides the other."""
     words = {"type": "thinking", "thinking": "hm " * 2_000, "signature": "s"}

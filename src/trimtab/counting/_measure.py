@@ -179,10 +179,12 @@ def _is_more_than_text(pieces: Pieces) -> bool:
 def _finished_thoughts(
     counter: TextCounter, form: Format, entries: list[Dict], pieces: list[Pieces]
 ) -> list[tuple[int, int]]:
-    """List (index, tokens) of reasoning before the newest user message, which is charged no more.
+    """List (index, tokens) of reasoning before the newest user message, where that is charged no more.
 
     A counter of single messages cannot know, and takes the most; the whole request says.
     """
+    if counter.framing.past_thoughts_charged:
+        return []
     last = max((at for at, entry in enumerate(entries) if form.kind(entry) == "user"), default=0)
     charged = [(at, counter.thought_tokens(pieces[at])) for at in range(last)]
     return [(at, tokens) for at, tokens in charged if tokens]

@@ -69,6 +69,8 @@ class Framing:
     thoughts_counted: bool = True
     """Whether reasoning that can be read is charged where it led to a call; no where a summary of what is
     encrypted is all that can be read."""
+    past_thoughts_charged: bool = False
+    """Whether reasoning before the newest user message is charged, too."""
     sealed_chars_per_token: float | None = None
     """Characters of encrypted reasoning a token; None where it is not charged."""
 
