@@ -177,7 +177,7 @@ def test_pages_of_a_pdf_are_seen_in_its_compressed_objects(model: str, page: int
     )
     assert not is_seen(encrypted, rule)
     assert media_tokens(encrypted, rule) == 100 * page
-    assert media_tokens(Media("file", None, encoded(b"%PDF-1.7 " + bytes(8_000)), None), rule) == 3 * page
+    assert media_tokens(Media("file", None, encoded(b"%PDF-1.7 " + bytes(25_000)), None), rule) == 3 * page
 
 
 def test_a_pdf_made_to_be_slow_is_not() -> None:

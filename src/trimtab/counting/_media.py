@@ -43,9 +43,10 @@ _MOST_OBJECT_STREAMS = 2_000
 """Of some 100 objects each; a file may be made to be slow to read."""
 _MOST_OBJECT_BYTES = 64_000_000
 """Of them unpacked: a file of zeros could be any size. 1,000 pages have about 300,000."""
-_LEAST_PAGE_BYTES, _MOST_PAGES = 3_000, 100
-"""Of a PDF whose pages nobody can count, an encrypted one say; errs high: few pages are smaller, and Claude
-takes no more of them (docs "PDF support", 2026-11)."""
+_FIRST_PAGE_BYTES, _LEAST_PAGE_BYTES, _MOST_PAGES = 20_000, 3_000, 100
+"""Of a PDF whose pages nobody can count, an encrypted one say: fonts and all with the first (billed: one page for
+13 and 19 kB, 2026-11), and few more are smaller than the rest. Errs high; Claude takes no more pages (docs "PDF
+support", 2026-11)."""
 
 
 class Pixels(NamedTuple):
@@ -218,9 +219,7 @@ def _file_tokens(encoded: str, rule: MediaRule) -> int:
     if _is_pdf(encoded):
         pages = _pages(_decoded(encoded))
         if rule.pdf_bytes_per_token is None:
-            if not pages:
-                pages = min(_MOST_PAGES, math.ceil(_bytes_in(encoded) / _LEAST_PAGE_BYTES))
-            return pages * rule.page_tokens
+            return (pages or _likely_pages(_bytes_in(encoded))) * rule.page_tokens
         tokens = math.ceil(_bytes_in(encoded) / rule.pdf_bytes_per_token)
         return min(tokens, pages * rule.page_tokens) if pages else tokens
     # text, most likely, and few texts have less than three bytes a token
@@ -241,6 +240,12 @@ def _pages(data: bytes) -> int:
         pages += len(_PAGE.findall(objects))
         left -= len(objects)
     return pages
+
+
+def _likely_pages(size_bytes: int) -> int:
+    """Guess how many pages a PDF has where none can be seen."""
+    more = max(0, size_bytes - _FIRST_PAGE_BYTES)
+    return min(_MOST_PAGES, 1 + math.ceil(more / _LEAST_PAGE_BYTES))
 
 
 def _is_pdf(encoded: str) -> bool:
