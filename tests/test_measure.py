@@ -96,6 +96,16 @@ def test_only_text_by_the_models_own_tokenizer_is_exact() -> None:
         assert 0 < found.margin_tokens < found.tokens
 
 
+def test_a_schema_that_is_free_is_no_plain_text() -> None:
+    """Whether it is free is known less well than what text costs."""
+    plain, schema = (
+        measure([user("What is a token?")], model="gemini-2.5-flash"),
+        measure({"messages": [user("What is a token?")], "response_format": SCHEMA}, model="gemini-2.5-flash"),
+    )
+    assert plain.tokens == schema.tokens
+    assert (plain.margin_tokens or 0) < (schema.margin_tokens or 0)
+
+
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "gemini-2.5-flash"])
 def test_a_model_without_a_public_tokenizer_is_never_exact(model: str) -> None:
     """Its counts have a margin."""

@@ -133,7 +133,8 @@ def _of_parts(
     unsure = unsure_of(counter, fixed.tools, pieces)
     exact = getattr(counter, "exact", False) is True and unsure == 0
     if isinstance(counter, TextCounter):
-        plain = not (fixed.tools or beside.output_schema or media or any(map(_is_more_than_text, pieces)))
+        schema = (fixed.extra or {}).get("response_format")
+        plain = not (fixed.tools or schema or media or any(map(_is_more_than_text, pieces)))
         exact = exact and plain
         margin = 0 if exact else counter.margin_tokens(tokens, is_plain=plain)
     else:
