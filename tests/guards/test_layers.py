@@ -31,6 +31,7 @@ LAYERS = (
     ("allocation",),
     ("trimming",),
     ("_driving",),
+    ("_margins",),
     ("_portion",),
     ("_asking",),
     ("_fitting",),

@@ -75,7 +75,9 @@ class Pieces:
     thoughts: tuple[str, ...] = ()
     """Reasoning that can be read."""
     sealed_chars: int = 0
-    """Characters of reasoning that only the provider can read; where there are any, `thoughts` repeat it."""
+    """Characters of reasoning that only the provider can read; of OpenAI's and Gemini's, `thoughts` are a
+    summary.
+    """
     tools: tuple[Any, ...] = ()
     """Schemas of tools the message brings along."""
     other: tuple[str, ...] = ()
