@@ -14,6 +14,7 @@ from typing import Any
 
 from trimtab._arguments import answers_later
 from trimtab.counting._checks import counter_name
+from trimtab.counting._sizes import as_it_stands
 from trimtab.formats import mapping_of
 
 __all__ = ["AwaitedCounter", "CountsNeeded", "Digests", "awaited"]
@@ -56,8 +57,7 @@ class AwaitedCounter:
     """
 
     def __init__(self, counter: Any) -> None:
-        view = getattr(counter, "_for_one_fit", None)
-        self._counter = counter if view is None else view()
+        self._counter = as_it_stands(counter)
         self._digests: Digests = getattr(self._counter, "digests", None) or Digests()
         self.known: dict[Key, Any] = {}
         """What it answered, or how it failed."""

@@ -20,7 +20,17 @@ from trimtab.counting._text import TextCounter
 from trimtab.errors import ConfigurationError, CountingError, FormatError
 from trimtab.formats import Format, Prices, mapping_of
 
-__all__ = ["Fixed", "Shares", "Sizes", "check_counter", "counter_name", "reading", "shared_out", "sizes_for"]
+__all__ = [
+    "Fixed",
+    "Shares",
+    "Sizes",
+    "as_it_stands",
+    "check_counter",
+    "counter_name",
+    "reading",
+    "shared_out",
+    "sizes_for",
+]
 
 
 class Walked(Protocol):
@@ -328,6 +338,12 @@ def reading(counter: Any, format: Format, /) -> Any:
     """Return a counter that reads this wire form; one that does not say what it reads as it is."""
     read = getattr(counter, "format", None)
     return counter if read is None or read is format else counter.with_format(format)
+
+
+def as_it_stands(counter: Any, /) -> Any:
+    """Return what one fit asks, where a counter goes by what it was told so far; any other as it is."""
+    view = getattr(counter, "_for_one_fit", None)
+    return counter if view is None else view()
 
 
 @lru_cache(maxsize=64)
