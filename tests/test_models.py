@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimtab import models
 from trimtab.counting import ENCODINGS, counter_for
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
-from trimtab.models import Margin, ModelFacts, facts_for, model_names, register_model
+from trimtab.models import Framing, Margin, ModelFacts, facts_for, model_names, register_model
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_a_registered_model_is_known_and_a_name_is_taken_once() -> None:
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_window_of_nothing_is_refused(limit: int) -> None:
     """Unknown is None, not 0."""
-    with pytest.raises(ConfigurationError, match="positive or None"):
+    with pytest.raises(ConfigurationError, match="above 0, or None"):
         register_model(ModelFacts(name="test-models-empty", window_tokens=limit))
 
 
@@ -153,3 +155,52 @@ def test_a_margin_grows_with_its_count(tokens: int, least: int, per_mille: int) 
     assert margin.of(tokens) * 1_000 >= least * 1_000 + tokens * per_mille
     assert margin.of(tokens) <= margin.of(tokens + 1)
     assert margin.of(tokens, is_plain=True) == margin.of(tokens) - least
+
+
+def test_another_name_of_a_model_is_taken_and_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was registered is what is found."""
+    monkeypatch.setattr(models, "_FACTS", dict(models._FACTS))
+    own = ModelFacts(name="gpt-4-0613", window_tokens=999)
+    with pytest.raises(ConfigurationError, match="known already as 'gpt-4'"):
+        register_model(own)
+    register_model(own, replace=True)
+    assert facts_for("gpt-4-0613") is own
+    assert facts_for("openai/gpt-4-0613") is own
+    assert facts_for("gpt-4").window_tokens == 8_192
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": ""},
+        {"name": 5},
+        {"window_tokens": "128k"},
+        {"window_tokens": 1.5},
+        {"window_tokens": True},
+        {"output_tokens": -1},
+        {"text_factor": float("nan")},
+        {"text_factor": -1},
+        {"text_factor": "2"},
+        {"encoding": 5},
+        {"format": None},
+        {"framing": {}},
+        {"framings": {"gemini": Framing()}},
+        {"framings": (("gemini", None),)},
+        {"margins": ((5, Margin()),)},
+        {"margin": 5},
+        {"media": None},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_a_fact_is_refused_when_it_is_registered(wrong: dict[str, Any]) -> None:
+    """And not where a count fails of it."""
+    (key,) = wrong
+    with pytest.raises(ConfigurationError, match=key):
+        register_model(ModelFacts(**{"name": "acme-wrong", **wrong}))
+    assert "acme-wrong" not in model_names()
+
+
+def test_what_is_no_description_is_refused() -> None:
+    """A dict has no facts."""
+    with pytest.raises(ConfigurationError, match="ModelFacts"):
+        register_model({"name": "x"})  # type: ignore[arg-type]

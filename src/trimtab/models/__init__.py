@@ -11,6 +11,7 @@ import threading
 
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.models import _anthropic, _google, _openai, _others
+from trimtab.models._checks import check_facts
 from trimtab.models._facts import Framing, Margin, MediaRule, ModelFacts, ToolsStyle
 
 __all__ = [
@@ -78,7 +79,7 @@ def facts_for(model: str, /) -> ModelFacts:
         128000
     """
     for name in _spellings(model):
-        found = _FACTS.get(_ALIASES.get(name, name))
+        found = _FACTS.get(name) or _FACTS.get(_ALIASES.get(name, name))  # a name that was registered is it
         if found is not None:
             return found
     from difflib import get_close_matches  # not above: only a wrong name needs it
@@ -97,14 +98,16 @@ def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
     """Make a model known by its name, for this process.
 
     Raises:
-        ConfigurationError: The name is taken and `replace` is not given, or a limit is not positive.
+        ConfigurationError: The name is taken and `replace` is not given, or a fact cannot be one.
     """
-    for limit in (facts.window_tokens, facts.output_tokens):
-        if limit is not None and limit <= 0:
-            raise ConfigurationError(f"{facts.name}: a token limit must be positive or None, not {limit}")
+    check_facts(facts)
     with _LOCK:
-        if facts.name in _FACTS and not replace:
-            raise ConfigurationError(f"model {facts.name!r} is known already; pass replace=True to change it")
+        if (facts.name in _FACTS or facts.name in _ALIASES) and not replace:
+            other = _ALIASES.get(facts.name)
+            known = f" as {other!r}" if other and facts.name not in _FACTS else ""
+            raise ConfigurationError(
+                f"model {facts.name!r} is known already{known}; pass replace=True to change it"
+            )
         _FACTS[facts.name] = facts
 
 
