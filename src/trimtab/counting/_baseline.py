@@ -168,6 +168,8 @@ class UsageBaseline(Additive):
             FormatError: A message cannot be read.
         """
         reported = usage_of(usage)
+        if model is not None and not isinstance(model, str):
+            raise ConfigurationError(f"model is the name of a model, not {model!r:.80}")
         form = detect(request, model=model) if self._given is None else self._given
         counter = reading(self._counter, form)
         messages, system, tools, extra = _taken_apart(form, request, system, tools)

@@ -72,12 +72,15 @@ def facts_for(model: str, /) -> ModelFacts:
     """Look a model up by its name, dated or with a provider's prefix or not.
 
     Raises:
+        ConfigurationError: It is no name.
         UnknownNameError: Nobody registered it; `.near` has known names spelled like it.
 
     Example:
         >>> facts_for("openai/gpt-4o-2024-08-06").window_tokens
         128000
     """
+    if not isinstance(model, str):
+        raise ConfigurationError(f"model is the name of a model, not {model!r:.80}")
     for name in _spellings(model):
         found = _FACTS.get(name) or _FACTS.get(_ALIASES.get(name, name))  # a name that was registered is it
         if found is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
@@ -21,28 +22,27 @@ def check_facts(facts: Any, /) -> None:
         raise ConfigurationError(f"a model is described by ModelFacts(...), not by {facts!r:.80}")
     if not isinstance(facts.name, str) or not facts.name:
         raise ConfigurationError(f"the name of a model is a text, not {facts.name!r:.80}")
-    for name in ("window_tokens", "output_tokens"):
-        limit = getattr(facts, name)
-        if limit is not None and (type(limit) is not int or limit <= 0):
-            raise _refused(facts, name, "a whole number of tokens above 0, or None")
-    factor: Any = facts.text_factor
-    is_number = isinstance(factor, (int, float)) and not isinstance(factor, bool)
-    if not is_number or not isfinite(factor) or factor <= 0:
-        raise _refused(facts, "text_factor", "a number above 0")
-    for name in ("provider", "format"):
-        if not isinstance(getattr(facts, name), str):
-            raise _refused(facts, name, "a text")
-    for name in ("encoding", "near_encoding"):
-        if not isinstance(getattr(facts, name), (str, type(None))):
-            raise _refused(facts, name, "the name of an encoding, or None")
-    for name, kind in (("framing", Framing), ("media", MediaRule)):
-        if not isinstance(getattr(facts, name), kind):
-            raise _refused(facts, name, f"a {kind.__name__}")
-    if facts.margin is not None and not isinstance(facts.margin, Margin):
-        raise _refused(facts, "margin", "a Margin, or None")
-    for name, kind in (("framings", Framing), ("margins", Margin)):
-        if not _is_by_form(getattr(facts, name), kind):
-            raise _refused(facts, name, f"a tuple of (wire form, {kind.__name__})")
+    for name, (is_one, wanted) in _FACTS.items():
+        value = getattr(facts, name)
+        if not is_one(value):
+            raise ConfigurationError(f"{facts.name}: {name} is {wanted}, not {value!r:.80}")
+
+
+def _is_limit(value: Any) -> bool:
+    return value is None or (type(value) is int and value > 0)
+
+
+def _is_factor(value: Any) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and isfinite(value) and value > 0
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_text_or_none(value: Any) -> bool:
+    return value is None or isinstance(value, str)
 
 
 def _is_by_form(value: Any, kind: type) -> bool:
@@ -52,5 +52,19 @@ def _is_by_form(value: Any, kind: type) -> bool:
     )
 
 
-def _refused(facts: ModelFacts, name: str, wanted: str) -> ConfigurationError:
-    return ConfigurationError(f"{facts.name}: {name} is {wanted}, not {getattr(facts, name)!r:.80}")
+_LIMIT = (_is_limit, "a whole number of tokens above 0, or None")
+_ENCODING = (_is_text_or_none, "the name of an encoding, or None")
+_FACTS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "window_tokens": _LIMIT,
+    "output_tokens": _LIMIT,
+    "text_factor": (_is_factor, "a number above 0"),
+    "provider": (_is_text, "a text"),
+    "format": (_is_text, "a text"),
+    "encoding": _ENCODING,
+    "near_encoding": _ENCODING,
+    "framing": (lambda value: isinstance(value, Framing), "a Framing"),
+    "media": (lambda value: isinstance(value, MediaRule), "a MediaRule"),
+    "margin": (lambda value: value is None or isinstance(value, Margin), "a Margin, or None"),
+    "framings": (lambda value: _is_by_form(value, Framing), "a tuple of (wire form, Framing)"),
+    "margins": (lambda value: _is_by_form(value, Margin), "a tuple of (wire form, Margin)"),
+}
