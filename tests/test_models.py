@@ -29,6 +29,29 @@ from trimtab.models import Framing, Margin, ModelFacts, facts_for, model_names, 
         pytest.param("ft:gpt-4o-mini-2024-07-18:acme::abc", "gpt-4o-mini", id="fine-tuned"),
         pytest.param("gpt-4-0613", "gpt-4", id="old-date"),
         pytest.param("o3-mini-2025-01-31", "o3-mini", id="reasoning"),
+        pytest.param("bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5", id="bedrock"),
+        pytest.param("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5", id="region"),
+        pytest.param(
+            "us-gov.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5", id="region-gov"
+        ),
+        pytest.param("bedrock:global.anthropic.claude-opus-4-6-v1", "claude-opus-4-6", id="bedrock-colon"),
+        pytest.param("bedrock/converse/eu.anthropic.claude-haiku-4-5-20251001-v1:0", "claude-haiku-4-5"),
+        pytest.param("openai.gpt-oss-120b-1:0", "gpt-oss-120b", id="bedrock-openai"),
+        pytest.param("vertex_ai/claude-sonnet-4-5@20250929", "claude-sonnet-4-5", id="vertex-dated"),
+        pytest.param("vertex_ai/gemini-2.5-pro", "vertex/gemini-2.5-pro", id="vertex"),
+        pytest.param("publishers/google/models/gemini-2.5-pro", "vertex/gemini-2.5-pro", id="publisher"),
+        pytest.param(
+            "projects/p/locations/global/publishers/anthropic/models/claude-sonnet-4-5@20250929",
+            "claude-sonnet-4-5",
+            id="vertex-resource",
+        ),
+        pytest.param("gemini-2.5-flash-001", "gemini-2.5-flash", id="gemini-stable"),
+        pytest.param("deepseek/deepseek-chat", "deepseek-chat", id="deepseek"),
+        pytest.param("openrouter/deepseek/deepseek-chat", "deepseek-chat", id="openrouter-deepseek"),
+        pytest.param("zai/glm-5", "glm-5", id="zai"),
+        pytest.param("openrouter/z-ai/glm-4.7", "glm-4.7", id="z-ai"),
+        pytest.param("openrouter/anthropic/claude-sonnet-4.5:nitro", "claude-sonnet-4-5", id="routed"),
+        pytest.param("google/gemini-2.5-pro:free", "gemini-2.5-pro", id="free"),
     ],
 )
 def test_a_name_leads_to_its_model(name: str, model: str) -> None:
@@ -49,6 +72,11 @@ def test_a_name_leads_to_its_model(name: str, model: str) -> None:
         "GPT-4O",
         "claude-sonnet-9",
         "/",
+        "anthropic.claude-sonnet-9-v1:0",
+        "acme.claude-sonnet-4-5",
+        "mars.anthropic.claude-sonnet-4-5",
+        "gpt-4o:latest",
+        "gpt-4o-001",
     ],
 )
 def test_a_family_is_not_guessed(name: str) -> None:
@@ -204,3 +232,21 @@ def test_what_is_no_description_is_refused() -> None:
     """A dict has no facts."""
     with pytest.raises(ConfigurationError, match="ModelFacts"):
         register_model({"name": "x"})  # type: ignore[arg-type]
+
+
+def test_a_variant_with_limits_of_its_own_counts_as_its_model_and_has_no_known_window() -> None:
+    """OpenRouter's ":free" may have a shorter window; ":nitro" is the model itself."""
+    whole = facts_for("gpt-4o")
+    free = facts_for("openrouter/openai/gpt-4o:free")
+    assert (free.window_tokens, free.output_tokens) == (None, None)
+    assert (free.encoding, free.framing) == (whole.encoding, whole.framing)
+    assert facts_for("openrouter/openai/gpt-4o:free") is free
+    assert facts_for("openai/gpt-4o:floor") is whole
+
+
+@pytest.mark.parametrize("name", ["GPT-4o-mini", "Claude-Sonnet-4-5"])
+def test_a_name_in_the_wrong_case_is_near_the_right_one(name: str) -> None:
+    """Providers refuse it; the error says what was meant."""
+    with pytest.raises(UnknownNameError) as caught:
+        facts_for(name)
+    assert caught.value.near[0] == name.lower()
