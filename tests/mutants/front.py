@@ -191,8 +191,10 @@ FRONT = (
         ("room_tokens -= sizes[index] or 0", "room_tokens -= 0"),
         ('bool(getattr(self._counter, "exact", False))', "True"),
         ("(type, str, AwaitedCounter)", "(str, AwaitedCounter)"),
-        ("repr((_plain(arguments), _plain(named)))", "repr(_plain(arguments))"),
-        ("repr((_plain(arguments), _plain(named)))", "repr(_plain(named))"),
+        ("repr((_plain(rest), _plain(named or {})))", "repr(_plain(rest))"),
+        ("repr((_plain(rest), _plain(named or {})))", "repr(_plain(named))"),
+        ('found.update(b"".join(digests))', 'found.update(b"")'),
+        ("head = repr([(key, len(value)) for key, value in message.items()])", 'head = ""'),
     ),
     module(
         "_driving.py",
