@@ -167,7 +167,7 @@ class TestAgents:
         assert "[trimtab: tool result cleared]" in json.dumps(fitted.messages)
 
     def test_what_a_compaction_stands_for_leaves_before_it(self) -> None:
-        """The block stays however old it is; it may come first."""
+        """The block stays however old it is, and so does the user's message that opens its turn."""
         messages = [
             user("w " * 30),
             model("w " * 30),
@@ -179,7 +179,8 @@ class TestAgents:
         for budget in range(least(messages), COUNTER.count(messages), 7):
             fitted = fit(messages, budget, counter=COUNTER, format=FORM)
             assert any(message is messages[3] for message in fitted.messages)
-            assert rules(fitted.messages) == Counter()
+            assert fitted.messages[0]["role"] == "user"
+            assert judge("anthropic", {"model": "m", "max_tokens": 9, "messages": fitted.messages}) == []
 
     def test_a_paused_turn_leaves_whole(self) -> None:
         """A search and what it found stand in two messages of one turn."""
