@@ -370,7 +370,7 @@ class History:
         return self._units
 
     def cannot_lead(self, index: int, /) -> bool:
-        """Tell whether the provider may refuse a message as the first, where others were before it."""
+        """Tell whether the provider may refuse a message once it is the first."""
         self.kind(index)  # which makes a dict of an entry that is none
         return self.format.order_fault(None, self.messages[index], parted=True) is not None
 
