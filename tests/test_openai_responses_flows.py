@@ -25,7 +25,7 @@ from tests.response_items import (
 from trimtab import fit, group, repair, validate
 from trimtab.errors import ContextError
 from trimtab.formats import OpenAIResponses
-from trimtab.strategies import Cascade, SlidingWindow, TruncateText
+from trimtab.strategies import Cascade, PriorityBased, SlidingWindow, Strategy, TruncateText
 from trimtab.testing import WordCounter
 
 FORM = OpenAIResponses()
@@ -42,6 +42,11 @@ def rules_of(items: Any, *, open_too: bool = False) -> list[tuple[int, str]]:
     """List what the API would refuse, by position."""
     found = validate(items, format=FORM)
     return [(one.index, one.rule) for one in found if one.fault or open_too]
+
+
+def reference(item_id: str) -> Item:
+    """Write an item that only names one the API has stored."""
+    return {"type": "item_reference", "id": item_id}
 
 
 def agent_turn(number: int, calls: int, *, with_thought: bool = True) -> list[Item]:
@@ -217,6 +222,31 @@ class TestValidity:
         assert rules_of(items) == []
         assert repair(items, format=FORM).messages == items
         assert fit(items, format=FORM, counter=WORDS, budget=20).messages == items[2:]
+
+    @pytest.mark.parametrize("strategy", [None, PriorityBased()])
+    @pytest.mark.parametrize(
+        "behind",
+        [
+            [reference("fc_2"), output("a"), user("w " * 30), output("b"), user("go")],
+            [said("w"), output("a"), said("w " * 30), user("go")],
+        ],
+    )
+    def test_references_stay_with_a_result_that_may_answer_them(
+        self, behind: list[Item], strategy: Strategy | None
+    ) -> None:
+        """However far behind them it stands: none tells which call it is."""
+        items = [user("w " * 30), reference("fc_1"), *behind]
+        body = {"model": "gpt-5", "input": items}
+        assert judge("openai_responses", body) == []
+        left: set[int] = set()
+        for budget in range(10, WORDS.count(items)):
+            try:
+                request = fit(body, budget, counter=WORDS, strategy=strategy).request
+            except ContextError:
+                continue
+            assert judge("openai_responses", request, origin=body) == []
+            left.add(len(items) - len(request["input"]))
+        assert len(left) > 1
 
 
 class TestObjects:

@@ -80,8 +80,7 @@ def prepare(ask: Ask) -> Work:
     mended = frozenset[int]()
     if ask.repair:
         items, origin, gone, mended = _mended(ask, format, source if body is None else ask.messages)
-        if source and not items:
-            notes = (*notes, "The repair left nothing: every message of the input was half of a tool call.")
+        notes = (*notes, *_notes_of_repair(source, items, format))
     pins = resolve_pins(ask.pin, source) if ask.pin is not None and ask.pin != () else frozenset[int]()
     if origin is not None and pins:
         pins = frozenset(at for at, index in enumerate(origin) if index in pins)
@@ -157,6 +156,21 @@ def _mended(
         dict.fromkeys(sorted(left), "repair"),
         frozenset(change.index for change in mended.changes if _edits(change)),
     )
+
+
+def _notes_of_repair(source: list[Any], items: list[Any], format: Format) -> list[str]:
+    """Say what a repair could not mend: nothing is left, or a message stands where it is refused."""
+    from trimtab._misplaced import order_faults  # not above: loaded by who asks for a repair
+
+    if source and not items:
+        return [
+            "The repair left nothing: every message of the input was half of a tool call, or lacked what it"
+            " belongs to."
+        ]
+    fault = next(order_faults(format, items), None)
+    if fault is None:
+        return []
+    return [f"The repair left messages[{fault[0]}] of the result where the provider refuses it: {fault[1]}"]
 
 
 def _edits(change: Change) -> bool:

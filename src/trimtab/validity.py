@@ -13,7 +13,8 @@ from typing import Any, Literal
 from trimtab._arguments import check_messages, check_pending_calls
 from trimtab._grouping import format_of
 from trimtab._pairing import Pairing, last_turn_of, late_results, open_calls, pair
-from trimtab._repairing import Change, order_faults, repaired
+from trimtab._misplaced import order_faults
+from trimtab._repairing import Change, repaired
 from trimtab.errors import FormatError
 from trimtab.formats import Fault, Format, Request, Rules, Structure, mapping_of
 
@@ -114,7 +115,8 @@ def repair(
     so do unanswered calls that are not open; a message leaves when nothing of it is left, or nothing of
     what it needs. A result stays if its call may be stored by the provider. A late result moves behind its
     call, after the results already there; where results must come first in their message, they move there.
-    What the provider then takes in no such order leaves, with what belongs to it. Of a conversation that is
+    What the provider then takes in no such order leaves, with what belongs to it; where nothing would be left
+    that may come first, what comes first stays, and `validate` tells. Of a conversation that is
     nothing but orphans an empty list is left, which every provider refuses: nothing is invented. A valid
     conversation comes back as a new list of the same objects.
 

@@ -282,6 +282,21 @@ def test_validate_and_repair_take_linear_time(shape: Callable[[int], list[Messag
     assert_linear(case, (400, 800, 1_600))
 
 
+@pytest.mark.parametrize("last", [[], [{"role": "user", "content": "x"}]], ids=["none leads", "the last"])
+def test_a_tool_loop_without_its_question_is_repaired_in_linear_time(last: list[Message]) -> None:
+    """Each call would come first once those before it have left."""
+
+    def case(count: int) -> Call:
+        loop: list[Message] = []
+        for at in range(count):
+            use = {"type": "tool_use", "id": f"t{at}", "name": "f", "input": {}}
+            result = {"type": "tool_result", "tool_use_id": f"t{at}", "content": "x"}
+            loop += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+        return lambda _: repair([*loop, *last], format="anthropic")
+
+    assert_linear(case, (400, 800, 1_600))
+
+
 @pytest.mark.parametrize("shape", ["valid", "late_results", "old_parallel", "long_results", "unanswered"])
 def test_the_report_takes_linear_time(shape: str) -> None:
     """Its rows, its data and its text."""

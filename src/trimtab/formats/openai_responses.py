@@ -138,6 +138,7 @@ class OpenAIResponses:
             elif type_of(item) == "compaction" and index > max(structure.kept, default=-1):
                 structure.kept = {index}
             elif is_reference(item):
+                structure.references.add(index)
                 structure.elsewhere = True
             if previous is not None and is_bound(previous, item):
                 structure.bound.add(index - 1)
