@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import pairwise
 from typing import Any
 
 from tests import judge
@@ -28,11 +29,10 @@ PAIR_RULES: Mapping[str, frozenset[str]] = {
 """Rules about which result answers which call. Of a pair that was broken before another is after."""
 SHARED_IDS = ("duplicate_item", "repeated_call")
 """Rules about an id that only one may have."""
-NO_PLACE = ("thinking_must_lead", "call_turn_misplaced")
+NO_PLACE = ("thinking_must_lead", "thinking_disabled", "call_turn_misplaced")
 """Rules about who opens a turn: what opened one that was refused for something else may have left."""
-NOT_MENDED = ("ends_with_thinking", "response_of_another_function", "response_turn_misplaced")
-"""What a repair leaves: the shape of one message; the name of a function; contents of the model behind one
-another, which the form takes for one turn."""
+NOT_MENDED = ("ends_with_thinking", "response_of_another_function")
+"""What a repair leaves: the shape of one message; the name of a function."""
 ONLY_SPACE = ("only_whitespace", "empty_text")
 """What trimtab writes has words, so a blank text was in the input; beside others the judge lets it pass."""
 
@@ -53,7 +53,9 @@ def newly_refused(
     twice = {one.about for one in was if one.rule in SHARED_IDS}
 
     def is_old(one: judge.Refusal) -> bool:
-        if one.about in twice or one.rule in ONLY_SPACE or _is_disputed(form, one, after):
+        if one.about in twice or one.rule in ONLY_SPACE:
+            return True
+        if one.rule == "thinking_must_lead" and _words_behind_results(before["messages"]):
             return True
         if one.rule in NO_PLACE and was:
             return True
@@ -66,13 +68,35 @@ def newly_refused(
     return [_told(one) for one in new if not is_old(one)]
 
 
+def _words_behind_results(messages: Any) -> bool:
+    """Tell whether a user message of words alone stands behind one with results.
+
+    The judge takes both for one turn, in which the loop of tools goes on; the form takes the words for a new one.
+    """
+    return any(
+        one.get("role") == other.get("role") == "user"
+        and _holds(one, "tool_result")
+        and not _holds(other, "tool_result")
+        for one, other in pairwise(messages)
+    )
+
+
+def _holds(message: Mapping[str, Any], kind: str) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and part.get("type") == kind for part in content
+    )
+
+
 def _is_disputed(form: str, refusal: judge.Refusal, body: Mapping[str, Any]) -> bool:
     """Tell whether the form, with its own sources, takes what the judge refuses.
 
-    A call behind what the model only said was billed to some (formats/gemini.py) and refused to others (the
-    judge's source).
+    Gemini's: contents of the model behind one another are one turn to the form, so that it repairs none of
+    them; and a call behind what the model said is sent by Google's own CLI.
     """
-    return refusal.rule == "call_turn_misplaced" and not refusal.where.startswith("contents[0]")
+    if form != "gemini" or refusal.rule not in ("call_turn_misplaced", *PAIR_RULES[form]):
+        return False
+    return any(one.get("role") == other.get("role") == "model" for one, other in pairwise(body["contents"]))
 
 
 def refused(

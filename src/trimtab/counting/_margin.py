@@ -53,7 +53,9 @@ def unsure_of(counter: Any, tools: Any, pieces: Sequence[Pieces], /) -> int | No
     if ask is None:
         return 0 if all(is_seen(medium, MediaRule()) for medium in media) else None
     tokens: int = ask(tools, media)
-    return tokens + sum(ask(one.tools) for one in pieces if one.tools)
+    for one in pieces:
+        tokens += ask(one.tools) if one.tools else 0
+    return tokens
 
 
 def unseen_tokens(media: Iterable[Media], rule: MediaRule, /) -> int:

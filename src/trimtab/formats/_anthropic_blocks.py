@@ -79,6 +79,11 @@ def compacts(block: Any) -> bool:
     return type_of(block) == "compaction" and bool(item_of(block, "content"))
 
 
+def _opens_turn(message: Any) -> bool:
+    """Tell whether a message begins a turn: the user's words beside results go on with the one there is."""
+    return kind_of(message) == "user" and all(type_of(block) != "tool_result" for block in blocks_of(message))
+
+
 class Scan:
     """One pass over neighbouring messages that fills the columns of a structure.
 
@@ -196,7 +201,7 @@ class Scan:
         thinking opened the turn, nothing that does not may come to open it.
         """
         messages, first = self._messages, len(self._messages)
-        while first > start and kind_of(messages[first - 1]) != "user":
+        while first > start and not _opens_turn(messages[first - 1]):
             first -= 1
         bound_to = -1
         for index in range(first, len(messages)):
