@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from trimtab._arguments import answers_later, system_of
 from trimtab._asking import check_model, counter_of
 from trimtab._grouping import format_of
+from trimtab._margins import within
 from trimtab.blocks import Block
 from trimtab.budget import Budget
 from trimtab.context import Context
@@ -106,6 +107,8 @@ class Options:
 
     budget_tokens: int = field(init=False, default=0)
     """Input tokens of the budget; 0 where the log says it."""
+    resolved: Budget | None = field(init=False, default=None)
+    """The budget with its margin; None where the log says what is left of it."""
     reader: Format = field(init=False)
     tokens_by: Any = field(init=False)
     """The counter in use."""
@@ -138,7 +141,8 @@ class Options:
         self._check_anchors()
         self.tokens_by = self._counter()
         if self.budget is not None:
-            self.budget_tokens = budget_tokens(self.budget, self.tokens_by)
+            self.resolved = session_budget(self.budget, self.tokens_by, self.tools)
+            self.budget_tokens = self.resolved.input_tokens
         self.measure_context()
 
     def _check_rest(self) -> None:
@@ -363,16 +367,17 @@ def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
         )
 
 
-def budget_tokens(value: Any, counter: Any, /) -> int:
-    """Return the input tokens of a session's budget, by its counter; None where no margin needs one.
+def session_budget(value: Any, counter: Any, tools: Any = None, /) -> Budget:
+    """Return the budget of a session with its margin, as its counter says; None where no margin needs one.
 
     Raises:
-        ConfigurationError: It is below 100, or no number of tokens.
+        ConfigurationError: It leaves less than 100, or is no number of tokens.
     """
-    tokens = Budget.of(value).resolved(counter).input_tokens
+    budget = within(Budget.of(value), counter, tools)
+    tokens = budget.input_tokens
     if tokens < LEAST_BUDGET:
         raise ConfigurationError(f"the budget of a session is at least {LEAST_BUDGET} tokens, not {tokens}")
-    return tokens
+    return budget
 
 
 def _choice(name: str, value: object, choices: Sequence[str]) -> None:
