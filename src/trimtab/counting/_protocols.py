@@ -45,7 +45,7 @@ class AdditiveCounter(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether texts are counted with the model's own tokenizer and framing."""
+        """Whether texts are counted with the model's own tokenizer and framing; of other content see `Count`."""
         ...
 
     def count(self, messages: Sequence[Any], /) -> int:
