@@ -80,8 +80,7 @@ def prepare(ask: Ask) -> Work:
     mended = frozenset[int]()
     if ask.repair:
         items, origin, gone, mended = _mended(ask, format, source if body is None else ask.messages)
-        if source and not items:
-            notes = (*notes, "The repair left nothing: every message of the input was half of a tool call.")
+        notes = (*notes, *_notes_of_repair(source, items, format))
     pins = resolve_pins(ask.pin, source) if ask.pin is not None and ask.pin != () else frozenset[int]()
     if origin is not None and pins:
         pins = frozenset(at for at, index in enumerate(origin) if index in pins)
@@ -159,6 +158,21 @@ def _mended(
     )
 
 
+def _notes_of_repair(source: list[Any], items: list[Any], format: Format) -> list[str]:
+    """Say what a repair could not mend: nothing is left, or a message stands where it is refused."""
+    from trimtab._misplaced import order_faults  # not above: loaded by who asks for a repair
+
+    if source and not items:
+        return [
+            "The repair left nothing: every message of the input was half of a tool call, or lacked what it"
+            " belongs to."
+        ]
+    fault = next(order_faults(format, items), None)
+    if fault is None:
+        return []
+    return [f"The repair left messages[{fault[0]}] of the result where the provider refuses it: {fault[1]}"]
+
+
 def _edits(change: Change) -> bool:
     return change.action in ("edited", "moved")
 
@@ -175,13 +189,12 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         origin=work.origin,
     )
     let_trim(on_trim, context, block=BLOCK)
-    removed = context.removed
-    if not removed:
+    if not context.removed:
         return
     if work.origin is None:
         work.source = history.originals[work.lead :]
     remaining, misplaced = in_order(history, history.units, context.remaining, (), held_too=True)
-    removed = {**removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
+    removed: dict[int, Reason] = {**context.removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
     kept_pins = [at for at, index in enumerate(indices) if index in history.pins]

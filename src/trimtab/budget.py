@@ -104,6 +104,9 @@ class Budget:
         """
         if self.margin != "auto":
             return self
+        if isinstance(counter, type):
+            name = counter.__name__
+            raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
         bare = Budget(self.window, output_reserve=self.output_reserve, overhead_tokens=self.overhead_tokens)
         room = bare.input_tokens
         return Budget(

@@ -20,6 +20,7 @@ LAYERS = (
     ("_grouping",),
     ("_history",),
     ("units",),
+    ("_misplaced",),
     ("_repairing",),
     ("validity",),
     ("counting",),
