@@ -18,7 +18,7 @@ from trimtab.cli._output import standard_input
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, formats
-from trimtab.session._options import session_budget
+from trimtab.session._budget import session_budget
 
 __all__ = ["INPUT_KINDS", "begin_options", "messages_in", "options_in", "read_bytes"]
 

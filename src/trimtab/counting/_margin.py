@@ -52,8 +52,8 @@ def unsure_of(counter: Any, tools: Any, pieces: Sequence[Pieces], /) -> int | No
     ask = getattr(counter, "unsure_tokens", None)
     if ask is None:
         return 0 if all(is_seen(medium, MediaRule()) for medium in media) else None
-    tokens: int = ask(tools, media)
-    return tokens + sum(ask(one.tools) for one in pieces if one.tools)
+    late: int = sum(ask(one.tools) for one in pieces if one.tools)
+    return late + int(ask(tools, media))
 
 
 def unseen_tokens(media: Iterable[Media], rule: MediaRule, /) -> int:

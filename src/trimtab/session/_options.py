@@ -9,7 +9,6 @@ from typing import Any, Literal, get_args
 from trimtab._arguments import answers_later, system_of
 from trimtab._asking import check_model, counter_of
 from trimtab._grouping import format_of
-from trimtab._margins import within
 from trimtab.blocks import Block
 from trimtab.budget import Budget
 from trimtab.context import Context
@@ -19,6 +18,7 @@ from trimtab.counting._sizes import counter_name
 from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
 from trimtab.formats import Format
 from trimtab.models import Framing
+from trimtab.session._budget import session_budget
 from trimtab.session._in_context import NO_ROOM, Room, require_context, room_for_history
 from trimtab.session._plain import plain_message
 from trimtab.summaries._base import require_summarizer, word_of
@@ -27,8 +27,6 @@ __all__ = ["Options", "SessionHooks", "SummaryMode"]
 
 SummaryMode = Literal["incremental", "rolling", "anchored"]
 """How a summary is continued; see `Session`."""
-
-LEAST_BUDGET = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,19 +376,6 @@ def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
             f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"
             " front: put the text into system=, or give the anchor the role 'user'"
         )
-
-
-def session_budget(value: Any, counter: Any, tools: Any = None, /) -> Budget:
-    """Return the budget of a session with its margin, as its counter says; None where no margin needs one.
-
-    Raises:
-        ConfigurationError: It leaves less than 100, or is no number of tokens.
-    """
-    budget = within(Budget.of(value), counter, tools)
-    tokens = budget.input_tokens
-    if tokens < LEAST_BUDGET:
-        raise ConfigurationError(f"the budget of a session is at least {LEAST_BUDGET} tokens, not {tokens}")
-    return budget
 
 
 def _choice(name: str, value: object, choices: Sequence[str]) -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from trimtab.errors import ConfigurationError
+from trimtab.session._budget import session_budget
 from trimtab.session._core import Core, id_of
 from trimtab.session._effects import Delete, Steps
-from trimtab.session._options import check_anchor, session_budget
+from trimtab.session._options import check_anchor
 from trimtab.session._plain import plain_message
 from trimtab.session._reading import living_unit, opener_of, read_scene
 from trimtab.session._room import eviction, make_room
