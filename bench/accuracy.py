@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 import accuracy_baseline  # noqa: E402
-from rivals import RIVALS, as_chat, asked  # noqa: E402
+from rivals import RIVALS, as_chat, asked, missing  # noqa: E402
 
 from tests.billed import KINDS, Billed, Half, billed  # noqa: E402
 from trimtab.counting import UsageBaseline, counter_for, measure  # noqa: E402
@@ -101,7 +101,7 @@ def cases(half: Half, *, rivals: bool = True) -> tuple[list[Case], dict[str, int
         others: dict[str, int | None] = {}
         if rivals and one.apart is None:
             messages, tools = as_chat(one.request, one.format)
-            others = {name: asked(rival, one.model, messages, tools) for name, rival in RIVALS.items()}
+            others = {name: asked(RIVALS[name], one.model, messages, tools) for name in _there()}
         found.append(
             Case(
                 request=one,
@@ -114,6 +114,11 @@ def cases(half: Half, *, rivals: bool = True) -> tuple[list[Case], dict[str, int
     return found, unknown
 
 
+def _there() -> list[str]:
+    absent = missing()
+    return [name for name in RIVALS if name not in absent]
+
+
 def p95(values: Sequence[float]) -> float:
     """Return the 95th percentile."""
     return quantiles(values, n=20, method="inclusive")[-1] if len(values) > 1 else values[0]
@@ -123,7 +128,7 @@ def row(name: str, some: Sequence[Case]) -> Row:
     """Sum up some requests."""
     margins = [case.margin_tokens / case.request.tokens for case in some if case.margin_tokens is not None]
     others = {}
-    for rival in RIVALS if any(case.others for case in some) else ():
+    for rival in _there() if any(case.others for case in some) else ():
         pairs = [(case.others[rival], case.request.tokens) for case in some]
         answered = [abs(tokens - bill) / bill for tokens, bill in pairs if tokens is not None]
         others[rival] = (
@@ -159,7 +164,7 @@ def rows(some: Iterable[Case]) -> list[Row]:
 
 def table(listed: Sequence[Row]) -> str:
     """Write rows as text."""
-    names = list(RIVALS) if any(one.others for one in listed) else []
+    names = _there() if any(one.others for one in listed) else []
     head = f"{'':<32}{'n':>4}{'exact':>7}{'missed':>8}{'median':>8}{'p95':>8}{'inside':>8}{'margin':>8}"
     lines = [head + "".join(f"{name:>17}" for name in names)]
     for one in listed:
@@ -255,6 +260,8 @@ def main() -> None:
         f" missed: beyond {LEAST_TOKENS} tokens and {PART:.0%}."
     )
     print("Behind each other counter: its median error, and in brackets how many it missed.\n")
+    if absent := missing():
+        print(f"Not installed, so not asked: {', '.join(absent)}.\n")
     print(table(listed))
     print("\nSet apart: their bill includes what they do not hold\n")
     print(table([row(name, some) for name, some in sorted(apart.items())]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from trimtab.counting._schemas import _function_of, _schema_of, _shown_tools, system_texts
@@ -117,6 +118,14 @@ RIVALS: dict[str, Rival] = {
     "langchain": langchain,
     "litellm": litellm,
 }
+
+
+_NEEDS = {"cookbook": "tiktoken", "langchain": "langchain_core", "litellm": "litellm"}
+
+
+def missing() -> list[str]:
+    """List those whose package is not installed: they are not asked, and miss nothing."""
+    return [name for name in RIVALS if name in _NEEDS and find_spec(_NEEDS[name]) is None]
 
 
 def asked(rival: Rival, model: str, messages: Sequence[Message], tools: Sequence[Message]) -> int | None:

@@ -210,6 +210,40 @@ def test_a_session_takes_it_too() -> None:
     assert session.status().budget_tokens == budget.resolved(Unsure()).input_tokens
 
 
+def test_the_report_of_a_session_has_its_whole_budget() -> None:
+    """Window, reserve and margin as given, and as changed; not what is left of them as one number."""
+    given = Budget(3_000, output_reserve=500, overhead_tokens=9, margin="auto")
+    session = Session(budget=given, model="gemini-2.5-flash", format="openai_chat", tools=TOOLS)
+    session.add({"role": "user", "content": "hi"})
+    for budget in (given, Budget(5_000, output_reserve=100, overhead_tokens=9, margin=7)):
+        session.set_budget(budget)
+        report = session.fit().report
+        spent = (report.output_reserve_tokens, report.overhead_tokens)
+        assert (report.window_tokens, *spent) == (
+            budget.window,
+            budget.output_reserve,
+            budget.overhead_tokens,
+        )
+        assert report.margin_tokens > 0
+        assert (
+            report.input_tokens
+            == session.budget_tokens
+            == report.window_tokens - sum(spent) - report.margin_tokens
+        )
+    assert report.margin_tokens == 7
+
+
+def test_the_margin_of_a_session_holds_for_its_tools() -> None:
+    """With what is nested in their schemas."""
+    budget = Budget(6_000, margin="auto")
+    session = Session(budget=budget, model="gemini-2.5-flash", format="openai_chat", tools=TOOLS)
+    for _ in range(60):
+        session.add({"role": "user", "content": "word " * 200})
+    sent = session.fit()
+    found = measure(list(sent.messages), model="gemini-2.5-flash", tools=TOOLS)
+    assert 5_000 < (found.most_tokens or 0) <= 6_000
+
+
 NESTED = {
     "type": "object",
     "properties": {

@@ -849,6 +849,13 @@ def test_count_says_what_a_request_is_made_of_and_how_far_it_may_be_off() -> Non
     ]
 
 
+def test_an_unknown_model_is_answered_with_options_the_command_has() -> None:
+    """`count` knows no budget."""
+    assert "--budget" not in run("count", "--model", "foo", data=CHAT).stderr
+    assert "--counter estimate instead of --model" in run("count", "--model", "foo", data=CHAT).stderr
+    assert "--budget N" in run("fit", "--model", "foo", data=CHAT).stderr
+
+
 PICTURE = "iVBORw0KGgo" + "A" * 60_000
 FORMS: dict[str, dict[str, Any]] = {
     "openai_chat": {

@@ -47,6 +47,18 @@ def test_only_the_models_of_a_provider() -> None:
     assert "openai" in refused.stderr
 
 
+def test_what_is_wrong_is_said_in_words_of_the_command_line() -> None:
+    """No Python to write, and nothing about a provider that is known."""
+    found = run("nosuch")
+    assert found.exit_code == 1
+    assert "unknown model 'nosuch'" in found.stderr
+    assert "register_model" not in found.stderr
+    found = run("gpt-4o", "mistral-large-latest", "--provider", "mistral")
+    assert found.exit_code == 1
+    assert [row["name"] for row in json.loads(found.stdout)] == ["mistral-large-latest"]
+    assert "not of provider 'mistral': gpt-4o" in found.stderr
+
+
 @pytest.mark.parametrize("width", [60, 200])
 def test_the_table_has_the_source_where_there_is_room(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dash where a limit is not known."""

@@ -228,6 +228,14 @@ def test_a_model_brings_its_window(url: str) -> None:
     assert said(run("stats", *at(url)))["budget_tokens"] == 100_000
 
 
+@pytest.mark.parametrize(("margin", "tokens"), [("400", 9_600), ("auto", 9_300)])
+def test_a_session_may_keep_a_margin(url: str, margin: str, tokens: int) -> None:
+    """So many tokens, or as many as its counter may be off by: of Claude 2 and 75 thousandths."""
+    model = ("--model", "claude-sonnet-4-5", "--format", "openai_chat")
+    run("add", *at(url), *model, "--budget", "10000", "--margin", margin, data=HELLO)
+    assert said(run("stats", *at(url)))["budget_tokens"] == tokens
+
+
 def test_options_of_a_session_that_is_there_change_it(url: str) -> None:
     """Those that are not given stay as they are."""
     begin(url)
@@ -273,6 +281,9 @@ def test_anchors_are_texts_messages_or_files(url: str, tmp_path: Path) -> None:
         (("--budget", "50"), "at least 100"),
         (("--budget", "x"), "not a valid integer"),
         (("--output-reserve", "5"), "goes with"),
+        (("--margin", "5"), "goes with"),
+        (("--budget", "500", "--margin", "450"), "at least 100"),
+        (("--budget", "500", "--margin", "auto"), "does not say how far"),
         (("--budget", "500", "--model", "gpt-99"), "unknown model"),
         (("--budget", "500", "--counter", "words"), "--counter"),
         (("--budget", "500", "--anchor", "@missing.json"), "No such file"),

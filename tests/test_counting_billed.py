@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 
 import pytest
 
+from bench import accuracy, rivals
 from tests.billed import Billed, billed
 from trimtab.counting import Count, measure
 from trimtab.errors import UnknownNameError
@@ -166,3 +168,21 @@ def test_the_halves_share_no_request(data_dir: Path) -> None:
     assert not {repr(one.request) + one.model for one in made} & {
         repr(one.request) + one.model for one in held
     }
+
+
+def test_a_counter_that_is_not_installed_is_not_one_that_misses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table leaves it out, and says so."""
+    monkeypatch.setattr(rivals, "find_spec", lambda name: None if name == "litellm" else object())
+    assert rivals.missing() == ["litellm"]
+    monkeypatch.setattr(accuracy, "missing", rivals.missing)
+    case = accuracy.Case(
+        request=SimpleNamespace(tokens=10),  # type: ignore[arg-type]
+        tokens=10,
+        is_exact=True,
+        margin_tokens=0,
+        others=dict.fromkeys((*rivals.RIVALS,), 10),
+    )
+    shown = accuracy.table([accuracy.row("all", [case])])
+    assert "cookbook" in shown
+    assert "litellm" not in shown
+    assert "nan" not in shown

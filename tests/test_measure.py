@@ -98,12 +98,9 @@ def test_only_text_by_the_models_own_tokenizer_is_exact() -> None:
 
 def test_a_schema_that_is_free_is_no_plain_text() -> None:
     """Whether it is free is known less well than what text costs."""
-    plain, schema = (
-        measure([user("What is a token?")], model="gemini-2.5-flash"),
-        measure(
-            {"messages": [user("What is a token?")], "response_format": SCHEMA}, model="gemini-2.5-flash"
-        ),
-    )
+    request = {"messages": [user("What is a token?")]}
+    plain = measure(request, model="gemini-2.5-flash")
+    schema = measure({**request, "response_format": SCHEMA}, model="gemini-2.5-flash")
     assert plain.tokens == schema.tokens
     assert (plain.margin_tokens or 0) < (schema.margin_tokens or 0)
 

@@ -53,6 +53,7 @@ class Asked:
         self.format = format
         self._words: str | None = given["counter"]
         self._counter = counter
+        self._has_room = "budget" in given  # a command without rooms has no such option
         self.counter(self.model)
 
     def counter(self, model: str | None, /) -> AdditiveCounter | None:
@@ -64,7 +65,7 @@ class Asked:
         """
         if self._words is None and self._counter is not None:
             return self._counter
-        return _counter_of(self._words, model)
+        return _counter_of(self._words, model, has_room=self._has_room)
 
     def of(self, value: Any, /) -> Conversation:
         """Take one conversation apart.
@@ -98,7 +99,7 @@ def _known_model_in(value: Any) -> str | None:
     return named
 
 
-def _counter_of(counter: str | None, model: str | None) -> AdditiveCounter | None:
+def _counter_of(counter: str | None, model: str | None, *, has_room: bool) -> AdditiveCounter | None:
     """Make the counter of `--counter` or of a model; None without either.
 
     Raises:
@@ -106,7 +107,7 @@ def _counter_of(counter: str | None, model: str | None) -> AdditiveCounter | Non
         MissingExtraError: Its tokenizer is not installed.
     """
     if counter is None:
-        return None if model is None else _counter_for(model)
+        return None if model is None else _counter_for(model, has_room=has_room)
     try:
         made = counter_in_words(counter)
     except ConfigurationError as error:
@@ -116,21 +117,22 @@ def _counter_of(counter: str | None, model: str | None) -> AdditiveCounter | Non
     return made
 
 
-def _counter_for(model: str) -> AdditiveCounter:
+def _counter_for(model: str, *, has_room: bool) -> AdditiveCounter:
     try:
         return counter_for(model)
     except UnknownNameError as error:
-        raise _unknown_model(error) from error
+        raise _unknown_model(error, has_room=has_room) from error
     except MissingExtraError as error:
         hint = f"{error}, or give --counter estimate"
         raise MissingExtraError(hint, extra=error.extra, package=error.package) from error
 
 
-def _unknown_model(error: UnknownNameError) -> UnknownNameError:
+def _unknown_model(error: UnknownNameError, *, has_room: bool = True) -> UnknownNameError:
     """Say in words of the command line what to do about a model nobody knows."""
     near = f" (did you mean {' or '.join(error.near)}?)" if error.near else ""
+    room = " and --budget N" if has_room else ""
     return UnknownNameError(
-        f"unknown model {error.name!r}{near}: give --counter estimate and --budget N instead of --model",
+        f"unknown model {error.name!r}{near}: give --counter estimate{room} instead of --model",
         name=error.name,
         near=error.near,
     )

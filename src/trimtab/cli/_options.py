@@ -10,7 +10,15 @@ import click
 from trimtab.cli._input import INPUT_KINDS
 from trimtab.formats import formats
 
-__all__ = ["MARGIN", "PIN", "TOKENS", "input_options", "pending_option", "pins_in", "request_options"]
+__all__ = [
+    "PIN",
+    "TOKENS",
+    "input_options",
+    "margin_option",
+    "pending_option",
+    "pins_in",
+    "request_options",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,9 +33,6 @@ class _Margin(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         """Take the word as it is, anything else as a number."""
         return "auto" if value == "auto" else int(TOKENS.convert(value, param, ctx))
-
-
-MARGIN = _Margin()
 
 
 def input_options(command: F) -> F:
@@ -85,6 +90,17 @@ def pending_option(command: F) -> F:
         metavar="ID",
         multiple=True,
         help="Id of a call whose result is still to come. Repeatable.",
+    )
+    return option(command)
+
+
+def margin_option(command: F) -> F:
+    """Add the tokens kept free for counts that are too low."""
+    option = click.option(
+        "--margin",
+        type=_Margin(),
+        metavar="N|auto",
+        help="Tokens kept free for counts too low; auto: as many as the counter may be off by.",
     )
     return option(command)
 

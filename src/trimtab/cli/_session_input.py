@@ -13,11 +13,12 @@ from trimtab.budget import Budget
 from trimtab.cli._asked import Asked, budget_of
 from trimtab.cli._input import entries
 from trimtab.cli._json import parse
-from trimtab.cli._options import TOKENS, request_options
+from trimtab.cli._options import TOKENS, margin_option, request_options
 from trimtab.cli._output import standard_input
+from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, formats
-from trimtab.session._options import budget_tokens
+from trimtab.session._budget import session_budget
 
 __all__ = ["INPUT_KINDS", "begin_options", "messages_in", "options_in", "read_bytes"]
 
@@ -101,6 +102,7 @@ def begin_options(command: F) -> F:
             help="Wire form of the messages.",
         ),
         request_options,
+        margin_option,
         click.option("--output-reserve", type=TOKENS, metavar="N", help="Tokens of it kept for the answer."),
         click.option(
             "--budget",
@@ -125,18 +127,20 @@ def options_in(given: Mapping[str, Any]) -> dict[str, Any]:
     options["format"] = None if given["format"] == "auto" else given["format"]
     form = format_of([], given["format"], asked.model)
     options["anchors"] = [one for value in given["anchors"] for one in _anchors(value, form)] or None
-    options["budget"] = _budget(given)
+    options["budget"] = _budget(given, asked)
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _budget(given: Mapping[str, Any]) -> Budget | None:
-    tokens, reserve, model = given["budget"], given["output_reserve"], given["model"]
+def _budget(given: Mapping[str, Any], asked: Asked) -> Budget | None:
+    tokens, reserve, margin, model = (given[key] for key in ("budget", "output_reserve", "margin", "model"))
     if tokens is None and model is None:
-        if reserve is not None:
-            raise ConfigurationError("--output-reserve goes with --budget or --model")
+        for name, value in (("--output-reserve", reserve), ("--margin", margin)):
+            if value is not None:
+                raise ConfigurationError(f"{name} goes with --budget or --model")
         return None
-    budget = budget_of(tokens, output_reserve=reserve, margin=None, model=model)
-    budget_tokens(budget, None)  # too small a one is refused before a file is made for it
+    budget = budget_of(tokens, output_reserve=reserve, margin=margin, model=model)
+    # too small a one is refused before a file is made for it
+    session_budget(budget, asked.counter(asked.model) or EstimateCounter(), asked.tools)
     return budget
 
 

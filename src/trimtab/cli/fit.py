@@ -10,7 +10,15 @@ import click
 
 from trimtab.cli._asked import Asked, budget_of, strategy_of
 from trimtab.cli._input import InputKind
-from trimtab.cli._options import MARGIN, PIN, TOKENS, input_options, pending_option, pins_in, request_options
+from trimtab.cli._options import (
+    PIN,
+    TOKENS,
+    input_options,
+    margin_option,
+    pending_option,
+    pins_in,
+    request_options,
+)
 from trimtab.cli._output import answer_all, usage
 from trimtab.cli._policy import Answered, PolicyFitting
 from trimtab.context import Fitted
@@ -67,12 +75,7 @@ def _totals(report: Report) -> str:
     "--budget", type=click.IntRange(min=1), metavar="N", help="Room in tokens. Default: by --model."
 )
 @click.option("--output-reserve", type=TOKENS, metavar="N", help="Tokens of it kept free for the answer.")
-@click.option(
-    "--margin",
-    type=MARGIN,
-    metavar="N|auto",
-    help="Tokens kept free for counts too low; auto: as many as the counter may be off by.",
-)
+@margin_option
 @request_options
 @click.option("--strategy", metavar="KIND|FILE", help="What leaves first: a kind, or a JSON or TOML file.")
 @click.option(

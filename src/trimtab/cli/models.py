@@ -55,12 +55,19 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
             found.append(facts_for(name))
         except UnknownNameError as error:
             unknown = True
-            click.echo(f"trimtab: {plain(str(error))}", err=True)
+            near = f" (did you mean {' or '.join(error.near)}?)" if error.near else ""
+            click.echo(f"trimtab: {plain(f'unknown model {name!r}{near}')}", err=True)
     if provider is not None:
+        known = sorted({facts_for(name).provider for name in model_names()})
+        if provider not in known:
+            raise click.UsageError(
+                f"no model of provider {provider!r} is known; providers: {', '.join(known)}"
+            )
+        others = [facts.name for facts in found if facts.provider != provider]
         found = [facts for facts in found if facts.provider == provider]
-        if not found and not unknown:
-            known = ", ".join(sorted({facts_for(name).provider for name in model_names()}))
-            raise click.UsageError(f"no model of provider {provider!r} is known; providers: {known}")
+        if names and others:
+            unknown = True
+            click.echo(f"trimtab: not of provider {provider!r}: {', '.join(others)}", err=True)
     if output == "json":
         click.echo(
             dump([_data(facts) for facts in found], indent=2 if sys.stdout.isatty() else None), nl=False

@@ -52,10 +52,8 @@ def unsure_of(counter: Any, tools: Any, pieces: Sequence[Pieces], /) -> int | No
     ask = getattr(counter, "unsure_tokens", None)
     if ask is None:
         return 0 if all(is_seen(medium, MediaRule()) for medium in media) else None
-    tokens: int = ask(tools, media)
-    for one in pieces:
-        tokens += ask(one.tools) if one.tools else 0
-    return tokens
+    late: int = sum(ask(one.tools) for one in pieces if one.tools)
+    return late + int(ask(tools, media))
 
 
 def unseen_tokens(media: Iterable[Media], rule: MediaRule, /) -> int:

@@ -44,8 +44,8 @@ _MOST_OBJECT_STREAMS = 2_000
 _MOST_OBJECT_BYTES = 64_000_000
 """Of them unpacked: a file of zeros could be any size. 1,000 pages have about 300,000."""
 _FIRST_PAGE_BYTES, _LEAST_PAGE_BYTES, _MOST_PAGES = 20_000, 3_000, 100
-"""Of a PDF whose pages nobody can count, an encrypted one say: fonts and all with the first (billed: one page for
-13 and 19 kB, 2026-11), and few more are smaller than the rest. Errs high; Claude takes no more pages (docs "PDF
+"""Of a PDF whose pages nobody can count, an encrypted one say: fonts and all with the first (billed: one page
+for 13 and 19 kB, 2026-11), and few others are smaller. Errs high; Claude takes no more pages (docs "PDF
 support", 2026-11)."""
 
 

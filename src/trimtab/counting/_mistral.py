@@ -77,7 +77,9 @@ class MistralCounter(Additive):
         return twin
 
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Return how far a count may be off, what nobody can see apart; None in a form not its own.
+        """Return how far a count may be off, what nobody can see apart.
+
+        None in another wire form than its own.
 
         Source: 16 of 16 recorded requests were billed as counted (2026-11), with tools and images among them.
         """
@@ -125,7 +127,10 @@ class MistralCounter(Additive):
         return tokens + (_BRACKETS_TOKENS + counts[_tools_text(tools)] if tools else 0)
 
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int:
-        """Say how far the count of these may be off beside the margin: by what media may cost nobody sees."""
+        """Say how far the count of these may be off beside the margin.
+
+        That is, for media whose size a message does not show.
+        """
         return sum(self.media_tokens(one) for one in media if not is_seen(one, _BY_SIZE))
 
     def media_tokens(self, media: Media, /) -> int:

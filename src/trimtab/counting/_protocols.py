@@ -45,7 +45,10 @@ class AdditiveCounter(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether texts are counted with the model's own tokenizer and framing."""
+        """Whether texts are counted with the model's own tokenizer and framing.
+
+        Of what else a request may hold, `measure` says whether it is known.
+        """
         ...
 
     def count(self, messages: Sequence[Any], /) -> int:

@@ -96,9 +96,9 @@ def _claude(
     )
 
 
-# Thinking of earlier turns stays in the context since Opus 4.5 and Sonnet 4.6, and is taken out before that and by
-# every Haiku (docs "Extended thinking", "Thinking block preservation", read 2026-11 as quoted in projects that
-# follow it). Bills of Sonnet 4.5 were the same without it.
+# Thinking of earlier turns stays in the context since Opus 4.5 and Sonnet 4.6, and is taken out before that
+# and by every Haiku (docs "Extended thinking", "Thinking block preservation", 2026-11, as quoted in projects
+# that follow it). Bills of Sonnet 4.5 were the same without it.
 # What tools bring along (auto or none, any or tool): pricing page of the docs (2026-08), "Tool use system
 # prompt token overhead".
 ROWS = (

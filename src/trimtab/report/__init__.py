@@ -75,7 +75,10 @@ class Report:
     counter: str
     """Name of the counter."""
     exact: bool
-    """True if every count comes from the model's own tokenizer; False if any is an estimate."""
+    """True if the counter uses the model's own tokenizer and framing; False if it estimates.
+
+    It is the counter's word, whatever the messages hold: `trimtab.counting.measure` says of one request.
+    """
     shares: bool = False
     """True if the counter gives one total only: the sizes of parts are shares of it, not counts."""
     window_tokens: int

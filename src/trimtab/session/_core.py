@@ -146,7 +146,8 @@ class Core:
             )
         if not options.budget_tokens and options.context is None and options.model is not None:
             options = copy(options)  # those given name no budget, also where another was faster to begin
-            options.budget_tokens = budget_of(None, options.model).input_tokens
+            options.resolved = budget_of(None, options.model)
+            options.budget_tokens = options.resolved.input_tokens
         if not options.budget_tokens and options.context is None:
             raise ConfigurationError(
                 f"session {self.session!r} is new and has no budget: pass budget= (tokens, or a Budget), or"

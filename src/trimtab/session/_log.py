@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 from trimtab.errors import CorruptSessionError, FormatError
-from trimtab.session._options import LEAST_BUDGET, plain_options
+from trimtab.session._budget import LEAST_BUDGET
+from trimtab.session._options import plain_options
 from trimtab.session._plain import plain_message
 from trimtab.session._state import State
 from trimtab.stores import Event

@@ -18,6 +18,7 @@ from trimtab.counting._sizes import counter_name
 from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
 from trimtab.formats import Format
 from trimtab.models import Framing
+from trimtab.session._budget import session_budget
 from trimtab.session._in_context import NO_ROOM, Room, require_context, room_for_history
 from trimtab.session._plain import plain_message
 from trimtab.summaries._base import require_summarizer, word_of
@@ -26,8 +27,6 @@ __all__ = ["Options", "SessionHooks", "SummaryMode"]
 
 SummaryMode = Literal["incremental", "rolling", "anchored"]
 """How a summary is continued; see `Session`."""
-
-LEAST_BUDGET = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +105,8 @@ class Options:
 
     budget_tokens: int = field(init=False, default=0)
     """Input tokens of the budget; 0 where the log says it."""
+    resolved: Budget | None = field(init=False, default=None)
+    """The budget with its margin; None where the log says what is left of it."""
     reader: Format = field(init=False)
     tokens_by: Any = field(init=False)
     """The counter in use."""
@@ -138,7 +139,8 @@ class Options:
         self._check_anchors()
         self.tokens_by = self._counter()
         if self.budget is not None:
-            self.budget_tokens = budget_tokens(self.budget, self.tokens_by)
+            self.resolved = session_budget(self.budget, self.tokens_by, self.tools)
+            self.budget_tokens = self.resolved.input_tokens
         self.measure_context()
 
     def _check_rest(self) -> None:
@@ -374,18 +376,6 @@ def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
             f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"
             " front: put the text into system=, or give the anchor the role 'user'"
         )
-
-
-def budget_tokens(value: Any, counter: Any, /) -> int:
-    """Return the input tokens of a session's budget, by its counter; None where no margin needs one.
-
-    Raises:
-        ConfigurationError: It is below 100, or no number of tokens.
-    """
-    tokens = Budget.of(value).resolved(counter).input_tokens
-    if tokens < LEAST_BUDGET:
-        raise ConfigurationError(f"the budget of a session is at least {LEAST_BUDGET} tokens, not {tokens}")
-    return tokens
 
 
 def _choice(name: str, value: object, choices: Sequence[str]) -> None:

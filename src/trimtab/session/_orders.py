@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from trimtab.errors import ConfigurationError
+from trimtab.session._budget import session_budget
 from trimtab.session._core import Core, id_of
 from trimtab.session._effects import Delete, Steps
-from trimtab.session._options import budget_tokens, check_anchor
+from trimtab.session._options import check_anchor
 from trimtab.session._plain import plain_message
 from trimtab.session._reading import living_unit, opener_of, read_scene
 from trimtab.session._room import eviction, make_room
@@ -24,8 +25,10 @@ __all__ = ["clearing", "deleting", "ordered", "pinning", "setting_anchors", "set
 def setting_budget(core: Core, budget: Any) -> Steps[None]:
     """Change the budget; a smaller one evicts at once, a larger one shows again what was out of view."""
     scene = yield from core.ready()
-    tokens = budget_tokens(budget, core.in_force.tokens_by)
-    if core.in_force.context is not None:
+    options = core.in_force
+    resolved = session_budget(budget, options.tokens_by, options.tools)
+    tokens = resolved.input_tokens
+    if options.context is not None:
         raise ConfigurationError(
             "the budget of this session is its Context's: open the session with another Context, or change"
             " the other blocks of session.context"
@@ -35,6 +38,7 @@ def setting_budget(core: Core, budget: Any) -> Steps[None]:
     scene.state = replace(scene.state, budget_tokens=tokens, epoch=scene.state.epoch + 1)
     scene.require_room()
     yield from ordered(core, scene, "budget", {"budget_tokens": tokens}, seen=seen)
+    options.resolved = resolved
 
 
 def setting_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:

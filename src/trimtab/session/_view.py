@@ -8,7 +8,9 @@ from trimtab._asking import Ask
 from trimtab._fit_plan import deciding
 from trimtab._fitted import Fitted, fitted_for
 from trimtab._fitting import prepare
+from trimtab.budget import Budget
 from trimtab.report._lines import counted
+from trimtab.session._options import Options
 from trimtab.session._plain import copied
 from trimtab.session._scene import Scene
 from trimtab.session._sizer import LiveUnit
@@ -46,7 +48,7 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
     work = prepare(
         Ask(
             messages=listed.messages,
-            budget=max(1, limit),
+            budget=_budget_of(options, max(1, limit)),
             model=None,
             counter=options.tokens_by,
             format=options.reader,
@@ -63,6 +65,12 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
         )
     )
     return fitted_for(drive(deciding(work, work.budget)))
+
+
+def _budget_of(options: Options, limit_tokens: int) -> Budget | int:
+    """Return the budget as it was given, for the report; the limit alone where another is in force."""
+    given = options.resolved
+    return limit_tokens if given is None or given.input_tokens != limit_tokens else given
 
 
 def listed_view(scene: Scene) -> Listed:
