@@ -457,3 +457,24 @@ def test_a_fit_goes_by_the_bills_there_were_when_it_began() -> None:
     baseline.record(once.messages, once.report.tokens_after * 5 // 4)
     assert once.at(900).report.tokens_after == once.report.tokens_after
     assert context.fit().report.tokens_after == baseline.count(context.fit().messages)
+
+
+def test_without_a_form_it_takes_the_one_of_what_is_recorded() -> None:
+    """Asked without a fit it reads the messages as they were billed; also after it was written and read."""
+    messages = [
+        user("look it up"),
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "a", "name": "find", "input": {"q": 1}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": text(30)}]},
+    ]
+    baseline = UsageBaseline(EstimateCounter())
+    baseline.record(messages, 500)
+    assert baseline.count(messages) == 500
+    assert baseline.format.name == "anthropic"
+    again = UsageBaseline.from_dict(baseline.to_dict(), counter=EstimateCounter())
+    assert again.count(messages) == 500
+    given = UsageBaseline(EstimateCounter(), format="openai_chat")
+    given.record([user("hi")], 9)
+    assert given.format.name == "openai_chat"

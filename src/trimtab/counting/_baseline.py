@@ -54,7 +54,8 @@ class UsageBaseline(Additive):
 
         Args:
             counter: What estimates; it must count single messages (`count_message`, `fixed_tokens`).
-            format: The wire form of the messages. None: told by what is recorded, as `fit` tells it.
+            format: The wire form of the messages. None: told by what is recorded last, as `fit` tells it;
+                until then the counter's own.
         """
         if isinstance(counter, type):
             raise ConfigurationError(f"counter={counter.__name__} is a class: pass a counter")
@@ -82,6 +83,11 @@ class UsageBaseline(Additive):
         twin._counter = reading(self._counter, twin._format)
         twin._given = twin._format
         twin._lock = threading.Lock()
+        return twin
+
+    def _told(self, form: Format) -> Self:
+        twin = self.with_format(form)
+        twin._given = None
         return twin
 
     def _for_one_fit(self) -> Self:
@@ -186,6 +192,7 @@ class UsageBaseline(Additive):
                 counted[key] = counter.count_message(message)
         back = None if answer is None else _key(mapping_of(answer), form)
         with self._lock:
+            self._format, self._counter = form, counter  # as the messages are, for who asks without a fit
             bill = Bill(
                 tokens=reported.input_tokens,
                 counted=counted,
@@ -211,11 +218,15 @@ class UsageBaseline(Additive):
     # -- plain data
 
     def to_dict(self) -> dict[str, Any]:
-        """Write what was recorded as plain data; no text of a message is in it."""
+        """Write what was recorded as plain data; no text of a message is in it.
+
+        This is how a baseline is kept: it does not pickle or copy deeply, for its lock and its counter.
+        """
         bills = self._bills
         return {
             "version": _VERSION,
             "counter": counter_name(self._counter),
+            "format": self._format.name,
             "model": bills.model,
             "total_tokens": bills.total_tokens,
             "fixed_tokens": bills.fixed_tokens,
@@ -239,6 +250,8 @@ class UsageBaseline(Additive):
         """
         made = cls(counter, format=format)
         try:
+            if format is None:
+                made = made._told(get_format(data["format"]))
             written = (data["version"], data["counter"])
             bills = Bills(
                 model=data["model"],
