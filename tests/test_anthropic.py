@@ -193,6 +193,12 @@ class TestOrder:
         said = FORM.order_fault(previous, message)
         assert said is None if words is None else words in (said or "")
 
+    def test_a_compaction_is_left_in_front_and_not_put_there(self) -> None:
+        """No source says that the API takes the model's message first."""
+        opening = model(compaction(), text())
+        assert FORM.order_fault(None, opening) is None
+        assert "first message" in (FORM.order_fault(None, opening, parted=True) or "")
+
 
 class TestEdits:
     """Edits are shallow copies; the caller's message is never changed."""

@@ -175,6 +175,41 @@ def test_what_a_body_is_charged_for_beside_messages_takes_room(policy: Path) -> 
     assert charged["input_tokens"] == 1_000 - charged["overhead_tokens"]
 
 
+HI = {"role": "user", "content": "Hi"}
+HI_TO_GEMINI = {"role": "user", "parts": [{"text": "Hi"}]}
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "request_written"),
+    [
+        (
+            "anthropic",
+            {"system": "Be brief.", "history": [HI]},
+            {"system": "Be brief.", "messages": [HI]},
+        ),
+        ("anthropic", [SYSTEM, HI], {"system": "Be brief.", "messages": [HI]}),
+        (
+            "anthropic",
+            {"system": "Be brief.", "model": "m", "messages": [HI]},
+            {"system": "Be brief.", "model": "m", "messages": [HI]},
+        ),
+        (
+            "gemini",
+            {"system": "Be brief.", "history": [HI_TO_GEMINI]},
+            {"systemInstruction": {"parts": [{"text": "Be brief."}]}, "contents": [HI_TO_GEMINI]},
+        ),
+        ("auto", {"system": "Be brief.", "messages": [HI]}, {"system": "Be brief.", "messages": [HI]}),
+    ],
+)
+def test_system_text_is_in_what_is_written_wherever_the_form_keeps_it(
+    policy: Path, form: str, data: Any, request_written: dict[str, Any]
+) -> None:
+    """A request body holds it beside the messages; a body's own key may have the name of a block."""
+    found = fit(policy, "--format", form, "--budget", "1000", data=json.dumps(data))
+    assert found.exit_code == 0, found.stderr
+    assert answers(found)[0]["request"] == request_written
+
+
 @pytest.mark.parametrize(
     ("names", "data", "code", "said"),
     [

@@ -19,6 +19,7 @@ from tests.stores.stores import Place, params, placed
 from trimtab import CharCounter, FixedCounter, Session
 from trimtab.cli._commands import trimtab
 from trimtab.cli._session_store import masked
+from trimtab.formats import get_format
 from trimtab.stores import SQLiteStore
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
@@ -638,3 +639,30 @@ def test_two_writers_of_one_session_both_get_through(url: str, tmp_path: Path) -
     writers = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(4)]
     assert [writer.wait(timeout=60) for writer in writers] == [0] * 4
     assert len(lines(run("history", *at(url)))) == 17
+
+
+@pytest.mark.parametrize(
+    ("form", "system"),
+    [
+        ("anthropic", {"system": "Be brief."}),
+        ("openai_responses", {"instructions": "Be brief."}),
+        ("gemini", {"systemInstruction": {"parts": [{"text": "Be brief."}]}}),
+    ],
+)
+def test_a_view_with_system_text_beside_it_is_a_request_body(
+    url: str, form: str, system: dict[str, Any]
+) -> None:
+    """A text anchor is the form's own message; later options need not name the form again."""
+    format = get_format(form)
+    hello = format.message("user", ["Hello"])
+    options = ("--budget", "200", "--format", form, "--system", "Be brief.", "--anchor", "Tea.")
+    run("add", *at(url), *options, data=hello)
+    run("add", *at(url), data=format.message("assistant", ["Hi"]))
+    body = said(run("show", *at(url)))
+    anchor, first, second = body.pop(format.rules.body_key)
+    assert body == system
+    assert (first, second) == (hello, format.message("assistant", ["Hi"]))
+    assert format.kind(anchor) == ("system" if form == "openai_responses" else "user")
+    assert "SYSTEM: Be brief." in run("show", *at(url), "--output", "text").output
+    other = "gemini" if form == "anthropic" else "anthropic"
+    assert "wire form" in run("add", *at(url), "--format", other, data=hello, code=2).stderr

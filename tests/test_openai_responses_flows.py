@@ -25,7 +25,7 @@ from tests.response_items import (
 from trimtab import fit, group, repair, validate
 from trimtab.errors import ContextError
 from trimtab.formats import OpenAIResponses
-from trimtab.strategies import Cascade, SlidingWindow, TruncateText
+from trimtab.strategies import Cascade, PriorityBased, SlidingWindow, Strategy, TruncateText
 from trimtab.testing import WordCounter
 
 FORM = OpenAIResponses()
@@ -42,6 +42,11 @@ def rules_of(items: Any, *, open_too: bool = False) -> list[tuple[int, str]]:
     """List what the API would refuse, by position."""
     found = validate(items, format=FORM)
     return [(one.index, one.rule) for one in found if one.fault or open_too]
+
+
+def reference(item_id: str) -> Item:
+    """Write an item that only names one the API has stored."""
+    return {"type": "item_reference", "id": item_id}
 
 
 def agent_turn(number: int, calls: int, *, with_thought: bool = True) -> list[Item]:
@@ -122,6 +127,34 @@ class TestValidity:
         assert "No tool call found for function call output with call_id a." in found[0].message
         assert "No tool output found for function call b." in found[1].message
 
+    @pytest.mark.parametrize(
+        ("items", "words"),
+        [
+            ([output("a")], "No tool call found for function call output with call_id a."),
+            (
+                [EVERY["custom_tool_call_output"]],
+                "No tool call found for custom tool call output with call_id c1.",
+            ),
+            ([EVERY["custom_tool_call"], user()], "No tool output found for custom tool call c1."),
+            ([EVERY["computer_call"], user()], "No tool output found for computer call c1."),
+            ([EVERY["local_shell_call"], user()], "No tool output found for local shell call c1."),
+            (
+                [EVERY["mcp_approval_request"], user()],
+                "The following MCP approval requests do not have an approval: ",
+            ),
+            (
+                [EVERY["mcp_approval_response"]],
+                "The following MCP approval requests have approval responses but weren't passed as input: ",
+            ),
+        ],
+    )
+    def test_the_words_name_the_type_of_call(self, items: list[Item], words: str) -> None:
+        """As the API does, and the judge."""
+        [found] = [one for one in validate(items, format=FORM) if one.fault]
+        assert words in found.message
+        [said_by_api] = {one.words for one in judge("openai_responses", {"input": items})}
+        assert said_by_api in found.message
+
     def test_results_need_not_stand_behind_their_call(self) -> None:
         """The API pairs by id (deepseek-ai/awesome-deepseek-integration#740 says so); but not before it."""
         assert rules_of([call("a"), user(), output("a"), user()]) == []
@@ -136,14 +169,32 @@ class TestValidity:
             # Another call of the same response stays, and so does the reasoning.
             ([user(), thought(), call("a"), call("b"), output("b"), user()], [0, 1, 3, 4, 5]),
             ([user(), thought(), call("a"), said("x", "msg_1"), user()], [0, 1, 3, 4]),
+            # With ids the API knows what followed: the reasoning leaves with it, and all it led to.
+            ([user(), thought(), call("a", "fc_a"), call("b", "fc_b"), output("b"), user()], [0, 5]),
+            ([user(), thought(), call("a", "fc_a"), said("x", "msg_1"), user()], [0, 4]),
+            # What came later is no follower; another response's reasoning has its own.
+            ([user(), thought(), call("a", "fc_a"), call("b", "fc_b"), output("a"), user()], [0, 1, 2, 4, 5]),
+            (
+                [
+                    user(),
+                    thought("rs_1"),
+                    call("a", "fc_a"),
+                    thought("rs_2"),
+                    call("b", "fc_b"),
+                    output("b"),
+                    user(),
+                ],
+                [0, 3, 4, 5, 6],
+            ),
             # Reasoning that came in without what it led to.
             ([thought(), user(), output("c")], [1]),
             ([user(), {"type": "reasoning", "summary": []}, user()], [0, 1, 2]),
         ],
     )
     def test_a_repair_leaves_no_reasoning_alone(self, items: list[Item], left: list[int]) -> None:
-        """And it finds nothing more to do."""
+        """And it finds nothing more to do; the judge, who saw the input, accepts it."""
         done = repair(items, format=FORM)
+        assert judge("openai_responses", {"input": done.messages}, origin={"input": items}) == []
         assert list(done.positions) == left
         assert rules_of(done.messages) == []
         assert repair(done.messages, format=FORM).changes == ()
@@ -171,6 +222,31 @@ class TestValidity:
         assert rules_of(items) == []
         assert repair(items, format=FORM).messages == items
         assert fit(items, format=FORM, counter=WORDS, budget=20).messages == items[2:]
+
+    @pytest.mark.parametrize("strategy", [None, PriorityBased()])
+    @pytest.mark.parametrize(
+        "behind",
+        [
+            [reference("fc_2"), output("a"), user("w " * 30), output("b"), user("go")],
+            [said("w"), output("a"), said("w " * 30), user("go")],
+        ],
+    )
+    def test_references_stay_with_a_result_that_may_answer_them(
+        self, behind: list[Item], strategy: Strategy | None
+    ) -> None:
+        """However far behind them it stands: none tells which call it is."""
+        items = [user("w " * 30), reference("fc_1"), *behind]
+        body = {"model": "gpt-5", "input": items}
+        assert judge("openai_responses", body) == []
+        left: set[int] = set()
+        for budget in range(10, WORDS.count(items)):
+            try:
+                request = fit(body, budget, counter=WORDS, strategy=strategy).request
+            except ContextError:
+                continue
+            assert judge("openai_responses", request, origin=body) == []
+            left.add(len(items) - len(request["input"]))
+        assert len(left) > 1
 
 
 class TestObjects:

@@ -118,3 +118,16 @@ def test_a_repair_takes_out_what_stands_wrong() -> None:
         (0, "removed", "wrong_order"),
         (1, "edited", "wrong_order"),
     ]
+
+
+def test_a_repair_leaves_what_comes_first_where_nothing_else_could() -> None:
+    """No user's message can be invented; `validate` and the report of a fit tell."""
+    loop = [
+        message for at in range(3) for message in (calls(f"c{at}"), said("user", answers(f"c{at}", "one")))
+    ]
+    mended = repair(loop, format=TOY)
+    assert (mended.messages, mended.changes) == (loop, ())
+    assert {found.rule for found in validate(loop, format=TOY)} == {"wrong_order"}
+    (note,) = fit(loop, 100, counter=COUNTER, format=TOY, repair=True).report.notes
+    assert "messages[0]" in note and "refuses" in note
+    assert repair([*loop, user("two")], format=TOY).messages == [user("two")]

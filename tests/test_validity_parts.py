@@ -44,7 +44,7 @@ class PartsFormat(OpenAIChat):
         end = 1 + max(i for i, part in enumerate(parts) if "answers" in part)
         return {**message, "content": [*parts[:end], *other["content"], *parts[end:]]}
 
-    def faults(self, messages: list[Any], /) -> list[Any]:
+    def faults(self, messages: list[Any], request: Any = None, /) -> list[Any]:
         """Find no faults: only pairs matter here."""
         return []
 

@@ -118,6 +118,7 @@ def _joined(histories: Sequence[History], starts: Sequence[int]) -> Structure:
         whole.answers.update({start + index: found for index, found in one.answers.items()})
         whole.loose.update({start + index: parts for index, parts in one.loose.items()})
         whole.bound.update(start + index for index in one.bound)
+        whole.references.update(start + index for index in one.references)
     return whole
 
 

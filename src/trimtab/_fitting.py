@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trimtab._arguments import move_to_source
 from trimtab._asking import Ask, body_of, budget_of, check, counter_of, leading_system, take_model
 from trimtab._grouping import format_of, resolve_pins
+from trimtab._margins import within
 from trimtab._portion import Portion
 from trimtab.budget import Budget
 from trimtab.counting._sizes import Fixed, Sizes, sizes_for
@@ -44,6 +45,8 @@ class Work(Portion):
     counter: Any
     strategy: Strategy
     budget: Budget
+    """As asked for: its margin may be "auto" still."""
+    tools: Any
     notes: tuple[str, ...] = ()
     """What the report should say beside its numbers."""
 
@@ -68,7 +71,7 @@ def prepare(ask: Ask) -> Work:
         format = format_of(ask.messages, ask.format, ask.model)
         body = body_of(ask, format)
     counter = counter_of(ask.counter, ask.model, format)
-    budget = budget_of(ask.budget, ask.model).resolved(counter)
+    budget = budget_of(ask.budget, ask.model)
     strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)
     source = list(ask.messages if body is None else body.messages)
     items = source
@@ -77,8 +80,7 @@ def prepare(ask: Ask) -> Work:
     mended = frozenset[int]()
     if ask.repair:
         items, origin, gone, mended = _mended(ask, format, source if body is None else ask.messages)
-        if source and not items:
-            notes = (*notes, "The repair left nothing: every message of the input was half of a tool call.")
+        notes = (*notes, *_notes_of_repair(source, items, format))
     pins = resolve_pins(ask.pin, source) if ask.pin is not None and ask.pin != () else frozenset[int]()
     if origin is not None and pins:
         pins = frozenset(at for at, index in enumerate(origin) if index in pins)
@@ -112,6 +114,7 @@ def prepare(ask: Ask) -> Work:
         gone=gone,
         mended=mended,
         budget=budget,
+        tools=fixed.tools,
         notes=notes,
     )
     if ask.on_trim is not None:
@@ -155,13 +158,28 @@ def _mended(
     )
 
 
+def _notes_of_repair(source: list[Any], items: list[Any], format: Format) -> list[str]:
+    """Say what a repair could not mend: nothing is left, or a message stands where it is refused."""
+    from trimtab._misplaced import order_faults  # not above: loaded by who asks for a repair
+
+    if source and not items:
+        return [
+            "The repair left nothing: every message of the input was half of a tool call, or lacked what it"
+            " belongs to."
+        ]
+    fault = next(order_faults(format, items), None)
+    if fault is None:
+        return []
+    return [f"The repair left messages[{fault[0]}] of the result where the provider refuses it: {fault[1]}"]
+
+
 def _edits(change: Change) -> bool:
     return change.action in ("edited", "moved")
 
 
 def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
     """Run the callback and go on with what it leaves."""
-    budget, history = work.budget, work.history
+    budget, history = within(work.budget, work.counter, work.tools), work.history
     context = TrimContext(
         history,
         work.sizes,
@@ -171,13 +189,12 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         origin=work.origin,
     )
     let_trim(on_trim, context, block=BLOCK)
-    removed = context.removed
-    if not removed:
+    if not context.removed:
         return
     if work.origin is None:
         work.source = history.originals[work.lead :]
     remaining, misplaced = in_order(history, history.units, context.remaining, (), held_too=True)
-    removed = {**removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
+    removed: dict[int, Reason] = {**context.removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
     kept_pins = [at for at, index in enumerate(indices) if index in history.pins]

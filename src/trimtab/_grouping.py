@@ -188,7 +188,33 @@ def members(structure: Structure, pairing: Pairing, *, whole: Collection[int] = 
             rest = groups.of(index if index in structure.calls else (index,))
             for part in loose:
                 rest.add(index, part)
-    return list(groups.values())
+    made = list(groups.values())
+    return _with_references(made, structure, pairing, whole) if structure.references else made
+
+
+def _with_references(
+    groups: list[Group], structure: Structure, pairing: Pairing, whole: Collection[int]
+) -> list[Group]:
+    """Make results without a call, and the references before them, one unit: any of these may be the call.
+
+    A result directly behind a reference is bound to that, and to no other.
+    """
+    first = min(structure.references)
+    strays = [
+        index
+        for index, owners in pairing.owner.items()
+        if index > first and None in owners and index not in whole and index - 1 not in structure.bound
+    ]
+    if not strays:
+        return groups
+    joining = {*strays, *(index for index in structure.references if index < max(strays))}
+    one, rest = Group(), list[Group]()
+    for group in groups:
+        if joining.isdisjoint(group.indices):
+            rest.append(group)
+        else:
+            one.take(group)
+    return [*rest, one]
 
 
 def with_openers(

@@ -370,9 +370,9 @@ class History:
         return self._units
 
     def cannot_lead(self, index: int, /) -> bool:
-        """Tell whether the provider refuses a message as the first."""
+        """Tell whether the provider may refuse a message once it is the first."""
         self.kind(index)  # which makes a dict of an entry that is none
-        return self.format.order_fault(None, self.messages[index]) is not None
+        return self.format.order_fault(None, self.messages[index], parted=True) is not None
 
     def _unit_of(self, group: Group, opened: set[int]) -> Unit:
         indices, parts = tuple(sorted(group.indices)), group.parts or NO_PARTS

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from trimtab._grouping import Group, members
+from trimtab._grouping import Group
+from trimtab._misplaced import Placed, Placing
 from trimtab._pairing import Pairing, last_turn_of, open_calls, pair
-from trimtab.formats import Dict, Format, Rules, Structure, mapping_of
+from trimtab.formats import Format, Rules, Structure, mapping_of
 
-__all__ = ["Change", "Placed", "order_faults", "repaired"]
+__all__ = ["Change", "repaired"]
 
 _Parts = list[int | None]
 """Parts of one message; None stands for the whole message."""
@@ -31,14 +32,6 @@ class Change:
     """Id of the call concerned; None for a result that names none, and for a dangling message."""
 
 
-class Placed(NamedTuple):
-    """A message of the repaired conversation, and where it came from."""
-
-    position: int
-    """Position in the input; two entries share one where parts of a message moved away."""
-    message: Any
-
-
 def repaired(
     format: Format,
     originals: Sequence[Any],
@@ -57,27 +50,8 @@ def repaired(
         work.move_late_results(pairing)
     if format.rules.results_lead:
         work.lead_with_results()
-    result = work.without_dangling(work.in_order() if format.rules.ordered else work.result())
+    result = work.without_dangling(work.in_order(pending_calls) if format.rules.ordered else work.result())
     return result, tuple(sorted(work.changes, key=lambda change: change.index))
-
-
-def order_faults(format: Format, messages: Sequence[Any]) -> Iterator[tuple[int, str]]:
-    """Find messages the provider does not take behind the one before them, and its words.
-
-    Each is passed over from then on: what follows is looked at as if it were not there.
-    """
-    if not format.rules.ordered:
-        return
-    previous: Dict | None = None
-    for index, message in enumerate(messages):
-        entry = mapping_of(message)
-        if previous is None and format.kind(entry) == "system":
-            continue
-        words = format.order_fault(previous, entry)
-        if words is None:
-            previous = entry
-        else:
-            yield index, words
 
 
 class _Run:
@@ -259,19 +233,34 @@ class _Work:
             self.changes.append(change)
         return [item for at, item in enumerate(placed) if at not in structure.dangling]
 
-    def in_order(self) -> list[Placed]:
-        """Take out what may not stand where it does, with calls and results that belong to it."""
-        result = self.result()
-        while faults := {at for at, _ in order_faults(self.format, [placed.message for placed in result])}:
-            entries = [mapping_of(placed.message) for placed in result]
-            structure = Structure(len(entries))
-            self.format.scan(entries, 0, len(entries), structure)
-            groups = members(structure, pair(structure, range(len(entries))))
-            leaving = [group for group in groups if not faults.isdisjoint(group.indices)]
-            result = self._without(result, leaving, structure)
-        return result
+    def in_order(self, pending_calls: Collection[str]) -> list[Placed]:
+        """Take out what may not stand where it does, with calls and results that belong to it.
 
-    def _without(self, result: list[Placed], leaving: list[Group], structure: Structure) -> list[Placed]:
+        Where no message is left then that may come first, the fault stays: nothing can be invented.
+        """
+        result = self.result()
+        kept = self._in_order(result, pending_calls, lead=True)
+        empty = all(self.format.kind(mapping_of(placed.message)) == "system" for placed in kept[0])
+        left, changes = self._in_order(result, pending_calls, lead=False) if empty else kept
+        self.changes.extend(changes)
+        return left
+
+    def _in_order(
+        self, result: list[Placed], pending_calls: Collection[str], *, lead: bool
+    ) -> tuple[list[Placed], list[Change]]:
+        changes: list[Change] = []
+        while result:
+            placing = Placing(self.format, result, pending_calls, lead=lead)
+            again = placing.run()
+            if placing.leaving:
+                result = self._without(result, placing.leaving, placing.structure, changes)
+            if not again:
+                break
+        return result, changes
+
+    def _without(
+        self, result: list[Placed], leaving: list[Group], structure: Structure, changes: list[Change]
+    ) -> list[Placed]:
         """Take units out; a message shared with others loses its parts of them only."""
         parts: dict[int, set[int]] = {}
         for group in leaving:
@@ -287,9 +276,7 @@ class _Work:
                 message = self.format.without_parts(placed.message, sorted(parts[index]))
                 left.append(Placed(placed.position, message))
             action: Literal["removed", "edited"] = "edited" if stays else "removed"
-            self.changes.append(
-                Change(index=placed.position, action=action, rule="wrong_order", call_id=None)
-            )
+            changes.append(Change(index=placed.position, action=action, rule="wrong_order", call_id=None))
         return left
 
     def _by_place(

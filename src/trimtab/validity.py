@@ -1,7 +1,7 @@
 """Would the provider accept this conversation, and the least change that makes it so.
 
 `validate` lists what a provider would refuse; `repair` takes out results without a call and calls
-without a result, and moves late results behind their call. Neither changes what it was given.
+without a result, and moves results to where they belong. Neither changes what it was given.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, Literal
 from trimtab._arguments import check_messages, check_pending_calls
 from trimtab._grouping import format_of
 from trimtab._pairing import Pairing, last_turn_of, late_results, open_calls, pair
-from trimtab._repairing import Change, order_faults, repaired
+from trimtab._misplaced import order_faults
+from trimtab._repairing import Change, repaired
 from trimtab.errors import FormatError
 from trimtab.formats import Fault, Format, Request, Rules, Structure, mapping_of
 
@@ -61,14 +62,17 @@ def validate(
 ) -> list[Violation]:
     """List what the provider would refuse in a conversation, by position.
 
+    Of a request body the rest decides too: its model, thinking, marks for the prompt cache, and whether it
+    holds any message at all. A list without messages is no fault: it may be a part of a request.
+
     Args:
         messages: A list of messages or a request body; entries that are no messages are reported.
         format: Name of the wire form; "auto" goes by the shapes that occur.
         pending_calls: Ids of calls whose results are still to come; these calls count as open.
 
     Returns:
-        Violations sorted by index; `[]` if the provider would take it. Those with `fault=False`
-        are no reason to refuse it.
+        Violations sorted by index, those of the request as a whole first; `[]` if the provider would take
+        it. Those with `fault=False` are no reason to refuse it.
 
     Raises:
         ConfigurationError: `messages` is no list and no body, or `pending_calls` no list of ids.
@@ -109,9 +113,12 @@ def repair(
 
     Faults in the shape of single messages stay as they are. Orphan and repeated results leave, and
     so do unanswered calls that are not open; a message leaves when nothing of it is left, or nothing of
-    what it needs behind it. A result stays if its call may be stored by the provider. A late result moves
-    behind its call, after the results already there. What the provider then takes in no such order
-    leaves, with what belongs to it. A valid conversation comes back as a new list of the same objects.
+    what it needs. A result stays if its call may be stored by the provider. A late result moves behind its
+    call, after the results already there; where results must come first in their message, they move there.
+    What the provider then takes in no such order leaves, with what belongs to it; where nothing would be left
+    that may come first, what comes first stays, and `validate` tells. Of a conversation that is
+    nothing but orphans an empty list is left, which every provider refuses: nothing is invented. A valid
+    conversation comes back as a new list of the same objects.
 
     Args:
         messages: A list of messages or a request body; never changed.

@@ -28,6 +28,7 @@ from trimtab import (
     validate,
 )
 from trimtab.counting import EstimateCounter, TextCounter
+from trimtab.formats import get_format
 from trimtab.testing import WordCounter
 from trimtab.validity import repair
 
@@ -126,6 +127,56 @@ def test_10_000_calls_answered_twice_stay_one_unit() -> None:
     messages = [*SHAPES["answered_twice"](10_000), said("done"), user("thanks")]
     assert fit(messages, 20_000, counter=exact_counter()).messages[-1] == user("thanks")
     assert len(fit(messages, 20_000, counter=exact_counter()).messages) < 4
+
+
+def _of_chat(count: int) -> list[Message]:
+    parts = [{"type": "text", "text": f"{at} is found " + "and long " * 12} for at in range(count)]
+    return [user("go"), calls("a"), {"role": "tool", "tool_call_id": "a", "content": parts}]
+
+
+def _of_anthropic(count: int) -> list[Message]:
+    made = [{"type": "tool_use", "id": f"c{at}", "name": "f", "input": {}} for at in range(count)]
+    found = [
+        {"type": "tool_result", "tool_use_id": f"c{at}", "content": f"{at} is found " + "and long " * 12}
+        for at in range(count)
+    ]
+    return [user("go"), {"role": "assistant", "content": made}, {"role": "user", "content": found}]
+
+
+def _of_gemini(count: int) -> list[Message]:
+    made = [{"functionCall": {"id": f"c{at}", "name": "f", "args": {}}} for at in range(count)]
+    found = [
+        {
+            "functionResponse": {
+                "id": f"c{at}",
+                "name": "f",
+                "response": {"result": f"{at} is found " + "and long " * 12},
+            }
+        }
+        for at in range(count)
+    ]
+    contents = [("user", [{"text": "go"}]), ("model", made), ("user", found)]
+    return [{"role": role, "parts": parts} for role, parts in contents]
+
+
+@pytest.mark.parametrize(
+    ("form", "shape"),
+    [("openai_chat", _of_chat), ("anthropic", _of_anthropic), ("gemini", _of_gemini)],
+)
+def test_the_texts_of_one_message_are_shortened_in_linear_time(
+    form: str, shape: Callable[[int], list[Message]]
+) -> None:
+    """Also where a thousand results stand in one: none is weighed with all the others."""
+    whole = exact_counter().with_format(get_format(form))
+
+    def case(count: int) -> Call:
+        messages = shape(count)
+        budget = whole.count(messages) - 5 * count
+        return lambda counter: fit(messages, budget, counter=counter, format=form, strategy=TruncateText())
+
+    shortened = case(200)(exact_counter())
+    assert shortened.report.changed_messages == 1
+    assert_linear(case, (200, 400, 800))
 
 
 # -- long texts
@@ -227,6 +278,21 @@ def test_validate_and_repair_take_linear_time(shape: Callable[[int], list[Messag
     def case(count: int) -> Call:
         messages = shape(count)
         return lambda _: (validate(messages), repair(messages))
+
+    assert_linear(case, (400, 800, 1_600))
+
+
+@pytest.mark.parametrize("last", [[], [{"role": "user", "content": "x"}]], ids=["none leads", "the last"])
+def test_a_tool_loop_without_its_question_is_repaired_in_linear_time(last: list[Message]) -> None:
+    """Each call would come first once those before it have left."""
+
+    def case(count: int) -> Call:
+        loop: list[Message] = []
+        for at in range(count):
+            use = {"type": "tool_use", "id": f"t{at}", "name": "f", "input": {}}
+            result = {"type": "tool_result", "tool_use_id": f"t{at}", "content": "x"}
+            loop += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+        return lambda _: repair([*loop, *last], format="anthropic")
 
     assert_linear(case, (400, 800, 1_600))
 

@@ -131,7 +131,7 @@ class _Mute(OpenAIChat):
 
 
 class _Careless(OpenAIChat):
-    def faults(self, messages: list[Any], /) -> Any:
+    def faults(self, messages: list[Any], request: Any = None, /) -> Any:
         return [None]
 
 
@@ -143,7 +143,7 @@ class _OfDicts(OpenAIChat):
 class _Particular(OpenAIChat):
     """Refuses what is left of its sample."""
 
-    def faults(self, messages: list[Any], /) -> Any:
+    def faults(self, messages: list[Any], request: Any = None, /) -> Any:
         return (
             [] if len(messages) == 5 else [Fault(index=0, rule="not_five", detail="it was not made for this")]
         )

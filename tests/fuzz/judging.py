@@ -69,12 +69,9 @@ def newly_refused(
 def _is_disputed(form: str, refusal: judge.Refusal, body: Mapping[str, Any]) -> bool:
     """Tell whether the form, with its own sources, takes what the judge refuses.
 
-    The judge has no rules of compaction, which may lead a conversation. A call behind what the model only
-    said was billed to some (formats/gemini.py) and refused to others (the judge's source).
+    A call behind what the model only said was billed to some (formats/gemini.py) and refused to others (the
+    judge's source).
     """
-    if refusal.rule == "first_role":
-        content = body["messages"][0].get("content")
-        return isinstance(content, list) and bool(content) and content[0].get("type") == "compaction"
     return refusal.rule == "call_turn_misplaced" and not refusal.where.startswith("contents[0]")
 
 

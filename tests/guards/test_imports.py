@@ -56,7 +56,7 @@ HEAVY = frozenset(
 )
 """Parts of the standard library that take milliseconds; none is needed before something is fitted."""
 
-LATER = ("cli", "report", "testing", "validity", "_repairing", "_reporting", "strategies.priority")
+LATER = ("cli", "report", "testing", "validity", "_misplaced", "_repairing", "_reporting", "strategies.priority")
 """Parts of trimtab that most programs never ask for, or not at once."""
 
 

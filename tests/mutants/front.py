@@ -78,7 +78,7 @@ FRONT = (
         ("range(len(source) - 1, head - 1, -1)", "range(len(source) - 1, head, -1)"),
         ("range(len(source) - 1, head - 1, -1)", "range(len(source) - 1, -1, -1)"),
         ("if self._structure.replaced or", "if"),
-        ("or self._structure.foreign:", "or False:"),
+        ("or self._structure.foreign or", "or"),
         ("if left >= 0:", "if left > 0:"),
         ("return not self._structure.late and self", "return self"),
         ("if message.__class__ is not dict:", "if False:"),

@@ -134,10 +134,11 @@ class ToyFormat:
 
     def redacted(self, message: Message, /) -> Message:
         """Blank every text, and keep what calls and answers."""
-        blanked = [{key: _BLANK.get(key, value) for key, value in part.items()} for part in message["parts"]]
-        return {"role": message["role"], "parts": blanked}
+        parts = message.get("parts", ())
+        blanked = [{key: _BLANK.get(key, value) for key, value in part.items()} for part in parts]
+        return {"role": message.get("role"), "parts": blanked}
 
-    def tool_schema(self, name: str, description: str, parameters: dict[str, Any], /) -> dict[str, Any]:
+    def tool_schema(self, name: str, /, *, description: str, parameters: Message) -> Message:
         """Name it."""
         return {"tool": name, "about": description, "takes": parameters}
 

@@ -12,6 +12,7 @@ from trimtab.cli._asked import Asked, Conversation, budget_of
 from trimtab.context import Context, Fitted
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
+from trimtab.formats import Request, detect, get_format
 from trimtab.policy import load_policy
 from trimtab.policy._files import named
 
@@ -32,7 +33,7 @@ class Answered(NamedTuple):
 
     fitted: Fitted[Any]
     request: Any
-    """The messages; or the body they came in, with those that stay."""
+    """The messages; or a body: the one they came in, or one for system text that is sent beside them."""
 
 
 class PolicyFitting:
@@ -74,15 +75,14 @@ class PolicyFitting:
         if parts is not None:
             context = self._ready(asked.model, counter=asked.counter(asked.model))
             fitted = _filled(context.clone(system=asked.system, tools=asked.tools), parts).fit()
-            return Answered(fitted, fitted.messages)
+            return Answered(fitted, _written(fitted, Request(messages=(), tools=asked.tools)))
         taken = asked.of(value)
         system = taken.request.system if asked.system is None else asked.system
         tools = taken.request.tools if asked.tools is None else asked.tools
         context = self._ready(taken.model, counter=taken.counter, beside_tokens=_beside(taken, tools))
-        context = context.clone(system=system, tools=tools)
+        context = context.clone(format=taken.format, system=system, tools=tools)
         fitted = _filled(context, self._parts_of(taken)).fit()
-        request = replace(taken.request, system=fitted.system, tools=tools)
-        return Answered(fitted, taken.format.write_request(request, fitted.messages))
+        return Answered(fitted, _written(fitted, replace(taken.request, tools=tools)))
 
     def _ready(self, model: str | None, *, counter: Any, beside_tokens: int = 0) -> Context:
         """Make a context for one request."""
@@ -111,6 +111,9 @@ class PolicyFitting:
                 raise FormatError("a list of objects with parts, not of messages: write one a line (JSONL)")
             return None
         body = [key for key in _BODY_KEYS if key in value and key not in self._names]
+        named = [key for key in value if key in self._names]
+        if body and named and self._marks(value).issuperset(named):
+            return None
         for key in value:
             if not body and key not in self._names:
                 raise FormatError(_unknown(key, self._names), path=key)
@@ -118,6 +121,12 @@ class PolicyFitting:
                 why = f", and beside {key!r}, which is one, it makes no request body"
                 raise FormatError(_unknown(body[0], self._names, why), path=body[0])
         return None if body else value
+
+    def _marks(self, value: Mapping[str, Any]) -> frozenset[str]:
+        """Return the keys of a body that occur in its wire form only: system text has the name of a block."""
+        asked = self._asked
+        known = detect(value, model=asked.model) if asked.format == "auto" else get_format(asked.format)
+        return known.rules.body_marks
 
     def _holds_parts(self, value: Any) -> bool:
         if not isinstance(value, Mapping) or "role" in value or not value:
@@ -151,6 +160,18 @@ class PolicyFitting:
             f"a conversation goes into the block {_HISTORY!r}, and the policy has none: write an object with"
             f" a key for each block ({', '.join(self._names)})"
         )
+
+
+def _written(fitted: Fitted[Any], request: Request) -> Any:
+    """Write a request that fits in the form's own shape.
+
+    The messages alone, if they came so and there is no system text beside them.
+    """
+    format = get_format(fitted.report.format)
+    request = replace(request, system=fitted.system)
+    if request.body is None and fitted.system is not None:
+        request = replace(request, body={format.rules.body_key: []}, key=format.rules.body_key)
+    return format.write_request(request, fitted.messages)
 
 
 def _unknown(key: str, names: list[str], why: str = "") -> str:

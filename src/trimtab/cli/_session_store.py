@@ -19,7 +19,7 @@ from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter
 from trimtab.errors import ConfigurationError, ContextError, MissingExtraError, UnknownNameError
 from trimtab.report._lines import plain
 from trimtab.session import Session
-from trimtab.session._options import Options
+from trimtab.session._options import Options, other_form
 from trimtab.stores import LoadRequest, Retry, Store, open_store
 
 __all__ = ["Masking", "begun", "existing", "fail", "id_option", "masked", "name_of", "store_option", "stored"]
@@ -186,6 +186,8 @@ def begun(store: Store, name: str, options: Mapping[str, Any]) -> Session:
         if not options:
             return session
         in_force = session._core.in_force
+        if (form := options.get("format", in_force.reader.name)) != in_force.reader.name:
+            raise Refused(str(other_form(name, in_force.reader.name, form)))
         known = {field.name: getattr(in_force, field.name) for field in fields(Options) if field.init}
     try:
         session = Session(

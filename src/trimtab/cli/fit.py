@@ -82,7 +82,11 @@ def _totals(report: Report) -> str:
     "--pin", type=PIN, multiple=True, help="Message that must stay: 3, -1; or a range: 0:4, -2:. Repeatable."
 )
 @pending_option
-@click.option("--repair", is_flag=True, help="Mend orphaned results and unanswered calls first.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Mend orphaned results and unanswered calls first; where there is nothing else, nothing is left.",
+)
 @click.option(
     "--report", "only_report", is_flag=True, help="The report alone; in text, in full for each line."
 )

@@ -60,7 +60,8 @@ def validate(
     """List what a provider would refuse in conversations.
 
     Results without their call, calls without a result, messages of a wrong shape. A call whose
-    result can still come is listed too, but is no fault.
+    result can still come is listed too, but is no fault. A request body is looked at
+    as a whole: its model and settings, and whether it holds any message.
     """
 
     def answer(value: Any) -> _Validity:

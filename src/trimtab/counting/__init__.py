@@ -172,7 +172,7 @@ def measure(
     """Count a whole request, with what it is made of and how far the bill may be off.
 
     Unlike a counter, which is asked about one message at a time, this reads the request as a whole:
-    reasoning of turns that are over is not charged, as by the provider.
+    reasoning of turns that are over is not charged where the provider does not.
 
     Args:
         given: Messages, or a request body, of any wire form.

@@ -23,23 +23,30 @@ _NO_MESSAGES = "messages: at least one message is required"
 # Quoted in anthropics/claude-code#61412.
 _NO_SYSTEM = "role 'system' is not supported on this model"
 _TAKES_NO_SYSTEM = re.compile(r"claude-(?:instant|[123](?!\d)|(?:sonnet|haiku)-4|opus-4(?![-.][89](?!\d)))")
-"""Models before Opus 4.8, which first took such messages ("What's new in Claude Opus 4.8"; the list is that of
-docs.rs/gproxy-transform, 2026-08, less Sonnet 5, which langchainjs says takes them). Errs: none is unlisted.
+"""Models before Opus 4.8, which first took such messages ("What's new in Claude Opus 4.8").
+
+The list is that of docs.rs/gproxy-transform 2.6.1, less Sonnet 5, which takes them (langchainjs, 1.5.13).
+Errs: of a model that is not listed nothing is said.
 """
 # Quoted in anomalyco/opencode#13768 and many others.
-_NO_PREFILL = "This model does not support assistant message prefill. The conversation must end with a user message."
+_NO_PREFILL = (
+    "This model does not support assistant message prefill. The conversation must end with a user message."
+)
 _TAKES_NO_PREFILL = re.compile(r"claude-(?:(?:opus|sonnet)-(?:4[-.][6-9](?!\d)|[5-9])|fable|mythos)")
-"""Since Opus 4.6 (release notes of 2026-02-05) and Sonnet 4.6 (langchain-ai/deepagents#1585); errs as above."""
+"""Since Opus 4.6 (release notes of 2026-02-05) and Sonnet 4.6 (langchain-ai/deepagents#1585).
+
+Errs likewise.
+"""
 # Quoted in tailcallhq/forgecode#1853.
 _THINKING_OFF = (
-    "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use"
-    " thinking blocks, enable `thinking` in your request."
+    "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To "
+    "use thinking blocks, enable `thinking` in your request."
 )
 # Quoted in anomalyco/opencode#3077 and Kilo-Org/kilocode#5219.
 _THINKING_FIRST = (
-    "Expected `thinking` or `redacted_thinking`, but found `{}`. When `thinking` is enabled, a final `assistant`"
-    " message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result`"
-    " blocks)."
+    "Expected `thinking` or `redacted_thinking`, but found `{}`. When `thinking` is enabled, a final "
+    "`assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and "
+    "`tool_result` blocks)."
 )
 # Quoted in griffinmartin/opencode-claude-auth#121.
 _CACHE_POINTS = "A maximum of 4 blocks with cache_control may be provided. Found {}."
@@ -75,9 +82,8 @@ def request_faults(messages: Sequence[Any], request: Request) -> Iterator[Fault]
 def cache_faults(messages: Sequence[Any], request: Request | None) -> Iterator[Fault]:
     """Look at the marks for the prompt cache, in the order the API reads them."""
     body = request.body if request is not None else None
-    count, short = 0, False
-    for index, path, mark in _marks(messages, body or {}):
-        count += 1
+    short = False
+    for count, (index, path, mark) in enumerate(_marks(messages, body or {}), 1):
         if count > _MAX_CACHE_POINTS:
             said = _CACHE_POINTS.format(count)
             yield Fault(index=index, rule="too_many_cache_points", detail=said, path=path)

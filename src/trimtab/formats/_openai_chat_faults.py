@@ -30,9 +30,11 @@ _DUPLICATE = "Invalid parameter: Duplicate value for 'tool_call_id' of '{}'"
 _NO_MESSAGES = f"Invalid 'messages': empty array. {_EMPTY_ARRAY}"
 # Quoted in SCTY-Inc/agentcy-cli#4.
 _NOT_BY_MODEL = "Invalid parameter: only messages with role 'assistant' can have a function call."
-# Quoted in vercel/ai#8132, for ids of another provider's calls. Others take them: an OpenRouter's chat of 2026
-# with ids of 50 characters went on. So only where the model is one of OpenAI's own.
-_LONG_ID = "string too long. Expected a string with maximum length 40, but got a string with length {} instead."
+# Quoted in vercel/ai#8132, for ids of another provider's calls. Others take them (ids of 50 characters are in
+# chats that went on at OpenRouter), so it is a fault only where the model is one of OpenAI's own.
+_LONG_ID = (
+    "string too long. Expected a string with maximum length 40, but got a string with length {} instead."
+)
 _MAX_ID_CHARS = 40
 _OF_OPENAI = re.compile(r"(?:openai/)?(?:gpt-(?!oss)|chatgpt-|o\d)")
 # Quoted in mcp-use/mcp-use#94.

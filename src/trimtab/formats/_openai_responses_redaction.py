@@ -34,7 +34,7 @@ _FUNCTION: Dict = {"name": REDACTED_NAME, "arguments": "{}"}
 _OF_SERVER: Dict = {**_FUNCTION, "server_label": REDACTED_NAME}
 _PRINTED: Dict = {"stdout": REDACTED, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
 
-_PAYLOADS: dict[str, Dict] = {
+_LEAST: dict[str, Dict] = {
     "function_call": _FUNCTION,
     "function_call_output": {"output": REDACTED},
     "custom_tool_call": {"name": REDACTED_NAME, "input": REDACTED},
@@ -81,9 +81,9 @@ def redacted_of(item: Dict) -> Dict:
         made["caller"] = texts_of_ids(item["caller"], "type", "caller_id")
     if name == "message":
         return {**made, "content": _content(item)}
-    if name not in ITEM_TYPES or name not in _PAYLOADS:
+    if name not in ITEM_TYPES or name not in _LEAST:
         return {**made, **{key: blank(value) for key, value in item.items() if key not in made}}
-    made.update(_copied(_PAYLOADS[name]))
+    made.update(_copied(_LEAST[name]))
     if "actions" in item and "action" in made:
         made["actions"] = [made.pop("action")]
     if name == "function_call_output" and item.get("call_id") is None and "name" in item:
@@ -91,10 +91,10 @@ def redacted_of(item: Dict) -> Dict:
     return made
 
 
-def _copied(payload: Dict) -> Dict:
+def _copied(least: Dict) -> Dict:
     from copy import deepcopy  # not above: a redaction is rare
 
-    return deepcopy(payload)
+    return deepcopy(least)
 
 
 def _content(message: Dict) -> Any:

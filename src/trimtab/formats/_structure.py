@@ -41,6 +41,7 @@ class Structure:
         "late",
         "loose",
         "needs",
+        "references",
         "replaced",
     )
 
@@ -61,6 +62,8 @@ class Structure:
         """Messages that may not stay without another one, of those bound; found where all is read at once."""
         self.dangling: set[int] = set()
         """Messages that mean nothing where they are, since what they would be bound to is not there."""
+        self.references: set[int] = set()
+        """Messages that only name one that is stored: each may be the call of a result without one."""
         self.elsewhere = False
         """Whether messages refer to stored ones that cannot be read: calls may be among those."""
         self.kept: set[int] = set()

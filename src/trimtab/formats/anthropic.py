@@ -137,7 +137,8 @@ class Anthropic:
     def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Insist on a user message first, and on where system messages may stand.
 
-        A message that begins with a compaction block may come first, whoever it is from.
+        One that begins with a compaction block is left in front, whoever it is from, and not put there: the
+        block stands for what was before it, but no source says that the API takes it first.
         """
         if is_directive(message) or (previous is not None and is_directive(previous)):
             return None
@@ -145,7 +146,7 @@ class Anthropic:
         if previous is None:
             if role == "system":
                 return SYSTEM_FIRST
-            opens = role == "user" or any(map(compacts, blocks_of(message)[:1]))
+            opens = role == "user" or (not parted and any(map(compacts, blocks_of(message)[:1])))
             return None if opens else _FIRST
         if role == "system":
             follows = previous.get("role") in ("user", "system") or ends_in_server_result(previous)
@@ -304,10 +305,10 @@ class Anthropic:
         return [block for one in (*given, *said) for block in _system_blocks(one)]
 
     def redacted(self, message: Dict, /) -> Dict:
-        """Return a message that says nothing any more and is as valid as it was; see `Format`."""
+        """Return a message that says nothing any more, and is as valid as it was."""
         return redacted_of(message)
 
-    def tool_schema(self, name: str, description: str, parameters: Dict, /) -> Dict:
+    def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
         """Write a function as the tools of a request hold it."""
         return {"name": name, "description": description, "input_schema": parameters}
 

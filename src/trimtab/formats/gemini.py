@@ -147,9 +147,8 @@ class Gemini:
     def _find_needs(self, messages: list[Any], structure: Structure) -> None:
         """Note contents whose first call is not signed, where the one before is: a step has one signature."""
         for index in sorted(structure.bound):
-            (before, calls), (behind, more) = ((p := parts_in(messages[at]), calls_of(p)) for at in (index, index + 1))
-            opened = index in structure.needs or (calls and is_signed(before[calls[0].part]))
-            if opened and more and not is_signed(behind[more[0].part]):
+            opened = index in structure.needs or _first_is_signed(messages[index])
+            if opened and _first_is_signed(messages[index + 1]) is False:
                 structure.needs[index + 1] = index
 
     def _goes_on(self, messages: list[Any], index: int, structure: Structure) -> bool:
@@ -286,10 +285,10 @@ class Gemini:
         return message
 
     def redacted(self, message: Dict, /) -> Dict:
-        """Return a message that says nothing any more and is as valid as it was; see `Format`."""
+        """Return a message that says nothing any more, and is as valid as it was."""
         return redacted_of(message)
 
-    def tool_schema(self, name: str, description: str, parameters: Dict, /) -> Dict:
+    def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
         """Write a function as the tools of a request hold it."""
         return {
             "functionDeclarations": [
@@ -307,6 +306,13 @@ class Gemini:
         lines = [f"TOOL({result.name}): {_answer(parts[result.part])}" for result in results_of(parts)]
         said = "\n".join(text for part in parts for text in _said(part))
         return "\n".join([*lines, f"{role}: {said}"] if said or not lines else lines)
+
+
+def _first_is_signed(message: Dict) -> bool | None:
+    """Tell whether the first call of a content carries a signature; None if it makes no call."""
+    parts = parts_in(message)
+    calls = calls_of(parts)
+    return is_signed(parts[calls[0].part]) if calls else None
 
 
 def _slots(at: int, part: Dict) -> Iterator[TextSlot]:

@@ -67,8 +67,7 @@ _REPEATED = (
 # Azure-Samples/computer-use-model#22). Of approvals: community.openai.com/t/1365706, openai-agents-js#131.
 _WORDS_BY_TYPE = {
     **{
-        output: _ORPHAN.replace("function call", call.replace("_", " "))
-        for call, output in OUTPUT_OF.items()
+        output: _ORPHAN.replace("function call", call.replace("_", " ")) for call, output in OUTPUT_OF.items()
     },
     **{call: _UNANSWERED.replace("function call", call.replace("_", " ")) for call in OUTPUT_OF},
     "mcp_approval_response": (
@@ -139,6 +138,7 @@ class OpenAIResponses:
             elif type_of(item) == "compaction" and index > max(structure.kept, default=-1):
                 structure.kept = {index}
             elif is_reference(item):
+                structure.references.add(index)
                 structure.elsewhere = True
             if previous is not None and is_bound(previous, item):
                 structure.bound.add(index - 1)
@@ -153,8 +153,7 @@ class OpenAIResponses:
             beyond += 1
         structure.dangling.update(dangling(messages, start, stop))
         self._bind_references(messages, start, stop, structure)
-        if start == 0 and stop == len(messages):
-            structure.needs.update(needs_of(messages))
+        structure.needs.update(needs_of(messages) if stop - start == len(messages) else ())
 
     def _bind_references(self, messages: list[Any], start: int, stop: int, structure: Structure) -> None:
         """Bind the results behind a reference to it: it may be their call, whose id it does not tell."""
@@ -348,10 +347,10 @@ class OpenAIResponses:
         return system
 
     def redacted(self, message: Dict, /) -> Dict:
-        """Return a message that says nothing any more and is as valid as it was; see `Format`."""
+        """Return a message that says nothing any more, and is as valid as it was."""
         return redacted_of(message)
 
-    def tool_schema(self, name: str, description: str, parameters: Dict, /) -> Dict:
+    def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
         """Write a function as the tools of a request hold it."""
         return {"type": "function", "name": name, "description": description, "parameters": parameters}
 

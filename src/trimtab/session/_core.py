@@ -25,6 +25,7 @@ from trimtab.session._options import (
     missing_functions,
     options_filled_in,
     options_from,
+    other_form,
 )
 from trimtab.session._reading import (
     counted_again,
@@ -169,12 +170,10 @@ class Core:
     def _open(self, head: Event) -> Steps[Scene]:
         state = state_of(head, self.session)
         known = yield from self.known_options(state.options)
+        given = self.given
+        if given is not None and given.names_form and given.reader.name != known["format"]:
+            raise other_form(self.session, known["format"], given.reader.name)
         options = self._options_for(known)
-        if options.reader.name != known["format"]:
-            raise ConfigurationError(
-                f"session {self.session!r} holds messages in the wire form {known['format']!r} and is opened"
-                f" with format={options.reader.name!r}: leave format= out, or begin another session"
-            )
         missing = missing_functions(known, options)
         if missing is not None and not self.allow_missing:
             raise ConfigurationError(

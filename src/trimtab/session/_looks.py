@@ -103,7 +103,10 @@ class Looks(Driven):
 
     @property
     def system(self) -> Any:
-        """System text to send beside the messages; None if there is none, or it is the first of them."""
+        """System text to send beside the messages.
+
+        None if there is none, or where it is the first of them.
+        """
         return copied(self._scene.sizer.system_apart)
 
     @property

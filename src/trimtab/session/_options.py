@@ -184,6 +184,11 @@ class Options:
             self.measured = blocks
 
     @property
+    def names_form(self) -> bool:
+        """True if the wire form is not left to the log; beside a context it never is."""
+        return self.format != "auto" or self.context is not None
+
+    @property
     def context_changed(self) -> bool:
         """True if blocks of the context are others than those that were measured."""
         if self.context is None:
@@ -294,7 +299,7 @@ def options_filled_in(given: Options, data: Mapping[str, Any], /) -> Options:
 
 def in_form_of(given: Options, data: Mapping[str, Any], /) -> Options:
     """Return options as they were given; where they name no wire form, in that of a log."""
-    if given.context is not None or given.reader.name == data["format"] or given.format != "auto":
+    if given.names_form or given.reader.name == data["format"]:
         return given
     values = {name: getattr(given, name) for name in _DATA}
     return Options(budget=given.budget, **values, **functions_of(given), format=_format_of(given, data))
@@ -348,6 +353,14 @@ def missing_functions(data: Mapping[str, Any], options: Options, /) -> str | Non
     for name, what in lacking(data, options).items():
         return f"{name} ({what.removeprefix(f'{name} ')})" if isinstance(what, str) else name
     return None
+
+
+def other_form(session: str, known: str, given: str) -> ConfigurationError:
+    """Make the error for a session that is opened with another wire form than its log's."""
+    return ConfigurationError(
+        f"session {session!r} holds messages in the wire form {known!r} and is opened with format={given!r}:"
+        " leave format= out, or begin another session"
+    )
 
 
 def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:

@@ -52,7 +52,7 @@ class RecallTool:
             "required": ["query"],
             "additionalProperties": False,
         }
-        return self._session.format.tool_schema("recall", _ABOUT, parameters)
+        return self._session.format.tool_schema("recall", description=_ABOUT, parameters=parameters)
 
     def __call__(self, query: str, limit: int | None = None) -> str:
         """Answer a call of the tool; with no more messages than the tool was made for."""

@@ -117,7 +117,8 @@ class Sizer:
         """Tell whether the provider takes a unit as the first of a conversation."""
         if unit.leads is None:
             first = next(iter(unit.members.values()))
-            unit.leads = self.format.kind(first) != "system" and self.format.order_fault(None, first) is None
+            fault = self.format.order_fault(None, first, parted=True)
+            unit.leads = fault is None and self.format.kind(first) != "system"
         return unit.leads
 
     def shown(self, data: Mapping[str, Any], /) -> Shown:

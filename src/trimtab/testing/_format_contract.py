@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 
 from trimtab.budget import Budget
 from trimtab.context import fit
@@ -35,9 +35,10 @@ def check_format(format: Format, /, *, samples: Sequence[Messages] | None = None
     What it checks, by the `rule` of the error: `declares` (a name and `Rules`), `kinds` (every message
     has one), `scan` (ids and parts that are there; the same whatever the pieces it is read in), `newest`,
     `order` (faults only where the rules say so), `texts` (what is listed can be replaced, and is
-    counted), `edits` (shallow, of what was asked and nothing else), `input_unchanged`, `pieces`, `redacted`
-    (says nothing, with the same calls and results), `faults`, `request` (a body read and written is the body), `makes` (messages of its own), `objects` (objects with
-    `model_dump()` read as their dicts), `fit` (within the budget, without a new violation).
+    counted), `edits` (shallow, of what was asked and nothing else), `input_unchanged`, `pieces`,
+    `redacted` (says nothing, with the same calls and results), `faults`, `request` (a body read and
+    written is the body), `makes` (messages of its own), `objects` (objects with `model_dump()` read as
+    their dicts), `fit` (within the budget, without a new violation).
 
     Args:
         samples: Conversations in this form, valid and not; None: `request_bodies()` of its name, for a
@@ -201,7 +202,7 @@ class _Check:
 
     def check_faults(self) -> None:
         faults = self.format.faults([mapping_of(message) for message in self.sample])
-        if not all(isinstance(one, Fault) and 0 <= one.index < len(self.sample) for one in faults):
+        if not all(isinstance(one, Fault) and one.index in range(len(self.sample)) for one in faults):
             broken("faults", f"{self.where}: {faults!r:.200} is no list of Fault with positions that exist")
 
     def check_request(self) -> None:
@@ -243,7 +244,7 @@ class _Check:
             try:
                 output = fit(self.sample, Budget(limit_tokens), counter=counter, format=self.format).messages
             except BudgetExceededError as error:
-                output = [] if error.attempt is None else error.attempt.messages
+                output = [] if error.attempt is None else cast("Any", error.attempt).messages
             except ContextError as error:
                 broken("fit", f"{where}: fit() refused it: {error}")
             else:
