@@ -24,7 +24,6 @@ __all__ = [
     "Fixed",
     "Shares",
     "Sizes",
-    "as_it_stands",
     "check_counter",
     "counter_name",
     "fixed_tokens_of",
@@ -339,12 +338,6 @@ def reading(counter: Any, format: Format, /) -> Any:
     """Return a counter that reads this wire form; one that does not say what it reads as it is."""
     read = getattr(counter, "format", None)
     return counter if read is None or read is format else counter.with_format(format)
-
-
-def as_it_stands(counter: Any, /) -> Any:
-    """Return what one fit asks, where a counter goes by what it was told so far; any other as it is."""
-    view = getattr(counter, "_for_one_fit", None)
-    return counter if view is None else view()
 
 
 @lru_cache(maxsize=64)
