@@ -457,3 +457,72 @@ def test_a_fit_goes_by_the_bills_there_were_when_it_began() -> None:
     baseline.record(once.messages, once.report.tokens_after * 5 // 4)
     assert once.at(900).report.tokens_after == once.report.tokens_after
     assert context.fit().report.tokens_after == baseline.count(context.fit().messages)
+
+
+def test_without_a_form_it_takes_the_one_of_what_is_recorded() -> None:
+    """Asked without a fit it reads the messages as they were billed; also after it was written and read."""
+    messages = [
+        user("look it up"),
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "a", "name": "find", "input": {"q": 1}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": text(30)}]},
+    ]
+    baseline = UsageBaseline(EstimateCounter())
+    baseline.record(messages, 500)
+    assert baseline.count(messages) == 500
+    assert baseline.format.name == "anthropic"
+    again = UsageBaseline.from_dict(baseline.to_dict(), counter=EstimateCounter())
+    assert again.count(messages) == 500
+    given = UsageBaseline(EstimateCounter(), format="openai_chat")
+    given.record([user("hi")], 9)
+    assert given.format.name == "openai_chat"
+
+
+class Reads(WordCounter):
+    """Knows what it was asked to count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Any] = []
+
+    def count_message(self, message: Any, /) -> int:
+        """Count and remember."""
+        self.asked.append(message)
+        return super().count_message(message)
+
+
+def test_a_record_reads_what_is_new_and_what_was_edited_in_place() -> None:
+    """Whatever left in front of it, and whether its objects are the same or equal ones."""
+    counter = Reads()
+    baseline = UsageBaseline(counter, format="openai_chat")
+    reads = baseline._counter  # the twin of that form
+    messages = [user(text(9)), assistant(text(7, "b")), user([{"type": "text", "text": "k"}])]
+    baseline.record(messages, 90)
+    reads.asked.clear()
+    messages += [assistant(text(5, "d"))]
+    baseline.record(messages, 99)
+    assert reads.asked == messages[-1:]
+    reads.asked.clear()
+    baseline.record(json.loads(json.dumps(messages)), 99)
+    baseline.record(messages, 99)
+    baseline.record(messages[1:], 80)
+    assert reads.asked == []
+    messages[-2]["content"][0]["text"] = text(4, "e")  # the caller's own list, deep inside
+    baseline.record(messages[1:], 84)
+    assert reads.asked == [messages[-2]]
+    assert baseline.count(messages[1:]) == 84
+
+
+def test_what_cannot_be_compared_is_read_each_time() -> None:
+    """An object may have changed without being unequal to itself."""
+    part = Dumped(type="text", text="one two")
+    messages = [{"role": "user", "content": [part]}, user("b")]
+    baseline = UsageBaseline(WordCounter())
+    baseline.record(messages, 20)
+    first = baseline.count(messages[:1])
+    part.text = text(30)
+    baseline.record(messages, 60)
+    assert baseline.count(messages) == 60
+    assert baseline.count(messages[:1]) > first

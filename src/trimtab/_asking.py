@@ -9,7 +9,8 @@ from typing import Any
 from trimtab._arguments import check_messages, check_pending_calls, check_trim, system_of
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
-from trimtab.counting._sizes import as_it_stands, check_counter, reading
+from trimtab.counting._checks import as_it_stands
+from trimtab.counting._sizes import check_counter, reading
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format, Request
 from trimtab.models import facts_for

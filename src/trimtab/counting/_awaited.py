@@ -13,8 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from trimtab._arguments import answers_later
-from trimtab.counting._checks import counter_name
-from trimtab.counting._sizes import as_it_stands
+from trimtab.counting._checks import as_it_stands, counter_name
 from trimtab.formats import mapping_of
 
 __all__ = ["AwaitedCounter", "CountsNeeded", "Digests", "awaited"]

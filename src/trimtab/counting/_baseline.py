@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
 from trimtab.counting._additive import Additive
+from trimtab.counting._billed import Billed, key_of_message
 from trimtab.counting._bills import Bill, Bills, bounded
 from trimtab.counting._checks import counter_name
 from trimtab.counting._learned import Learned
@@ -47,14 +49,15 @@ class UsageBaseline(Additive):
         12
     """
 
-    __slots__ = ("_bills", "_counter", "_given", "_lock")
+    __slots__ = ("_billed", "_bills", "_counter", "_given", "_lock")
 
     def __init__(self, counter: Any, /, *, format: str | Format | None = None) -> None:
         """Calibrate a counter.
 
         Args:
             counter: What estimates; it must count single messages (`count_message`, `fixed_tokens`).
-            format: The wire form of the messages. None: told by what is recorded, as `fit` tells it.
+            format: The wire form of the messages. None: told by what is recorded last, as `fit` tells it;
+                until then the counter's own.
         """
         if isinstance(counter, type):
             raise ConfigurationError(f"counter={counter.__name__} is a class: pass a counter")
@@ -72,6 +75,7 @@ class UsageBaseline(Additive):
         self._format = self._given or get_format(getattr(counter, "format", "openai_chat"))
         self._counter = reading(counter, self._format)
         self._bills = Bills()
+        self._billed = Billed()
         self._lock = threading.Lock()
         self.name = counter_name(counter)
         self.exact = False
@@ -82,6 +86,11 @@ class UsageBaseline(Additive):
         twin._counter = reading(self._counter, twin._format)
         twin._given = twin._format
         twin._lock = threading.Lock()
+        return twin
+
+    def _told(self, form: Format) -> Self:
+        twin = self.with_format(form)
+        twin._given = None
         return twin
 
     def _for_one_fit(self) -> Self:
@@ -102,7 +111,7 @@ class UsageBaseline(Additive):
         entry = mapping_of(message)
         bills = self._bills
         if bills.sizes:
-            size = bills.sizes.get(_key(entry, self._format))
+            size = bills.sizes.get(key_of_message(entry, self._format))
             if size is not None:
                 return size
         return self._estimated(self._counter.count_message(entry), bills)
@@ -163,6 +172,8 @@ class UsageBaseline(Additive):
             tools: Tool schemas, where the request is a list.
             model: Who answered; what is learned is kept by model, and another model's bills are not used.
 
+        Complexity: O(n) to compare with what was recorded before; only new messages are read and counted.
+
         Raises:
             ConfigurationError: The usage is none, or the request is no request.
             FormatError: A message cannot be read.
@@ -177,18 +188,15 @@ class UsageBaseline(Additive):
         fixed: int = counter.fixed_tokens(
             system, tools, has_system=bool(system) or first in _SYSTEM_ROLES, extra=extra
         )
-        counted: dict[str, int] = {}
-        times: dict[str, int] = {}
-        for message in messages:
-            key = _key(message, form)
-            times[key] = times.get(key, 0) + 1
-            if key not in counted:
-                counted[key] = counter.count_message(message)
-        back = None if answer is None else _key(mapping_of(answer), form)
+        billed = self._billed.then(messages, form, counter)
+        times = Counter(billed.keys)
+        back = None if answer is None else key_of_message(mapping_of(answer), form)
         with self._lock:
+            self._billed = billed
+            self._format, self._counter = form, counter  # as the messages are, for who asks without a fit
             bill = Bill(
                 tokens=reported.input_tokens,
-                counted=counted,
+                counted=billed.counted,
                 times=times,
                 fixed_counted=fixed,
             )
@@ -211,11 +219,15 @@ class UsageBaseline(Additive):
     # -- plain data
 
     def to_dict(self) -> dict[str, Any]:
-        """Write what was recorded as plain data; no text of a message is in it."""
+        """Write what was recorded as plain data; no text of a message is in it.
+
+        This is how a baseline is kept: it does not pickle or copy deeply, for its lock and its counter.
+        """
         bills = self._bills
         return {
             "version": _VERSION,
             "counter": counter_name(self._counter),
+            "format": self._format.name,
             "model": bills.model,
             "total_tokens": bills.total_tokens,
             "fixed_tokens": bills.fixed_tokens,
@@ -239,6 +251,8 @@ class UsageBaseline(Additive):
         """
         made = cls(counter, format=format)
         try:
+            if format is None:
+                made = made._told(get_format(data["format"]))
             written = (data["version"], data["counter"])
             bills = Bills(
                 model=data["model"],
@@ -288,11 +302,3 @@ def _taken_apart(
 
 def _unknown(tokens: int, /) -> None:
     """Say that nobody knows how far off a count may be."""
-
-
-def _key(entry: dict[str, Any], form: Format) -> str:
-    """Key a message by what of it is charged: marks for a cache move, and objects come as dicts."""
-    from hashlib import blake2b  # not above: most programs feed back no usage
-
-    pieces = repr(form.pieces(entry)).encode("utf-8", "surrogatepass")
-    return blake2b(pieces, digest_size=16).hexdigest()

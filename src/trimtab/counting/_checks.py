@@ -7,7 +7,7 @@ from typing import Any
 
 from trimtab.errors import ContextError, CountingError, FormatError
 
-__all__ = ["checked_count", "count_of", "counter_name", "failure_of", "placed"]
+__all__ = ["as_it_stands", "checked_count", "count_of", "counter_name", "failure_of", "placed"]
 
 
 def counter_name(counter: Any, /) -> str:
@@ -79,3 +79,9 @@ def placed(error: CountingError | FormatError, index: int, /) -> CountingError |
     if error.index is not None:
         return error
     return CountingError(f"message {index}: {error}", counter=error.counter, index=index, answer=error.answer)
+
+
+def as_it_stands(counter: Any, /) -> Any:
+    """Return what one fit asks, where a counter goes by what it was told so far; any other as it is."""
+    view = getattr(counter, "_for_one_fit", None)
+    return counter if view is None else view()

@@ -331,12 +331,6 @@ def reading(counter: Any, format: Format, /) -> Any:
     return counter if read is None or read is format else counter.with_format(format)
 
 
-def as_it_stands(counter: Any, /) -> Any:
-    """Return what one fit asks, where a counter goes by what it was told so far; any other as it is."""
-    view = getattr(counter, "_for_one_fit", None)
-    return counter if view is None else view()
-
-
 @lru_cache(maxsize=64)
 def _is_async(kind: Hashable) -> bool:
     return inspect.iscoroutinefunction(getattr(kind, "count", None))
