@@ -24,7 +24,7 @@ from trimtab import (
     afit,
     fit,
 )
-from trimtab.counting._awaited import awaited
+from trimtab.counting._awaited import Digests, awaited
 from trimtab.errors import ConfigurationError
 from trimtab.testing import WordCounter
 
@@ -437,3 +437,24 @@ def test_a_callback_of_blocks_runs_once_with_a_black_box() -> None:
     context = Context(99, counter=Endpoint(), on_trim=lambda ctx: seen.append(ctx.total_tokens))
     asyncio.run(context.add("a", "one two").add("b", "three").afit())
     assert seen == [3]
+
+
+def test_a_question_is_keyed_by_all_there_is_of_it() -> None:
+    """Where texts end, which key they stand under, and their order; equal copies have one key."""
+    asked: list[list[Any]] = [
+        [{"role": "user", "content": "ab"}, {"role": "user", "content": "c"}],
+        [{"role": "user", "content": "a"}, {"role": "user", "content": "bc"}],
+        [{"role": "user", "content": "c"}, {"role": "user", "content": "ab"}],
+        [{"role": "user", "name": "ab"}, {"role": "user", "content": "c"}],
+        [{"role": "usera", "content": "b"}, {"role": "user", "content": "c"}],
+        [{"role": "user", "content": ["ab"]}, {"role": "user", "content": "c"}],
+        [{"role": "user", "content": "ab"}],
+    ]
+    digests = Digests()
+    keys = [digests.key_of("count", (list(one),)) for one in asked]
+    assert len(set(keys)) == len(asked)
+    assert [digests.key_of("count", (copy.deepcopy(one),)) for one in asked] == keys
+    assert [Digests().key_of("count", (one,)) for one in asked] == keys
+    assert digests.key_of("count", (asked[0], "system")) != keys[0]
+    assert digests.key_of("count", (asked[0],), {"extra": 1}) != keys[0]
+    assert digests.key_of("count_request", (asked[0],)) != keys[0]

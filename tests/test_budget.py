@@ -8,10 +8,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trimtab import Budget, BudgetExceededError, ConfigurationError, Context, Session, fit
+from trimtab.counting import measure
+from trimtab.strategies import PriorityBased, Strategy
 
 
 @pytest.mark.parametrize(
@@ -206,3 +208,67 @@ def test_a_session_takes_it_too() -> None:
     budget = Budget(1_000, margin="auto")
     session = Session(budget=budget, counter=Unsure())
     assert session.status().budget_tokens == budget.resolved(Unsure()).input_tokens
+
+
+NESTED = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "object", "properties": {"b": {"type": "string", "description": "word " * 40}}}
+    },
+}
+TOOLS = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": NESTED}}]
+UNSEEN = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
+TURNS = st.lists(
+    st.tuples(st.sampled_from(["user", "assistant"]), st.integers(1, 300), st.integers(0, 2)), max_size=12
+)
+
+
+def talk(turns: list[tuple[str, int, int]]) -> list[dict[str, Any]]:
+    """Make messages of so many words, users' with so many pictures nobody sees."""
+    return [
+        {"role": role, "content": [{"type": "text", "text": "word " * words}, *[UNSEEN] * pictures]}
+        if role == "user"
+        else {"role": role, "content": "word " * words}
+        for role, words, pictures in [*turns, ("user", 5, 0)]
+    ]
+
+
+@settings(deadline=None)
+@given(
+    turns=TURNS,
+    model=st.sampled_from(
+        ["gpt-4o", "gpt-5", "claude-sonnet-4-5", "gemini-2.5-flash", "mistral-large-latest"]
+    ),
+    window=st.integers(300, 20_000),
+    with_tools=st.booleans(),
+    strategy=st.sampled_from([None, PriorityBased()]),
+)
+@example(turns=[("user", 5, 2)] * 6, model="gemini-2.5-flash", window=6_000, with_tools=True, strategy=None)
+def test_an_auto_margin_holds_for_what_is_sent(
+    turns: list[tuple[str, int, int]], model: str, window: int, with_tools: bool, strategy: Strategy | None
+) -> None:
+    """With everything nobody can know of it: nested schemas, and pictures behind an address."""
+    messages, tools = talk(turns), TOOLS if with_tools else None
+    budget = Budget(window, output_reserve=50, overhead_tokens=7, margin="auto")
+    with suppress(BudgetExceededError):
+        fitted = fit(messages, budget, model=model, format="openai_chat", tools=tools, strategy=strategy)
+        found = measure(
+            fitted.request, model=model, tools=tools if isinstance(fitted.request, list) else None
+        )
+        assert found.tokens == fitted.report.tokens_after
+        assert (found.most_tokens or window) <= window - 57
+    context = Context(budget=budget, model=model, format="openai_chat", tools=tools)
+    context.add("history", messages)
+    with suppress(BudgetExceededError):
+        fitted = context.fit()
+        assert (measure(fitted.messages, model=model, tools=tools).most_tokens or window) <= window - 57
+        for other in (window, 2 * window):
+            again = fitted.at(Budget(other, margin="auto"))
+            assert (measure(again.messages, model=model, tools=tools).most_tokens or window) <= other
+
+
+def test_what_left_is_not_in_the_margin() -> None:
+    """Pictures of turns that are gone take no room; what is left fills it."""
+    messages = talk([("user", 300, 2)] * 40 + [("user", 5, 0), ("assistant", 10, 0)] * 200)
+    fitted = fit(messages, Budget(4_000, margin="auto"), model="gpt-4o")
+    assert fitted.report.tokens_after > 3_900

@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 from tests.chat_shapes import calling, function_call, result
 from trimtab.cli._commands import trimtab
 from trimtab.cli._progress import Progress
+from trimtab.counting import measure
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
 COMMANDS = ("fit", "count", "validate")
@@ -330,7 +331,9 @@ def test_a_known_model_of_the_body_is_counted_for(
     """By `fit` and `count` alike, unless another one is asked for."""
     body = {"model": named, "messages": CHAT}
     counted = answers(run("count", *arguments, data=body))[0]
-    assert (counted["model"], counted["exact"]) == (model, exact)
+    assert (counted["model"], counted["exact"]) == (model, False)  # of a call only the text is sure
+    text = answers(run("count", *arguments, data={**body, "messages": [QUESTION]}))[0]
+    assert (text["model"], text["exact"]) == (model, exact)
     fitted = answers(run("fit", "--budget", "1000", *arguments, data=body))[0]["report"]
     assert (fitted["exact"], fitted["tokens_after"]) == (exact, counted["tokens"])
 
@@ -493,7 +496,7 @@ def test_count_adds_up() -> None:
     ]
     assert sum(row["tokens"] for row in rows) == plain["messages_tokens"]
     assert plain["messages_tokens"] + plain["fixed_tokens"] == plain["tokens"]
-    assert (plain["exact"], plain["model"], plain["total_messages"]) == (True, "gpt-4o", 5)
+    assert (plain["exact"], plain["model"], plain["total_messages"]) == (False, "gpt-4o", 5)
     # three tokens of framing each, its role, its text; three for the answer (OpenAI cookbook)
     assert rows[0]["tokens"] == 3 + 1 + o200k_tokens(str(SYSTEM["content"]))
 
@@ -828,10 +831,10 @@ def test_count_says_what_a_request_is_made_of_and_how_far_it_may_be_off() -> Non
     }
     found = answers(run("count", data=body))[0]
     assert found["format"] == "anthropic"
-    assert found["tokens"] == found["messages_tokens"] + found["fixed_tokens"]
-    parts = ("system_tokens", "tools_tokens", "output_schema_tokens")
-    assert all(found[name] > 0 for name in parts[:2])
-    assert sum(found[name] for name in parts) < found["fixed_tokens"]
+    assert found["tokens"] == found["messages_tokens"] + found["media_tokens"] + found["fixed_tokens"]
+    parts = ("system_tokens", "tools_tokens", "framing_tokens", "output_schema_tokens")
+    assert all(found[name] > 0 for name in parts[:3])
+    assert sum(found[name] for name in parts) == found["fixed_tokens"]
     assert found["margin_tokens"] > found["media_tokens"] > 1_000
     assert not found["exact"]
     shown = run("count", "--output", "text", data=body).stdout.splitlines()
@@ -844,3 +847,71 @@ def test_count_says_what_a_request_is_made_of_and_how_far_it_may_be_off() -> Non
         "total, by estimate (claude-sonnet-4-5)",
         "margin, either way",
     ]
+
+
+PICTURE = "iVBORw0KGgo" + "A" * 60_000
+FORMS: dict[str, dict[str, Any]] = {
+    "openai_chat": {
+        "messages": [
+            {
+                "role": "user",
+                "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64," + PICTURE}}],
+            }
+        ]
+    },
+    "openai_responses": {
+        "instructions": "Be brief.",
+        "input": [
+            {"role": "user", "content": "hi"},
+            {"type": "function_call_output", "call_id": "a", "output": "x"},
+        ],
+    },
+    "anthropic": {
+        "system": "Be brief.",
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {"a": 1}}],
+            },
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]},
+        ],
+    },
+    "gemini": {
+        "contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}]}],
+        "tools": [{"functionDeclarations": [{"name": "f", "description": "d"}]}],
+    },
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "model", [None, "gpt-4o", "gpt-5", "claude-sonnet-4-5", "gemini-2.0-flash", "mistral-small-latest"]
+)
+def test_count_says_what_measure_says(form: str, model: str | None) -> None:
+    """In every wire form, whatever form the model is asked in: one calculation for both."""
+    body = FORMS[form]
+    found = answers(run("count", "--each", *(("--model", model) if model else ()), data=body))[0]
+    meant = measure(body, model=model)
+    names = (
+        "tokens",
+        "exact",
+        "margin_tokens",
+        "messages_tokens",
+        "media_tokens",
+        "system_tokens",
+        "tools_tokens",
+    )
+    for name in (*names, "output_schema_tokens", "framing_tokens", "counter", "format"):
+        assert found[name] == getattr(meant, name), name
+    assert found["format"] == form
+    assert tuple(row["tokens"] for row in found["messages"]) == meant.sizes
+    assert found["tokens"] < 10_000  # base64 is no text
+
+
+def test_system_text_given_beside_is_not_among_the_messages() -> None:
+    """Also where the wire form has it there."""
+    found = answers(run("count", "--model", "gpt-4o", "--each", "--system", "Be kind.", data=[QUESTION]))[0]
+    meant = measure([QUESTION], model="gpt-4o", system="Be kind.")
+    assert (found["tokens"], len(found["messages"])) == (meant.tokens, 1)
+    assert meant.sizes == (found["system_tokens"], found["messages_tokens"])

@@ -346,3 +346,23 @@ def test_a_counter_for_another_format_shares_what_it_remembers() -> None:
     assert twin is not counter
     assert twin.count(MESSAGES) == counter.count(MESSAGES)
     assert repr(counter) == "<TextCounter 'words' exact=False>"
+
+
+@pytest.mark.parametrize("model", ["gemini-2.0-flash", "vertex/gemini-2.5-flash"])
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ("openai_chat", {"role": "tool", "tool_call_id": "a", "content": "x"}),
+        ("openai_chat", {"role": "tool", "tool_call_id": "a", "content": ""}),
+        ("anthropic", {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}),
+        ("gemini", {"role": "user", "parts": [{"functionResponse": {"name": "f"}}]}),
+    ],
+)
+def test_no_message_costs_less_than_nothing(model: str, form: str, message: dict[str, Any]) -> None:
+    """However much of a result is not charged; whichever way it is counted."""
+    counter = counter_for(model).with_format(form)
+    sizes: list[int | None] = [None]
+    counter.count_back([message], 0, 1, 100, sizes)
+    assert sizes == [counter.count_message(message)]
+    assert counter.count_message(message) >= 0
+    assert counter.count([message]) == counter.count_message(message)

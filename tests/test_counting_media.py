@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import struct
+import time
+import zlib
 from collections.abc import Callable
 from typing import Literal
 
@@ -148,6 +150,46 @@ def test_a_file_is_charged_by_its_bytes_and_pages() -> None:
     assert media_tokens(Media("file", None, encoded(b"%PDF-1.4" + bytes(15_992)), None), TILES) == 1_000
     assert media_tokens(Media("file", None, encoded(bytes(3_000)), None), TILES) == 1_000
     assert media_tokens(Media("file", None, None, "file-abc"), TILES) == 1_500
+
+
+def packed_pdf(pages: int, *, size: int = 0) -> bytes:
+    """Make a PDF 1.5 whose pages are compressed objects."""
+    objects = b" ".join([b"<< /Type /Pages /Count 9 >>", *[b"<< /Type /Page /Parent 1 0 R >>"] * pages])
+    packed = zlib.compress(objects)
+    head = b"%%PDF-1.5\n9 0 obj\n<< /Filter /FlateDecode /Type /ObjStm /N 9 /Length %d >>\nstream\r\n" % len(
+        packed
+    )
+    return head + packed + b"\nendstream endobj\n" + bytes(size)
+
+
+@pytest.mark.parametrize(("model", "page"), [("claude-sonnet-4-5", 1_600), ("gemini-2.5-flash", 258)])
+def test_pages_of_a_pdf_are_seen_in_its_compressed_objects(model: str, page: int) -> None:
+    """As PDF 1.5 and later write them; where none can be seen, more are taken than is likely."""
+    rule = facts_for(model).media
+    seen = Media("file", None, encoded(packed_pdf(40, size=5_000_000)), None)
+    assert is_seen(seen, rule)
+    assert media_tokens(seen, rule) == 40 * page
+    encrypted = Media(
+        "file",
+        None,
+        encoded(packed_pdf(40, size=5_000_000).replace(b"/FlateDecode", b"/Other").replace(b"x\x9c", b"??")),
+        None,
+    )
+    assert not is_seen(encrypted, rule)
+    assert media_tokens(encrypted, rule) == 100 * page
+    assert media_tokens(Media("file", None, encoded(b"%PDF-1.7 " + bytes(25_000)), None), rule) == 3 * page
+
+
+def test_a_pdf_made_to_be_slow_is_not() -> None:
+    """What is unpacked is bounded, in number and in size."""
+    bomb = packed_pdf(0).replace(
+        zlib.compress(b"<< /Type /Pages /Count 9 >>"), zlib.compress(bytes(500_000_000))
+    )
+    many = b"%PDF-1.7 " + b"/Type /ObjStm stream\n" * 200_000
+    began = time.perf_counter()
+    for data in (bomb, many):
+        media_tokens(Media("file", None, encoded(data), None), facts_for("claude-sonnet-4-5").media)
+    assert time.perf_counter() - began < 10
 
 
 # -- rules of other providers: worked examples of their documents, and of bills of the half rules are made on

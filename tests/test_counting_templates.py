@@ -377,3 +377,14 @@ def test_counts_are_remembered_and_can_be_forgotten() -> None:
     counter.clear()
     assert counter.count([USER, ANSWER, USER]) == first
     assert rendered > before
+
+
+def test_a_template_file_that_is_no_text_and_variables_that_are_no_mapping_are_refused(
+    model_folder: Path,
+) -> None:
+    """Not with an error of the codec's, and not where a template is rendered."""
+    (model_folder / "chat_template.jinja").write_bytes(b"\xff\xfe{{ x }}")
+    with pytest.raises(ConfigurationError, match=r"chat_template\.jinja"):
+        counter_from_tokenizer(model_folder)
+    with pytest.raises(ConfigurationError, match="variables"):
+        counter_from_tokenizer(model_folder, chat_template=TURNS, variables=5)  # type: ignore[arg-type]

@@ -17,11 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.chat_vocabulary import SPECIAL, chat_tokenizer
-from trimtab.counting import clear_counts, counter_for, register_encoding
+from trimtab import Budget, EstimateCounter
+from trimtab.counting import UsageBaseline, clear_counts, counter_for, measure, register_encoding
 from trimtab.counting._tiktoken import PIECE_CHARS, VOCABULARIES, guarded, pieces_of
 from trimtab.counting._tokenizers import _PACKAGES, ENCODINGS, Tokenizer, load_tokenizer
 from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
-from trimtab.models import ModelFacts, register_model
+from trimtab.models import ModelFacts, facts_for, register_model
 
 SHARED = tuple(name for name in ENCODINGS if sum(name in known for known in _PACKAGES.values()) > 1)
 """Encodings that more than one package has."""
@@ -393,3 +394,38 @@ def test_a_model_has_one_counter() -> None:
     assert counter_for("gpt-4o") is counter_for("openai/gpt-4o-2024-08-06")
     assert counter_for("gpt-4o") is not counter_for("gpt-4o", tokenizer="tiktoken")
     assert counter_for("gpt-4o").exact
+
+
+def test_a_replaced_encoding_counts_from_then_on() -> None:
+    """For models of it, and for those it is near to; what was made before stays as it is."""
+    register_encoding("acme-replaced", lambda text: len(text.split()), replace=True)
+    register_model(ModelFacts(name="acme-own", encoding="acme-replaced"), replace=True)
+    register_model(ModelFacts(name="acme-near", near_encoding="acme-replaced", text_factor=2.0), replace=True)
+    before = counter_for("acme-own")
+    assert (before.count_text("a b c"), counter_for("acme-near").count_text("a b c")) == (3, 6)
+    register_encoding("acme-replaced", len, replace=True)
+    assert counter_for("acme-own").count_text("a b c") == 5
+    assert counter_for("acme-near").count_text("a b c") == 10
+    assert before.count_text("a b c d") == 4
+    assert counter_for("acme-own") is counter_for("acme-own")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: counter_for([]),  # type: ignore[arg-type]
+        lambda: counter_for("gpt-4o", tokenizer=5),  # type: ignore[arg-type]
+        lambda: counter_for("gpt-4o", tokenizer=[]),  # type: ignore[arg-type]
+        lambda: facts_for(None),  # type: ignore[arg-type]
+        lambda: facts_for(5),  # type: ignore[arg-type]
+        lambda: register_encoding("acme-none", 5),  # type: ignore[arg-type]
+        lambda: register_encoding(5, len),  # type: ignore[arg-type]
+        lambda: measure([{"role": "user", "content": "hi"}], counter=EstimateCounter),
+        lambda: Budget(100, margin="auto").resolved(EstimateCounter),
+        lambda: UsageBaseline(EstimateCounter()).record([], 10, model=5),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_name_and_no_counter_is_refused(wrong: Any) -> None:
+    """By an error of ours that says what to pass."""
+    with pytest.raises(ConfigurationError, match=r"not|class"):
+        wrong()

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.builders import assistant, call, result, system, user
-from trimtab import ConfigurationError, EstimateCounter
+from trimtab import ConfigurationError, EstimateCounter, fit
 from trimtab.counting import Count, counter_for, counter_from_text, measure
 from trimtab.errors import FormatError, UnknownNameError
+from trimtab.formats import get_format
 
 TOOLS = [
     {
@@ -95,6 +96,16 @@ def test_only_text_by_the_models_own_tokenizer_is_exact() -> None:
         assert 0 < found.margin_tokens < found.tokens
 
 
+def test_a_schema_that_is_free_is_no_plain_text() -> None:
+    """Whether it is free is known less well than what text costs."""
+    plain, schema = (
+        measure([user("What is a token?")], model="gemini-2.5-flash"),
+        measure({"messages": [user("What is a token?")], "response_format": SCHEMA}, model="gemini-2.5-flash"),
+    )
+    assert plain.tokens == schema.tokens
+    assert (plain.margin_tokens or 0) < (schema.margin_tokens or 0)
+
+
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "gemini-2.5-flash"])
 def test_a_model_without_a_public_tokenizer_is_never_exact(model: str) -> None:
     """Its counts have a margin."""
@@ -111,6 +122,35 @@ def test_a_medium_that_cannot_be_seen_is_in_the_margin() -> None:
     assert unseen.margin_tokens is not None
     assert seen.margin_tokens < 10
     assert unseen.margin_tokens >= (unseen.media_tokens or 0) > 0
+
+
+@pytest.mark.parametrize("format", ["openai_chat", "openai_responses", "anthropic", "gemini"])
+def test_exact_is_of_the_form_the_model_is_asked_in(format: str) -> None:
+    """How it would charge another is not known, and neither is how far that is off."""
+    message = get_format(format).message("user", ["hi"])
+    found = measure([message], model="mistral-large-latest", format=format)
+    assert found.exact is (format == "openai_chat")
+    assert found.margin_tokens == (0 if found.exact else None)
+
+
+def test_an_unseen_image_is_in_the_margin_where_all_else_is_exact() -> None:
+    """Mistral's request, with tools and a picture: known to the token if the picture's size is."""
+    seen = measure([image(png(512, 512))], model="mistral-large-latest", tools=TOOLS)
+    assert (seen.exact, seen.margin_tokens) == (True, 0)
+    assert seen.media_tokens == 20 * 19  # 28 pixels a patch, a token more a row
+    unseen = measure([image("https://example.org/cat.png")], model="mistral-large-latest", tools=TOOLS)
+    assert not unseen.exact
+    assert unseen.margin_tokens == unseen.media_tokens == 56 * 55
+    assert seen.tokens - seen.media_tokens == unseen.tokens - unseen.media_tokens
+    assert parts_of(unseen) == unseen.tokens
+
+
+@pytest.mark.parametrize("given", ["x", b"x", None, 5, (one for one in ())])
+def test_what_is_no_conversation_is_refused_as_by_fit(given: Any) -> None:
+    """Nothing of it is counted."""
+    for ask in (measure, lambda value: fit(value, 100)):
+        with pytest.raises(ConfigurationError, match="messages must be a list"):
+            ask(given)
 
 
 def test_the_model_is_the_one_the_body_names() -> None:
@@ -180,6 +220,41 @@ def test_reasoning_is_charged_while_its_turn_lasts(model: str, messages: list[An
         - measure(without, model=model, format="anthropic").tokens
     )
     assert (more > 40) is charged
+
+
+@pytest.mark.parametrize(
+    ("model", "charged"),
+    [
+        *[
+            (name, True)
+            for name in ("claude-opus-4-5", "claude-opus-4-6", "claude-opus-5", "claude-sonnet-4-6")
+        ],
+        *[(name, True) for name in ("claude-sonnet-5", "claude-fable-5")],
+        *[(name, False) for name in ("claude-opus-4-1", "claude-sonnet-4-5", "claude-haiku-4-5")],
+    ],
+)
+def test_later_models_of_claude_are_charged_for_the_thinking_of_earlier_turns(
+    model: str, charged: bool
+) -> None:
+    """Which keep it in their context (docs "Extended thinking": Opus 4.5, Sonnet 4.6, and no Haiku)."""
+    thought = {"type": "thinking", "thinking": "hm " * 500, "signature": "s"}
+    answer = {"role": "assistant", "content": [thought, {"type": "text", "text": "a"}]}
+    found = measure([user("q"), answer, user("and?")], model=model, format="anthropic")
+    assert (found.tokens > 500) is charged
+
+
+def test_thinking_that_can_be_read_is_charged_beside_what_is_sealed() -> None:
+    """A message of Claude may hold both, and then neither hides the other."""
+    words = {"type": "thinking", "thinking": "hm " * 2_000, "signature": "s"}
+    sealed = {"type": "redacted_thinking", "data": "x" * 50}
+    use = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+    counter = counter_for("claude-sonnet-4-5")
+    alone, both, neither = (
+        counter.count_message({"role": "assistant", "content": [*thought, use]})
+        for thought in ([words], [words, sealed], [])
+    )
+    assert alone - neither >= 2_000
+    assert both - alone == 50 // 5
 
 
 def test_wrong_arguments_are_refused_in_words() -> None:

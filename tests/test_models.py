@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimtab import models
 from trimtab.counting import ENCODINGS, counter_for
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
-from trimtab.models import Margin, ModelFacts, facts_for, model_names, register_model
+from trimtab.models import Framing, Margin, ModelFacts, facts_for, model_names, register_model
 
 
 @pytest.mark.parametrize(
@@ -27,6 +29,29 @@ from trimtab.models import Margin, ModelFacts, facts_for, model_names, register_
         pytest.param("ft:gpt-4o-mini-2024-07-18:acme::abc", "gpt-4o-mini", id="fine-tuned"),
         pytest.param("gpt-4-0613", "gpt-4", id="old-date"),
         pytest.param("o3-mini-2025-01-31", "o3-mini", id="reasoning"),
+        pytest.param("bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5", id="bedrock"),
+        pytest.param("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5", id="region"),
+        pytest.param(
+            "us-gov.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5", id="region-gov"
+        ),
+        pytest.param("bedrock:global.anthropic.claude-opus-4-6-v1", "claude-opus-4-6", id="bedrock-colon"),
+        pytest.param("bedrock/converse/eu.anthropic.claude-haiku-4-5-20251001-v1:0", "claude-haiku-4-5"),
+        pytest.param("openai.gpt-oss-120b-1:0", "gpt-oss-120b", id="bedrock-openai"),
+        pytest.param("vertex_ai/claude-sonnet-4-5@20250929", "claude-sonnet-4-5", id="vertex-dated"),
+        pytest.param("vertex_ai/gemini-2.5-pro", "vertex/gemini-2.5-pro", id="vertex"),
+        pytest.param("publishers/google/models/gemini-2.5-pro", "vertex/gemini-2.5-pro", id="publisher"),
+        pytest.param(
+            "projects/p/locations/global/publishers/anthropic/models/claude-sonnet-4-5@20250929",
+            "claude-sonnet-4-5",
+            id="vertex-resource",
+        ),
+        pytest.param("gemini-2.5-flash-001", "gemini-2.5-flash", id="gemini-stable"),
+        pytest.param("deepseek/deepseek-chat", "deepseek-chat", id="deepseek"),
+        pytest.param("openrouter/deepseek/deepseek-chat", "deepseek-chat", id="openrouter-deepseek"),
+        pytest.param("zai/glm-5", "glm-5", id="zai"),
+        pytest.param("openrouter/z-ai/glm-4.7", "glm-4.7", id="z-ai"),
+        pytest.param("openrouter/anthropic/claude-sonnet-4.5:nitro", "claude-sonnet-4-5", id="routed"),
+        pytest.param("google/gemini-2.5-pro:free", "gemini-2.5-pro", id="free"),
     ],
 )
 def test_a_name_leads_to_its_model(name: str, model: str) -> None:
@@ -47,6 +72,11 @@ def test_a_name_leads_to_its_model(name: str, model: str) -> None:
         "GPT-4O",
         "claude-sonnet-9",
         "/",
+        "anthropic.claude-sonnet-9-v1:0",
+        "acme.claude-sonnet-4-5",
+        "mars.anthropic.claude-sonnet-4-5",
+        "gpt-4o:latest",
+        "gpt-4o-001",
     ],
 )
 def test_a_family_is_not_guessed(name: str) -> None:
@@ -92,7 +122,7 @@ def test_a_registered_model_is_known_and_a_name_is_taken_once() -> None:
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_window_of_nothing_is_refused(limit: int) -> None:
     """Unknown is None, not 0."""
-    with pytest.raises(ConfigurationError, match="positive or None"):
+    with pytest.raises(ConfigurationError, match="above 0, or None"):
         register_model(ModelFacts(name="test-models-empty", window_tokens=limit))
 
 
@@ -153,3 +183,70 @@ def test_a_margin_grows_with_its_count(tokens: int, least: int, per_mille: int) 
     assert margin.of(tokens) * 1_000 >= least * 1_000 + tokens * per_mille
     assert margin.of(tokens) <= margin.of(tokens + 1)
     assert margin.of(tokens, is_plain=True) == margin.of(tokens) - least
+
+
+def test_another_name_of_a_model_is_taken_and_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was registered is what is found."""
+    monkeypatch.setattr(models, "_FACTS", dict(models._FACTS))
+    own = ModelFacts(name="gpt-4-0613", window_tokens=999)
+    with pytest.raises(ConfigurationError, match="known already as 'gpt-4'"):
+        register_model(own)
+    register_model(own, replace=True)
+    assert facts_for("gpt-4-0613") is own
+    assert facts_for("openai/gpt-4-0613") is own
+    assert facts_for("gpt-4").window_tokens == 8_192
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": ""},
+        {"name": 5},
+        {"window_tokens": "128k"},
+        {"window_tokens": 1.5},
+        {"window_tokens": True},
+        {"output_tokens": -1},
+        {"text_factor": float("nan")},
+        {"text_factor": -1},
+        {"text_factor": "2"},
+        {"encoding": 5},
+        {"format": None},
+        {"framing": {}},
+        {"framings": {"gemini": Framing()}},
+        {"framings": (("gemini", None),)},
+        {"margins": ((5, Margin()),)},
+        {"margin": 5},
+        {"media": None},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_a_fact_is_refused_when_it_is_registered(wrong: dict[str, Any]) -> None:
+    """And not where a count fails of it."""
+    (key,) = wrong
+    with pytest.raises(ConfigurationError, match=key):
+        register_model(ModelFacts(**{"name": "acme-wrong", **wrong}))
+    assert "acme-wrong" not in model_names()
+
+
+def test_what_is_no_description_is_refused() -> None:
+    """A dict has no facts."""
+    with pytest.raises(ConfigurationError, match="ModelFacts"):
+        register_model({"name": "x"})  # type: ignore[arg-type]
+
+
+def test_a_variant_with_limits_of_its_own_counts_as_its_model_and_has_no_known_window() -> None:
+    """OpenRouter's ":free" may have a shorter window; ":nitro" is the model itself."""
+    whole = facts_for("gpt-4o")
+    free = facts_for("openrouter/openai/gpt-4o:free")
+    assert (free.window_tokens, free.output_tokens) == (None, None)
+    assert (free.encoding, free.framing) == (whole.encoding, whole.framing)
+    assert facts_for("openrouter/openai/gpt-4o:free") is free
+    assert facts_for("openai/gpt-4o:floor") is whole
+
+
+@pytest.mark.parametrize("name", ["GPT-4o-mini", "Claude-Sonnet-4-5"])
+def test_a_name_in_the_wrong_case_is_near_the_right_one(name: str) -> None:
+    """Providers refuse it; the error says what was meant."""
+    with pytest.raises(UnknownNameError) as caught:
+        facts_for(name)
+    assert caught.value.near[0] == name.lower()

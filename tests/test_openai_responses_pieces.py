@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.response_items import EVERY, PNG, call, output, said, sdk_objects, thought, user
+from trimtab.counting import measure
 from trimtab.errors import FormatError
 from trimtab.formats import Media, OpenAIResponses
 from trimtab.formats._base import mapping_of
@@ -90,6 +91,17 @@ class TestPieces:
         """The rest is compact JSON; what is stored or encrypted cannot be counted."""
         found = FORM.pieces(EVERY[name])
         assert (found.texts, found.other) == (texts, other)
+
+    def test_what_stands_for_all_that_was_before_is_charged(self) -> None:
+        """A compaction item is sealed and no reasoning: it is charged by its length in every turn."""
+        item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA" * 40_000}
+        assert FORM.pieces(item).media == (("file", None, item["encrypted_content"], "compaction"),)
+        for model in ("gpt-4o", "gpt-5", None):
+            before, after = (
+                measure([*items, user()], model=model, format="openai_responses").tokens
+                for items in ([], [item])
+            )
+            assert 20_000 < after - before < 100_000
 
     def test_a_result_has_the_id_it_answers(self) -> None:
         """For counters that charge it."""

@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import assistant, user, words
 from tests.count_server import CountServer, count_server, tokens_of
-from trimtab import ConfigurationError, CountingError, EstimateCounter, afit, fit
+from trimtab import Budget, ConfigurationError, CountingError, EstimateCounter, afit, fit
 from trimtab.counting import CountQuestion, RemoteCounter, UsageBaseline
 from trimtab.testing import WordCounter, check_counter
 
@@ -283,7 +283,10 @@ def test_an_output_schema_is_estimated_on_top() -> None:
     estimate = EstimateCounter()
     beside = estimate.count_request([], None, None, {"response_format": schema}) - estimate.count([])
     assert beside > 0
-    assert fitted.report.tokens_after == 50 + beside
+    assert fitted.report.tokens_after == 50 + beside + -(-beside // 10)  # raised by a tenth: it does not say
+    assert not fitted.report.exact
+    assert "output schema" in fitted.report.counter
+    assert counter.failures == 0
 
 
 def test_it_remembers_no_more_than_it_may() -> None:
@@ -343,6 +346,172 @@ def test_it_is_refused_where_nobody_awaits() -> None:
         raise CountingError("the type is public", counter="x")
 
 
+def in_characters(question: CountQuestion) -> int:
+    """Bill a token a character, which is far more than an estimate."""
+    return 3 + sum(len(message["content"]) for message in question.messages)
+
+
+def failing_after(answers: int) -> Callable[[CountQuestion], Any]:
+    """Make an endpoint that answers so many times and then fails."""
+    left = answers
+
+    async def ask(question: CountQuestion) -> int:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise RuntimeError("503")
+        return in_characters(question)
+
+    return ask
+
+
+@pytest.mark.parametrize("retry_after_seconds", [0.0, 30.0])
+@pytest.mark.parametrize("answers", [1, 2, 3])
+@pytest.mark.parametrize("budget", [4_000, Budget(4_000, margin="auto")], ids=["bare", "auto"])
+def test_a_fit_the_provider_left_half_way_is_not_exact_and_stays_within_what_it_would_bill(
+    budget: Any, answers: int, retry_after_seconds: float
+) -> None:
+    """What it said before tells how much an estimate is to be raised."""
+    messages = [user("go on"), *(make(words(30)) for _ in range(60) for make in (assistant, user))]
+    counter = RemoteCounter(failing_after(answers), retry_after_seconds=retry_after_seconds)
+    report = (fitted := asyncio.run(afit(messages, budget, counter=counter))).report
+    assert not report.exact
+    assert "in part estimated" in report.counter
+    assert "503" in report.counter
+    billed = in_characters(CountQuestion(messages=tuple(fitted.messages)))
+    assert 2_000 < billed <= 4_000
+    later = asyncio.run(afit(messages[-1:], budget, counter=RemoteCounter(failing_after(1)))).report
+    assert later.exact
+
+
+def test_another_fits_failure_is_not_this_ones() -> None:
+    """Exactness belongs to the answers a report goes by."""
+
+    async def run() -> tuple[Any, Any]:
+        counter = RemoteCounter(failing_after(1))
+        first = await afit([user("a b c")], 100, counter=counter)
+        return first, await afit([user("d e f")], 100, counter=counter)
+
+    first, second = asyncio.run(run())
+    assert (first.report.exact, first.report.counter) == (True, "ask")
+    assert not second.report.exact
+    assert second.report.tokens_after >= 8  # by what the provider said of the first
+
+
+def test_a_margin_that_was_kept_free_is_not_added_twice() -> None:
+    """A fit that begins while only the estimate answers resolves its margin by that."""
+
+    async def run() -> tuple[Any, Any]:
+        counter = RemoteCounter(failing_after(0), estimate=EstimateCounter())
+        with_none = await afit([user("a b c")], 100, counter=counter)
+        return with_none, await afit([user("a b c")], Budget(100, margin="auto"), counter=counter)
+
+    with_none, auto = asyncio.run(run())
+    estimate = EstimateCounter().count([user("a b c")])
+    assert auto.report.margin_tokens > 0
+    assert auto.report.tokens_after == estimate
+    assert with_none.report.tokens_after == estimate + -(-estimate // 10)
+
+
+def test_tools_the_endpoint_refuses_make_a_count_no_longer_exact() -> None:
+    """By estimate, raised; and the report says so."""
+    content = {"role": "user", "parts": [{"text": "how are you"}]}
+    tools = [{"functionDeclarations": [{"name": "search", "description": "looks up things"}]}]
+
+    async def run(server: CountServer, **options: Any) -> Any:
+        async with google_client(server) as client:
+            counter = RemoteCounter.of(
+                client, model="gemini-2.5-flash", estimate=EstimateCounter(), **options
+            )
+            return (await afit([content], 1_000, counter=counter, tools=tools, format="gemini")).report
+
+    with count_server() as server:
+        report = asyncio.run(run(server))
+        (body,) = server.bodies
+    estimate = EstimateCounter()
+    beside = estimate.count_request([], None, tools) - estimate.count([])
+    assert report.tokens_after == tokens_of({"contents": body["contents"]}) + beside + -(-beside // 10)
+    assert not report.exact
+    assert "tools, which the endpoint does not take" in report.counter
+
+
+def test_a_mistake_of_the_callers_is_a_failure_and_no_refusal_of_tools() -> None:
+    """The client's ValueError about an option is told, not taken for what the endpoint lacks."""
+    content = {"role": "user", "parts": [{"text": "how are you"}]}
+    tools = [{"functionDeclarations": [{"name": "search"}]}]
+
+    async def run(server: CountServer) -> Any:
+        async with google_client(server) as client:
+            counter = RemoteCounter.of(
+                client, model="gemini-2.5-flash", estimate=WORDS, options={"nosuch_option": 1}
+            )
+            await counter.count_request([content], None, tools)
+            return counter
+
+    with count_server() as server:
+        counter = asyncio.run(run(server))
+        assert server.bodies == []
+    assert (counter.failures, counter.exact) == (1, False)
+    assert "nosuch_option" in str(counter.last_failure)
+
+
+def test_a_timeout_and_a_cancellation_inside_the_client_are_failures_of_its_own() -> None:
+    """Neither is our time limit, and nobody cancelled the count."""
+
+    async def times_out(question: CountQuestion) -> int:
+        raise TimeoutError("the pool is full")
+
+    async def is_cancelled(question: CountQuestion) -> int:
+        raise asyncio.CancelledError
+
+    for ask, said in ((times_out, "the pool is full"), (is_cancelled, "something inside was cancelled")):
+        counter = RemoteCounter(ask, estimate=WORDS)
+        assert asyncio.run(counter.count([user("a b c")])) == WORDS.count([user("a b c")])
+        assert said in str(counter.last_failure)
+
+
+def test_a_question_that_is_asked_anew_is_not_forgotten_with_the_one_taken_back() -> None:
+    """Who comes later waits for the new one."""
+    asked = 0
+
+    async def ask(question: CountQuestion) -> int:
+        nonlocal asked
+        asked += 1
+        try:
+            await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.01)  # a client that closes its connection first
+            raise
+        return 7
+
+    async def run() -> list[Any]:
+        counter = RemoteCounter(ask)
+        first: Any = asyncio.create_task(counter.count([user("hi")]))
+        await asyncio.sleep(0.01)
+        first.cancel()
+        second = asyncio.create_task(counter.count([user("hi")]))
+        await asyncio.sleep(0.03)
+        third = asyncio.create_task(counter.count([user("hi")]))
+        found = await asyncio.gather(first, second, third, return_exceptions=True)
+        return list(found[1:])
+
+    assert asyncio.run(run()) == [7, 7]
+    assert asked == 2
+
+
+def test_an_estimate_that_fails_is_named() -> None:
+    """Not a bare KeyError."""
+
+    class Broken:
+        name = "broken"
+
+        def count_request(self, messages: Any, system: Any = None, tools: Any = None, /) -> int:
+            raise KeyError("x")
+
+    with pytest.raises(CountingError, match="broken"):
+        asyncio.run(RemoteCounter(failing_after(0), estimate=Broken()).count([user()]))
+
+
 def test_what_is_no_client_is_refused() -> None:
     """A sync client, a thing without an endpoint, numbers out of range."""
     package = pytest.importorskip("anthropic")
@@ -356,11 +525,15 @@ def test_what_is_no_client_is_refused() -> None:
     async def ask(question: CountQuestion) -> int:
         return 1
 
+    with pytest.raises(ConfigurationError, match="timeout_seconds"):
+        RemoteCounter(ask, timeout_seconds=float("inf"))
     for name, value in {
         "timeout_seconds": 0,
         "retry_after_seconds": -1,
         "max_concurrent": 0,
         "max_entries": -1,
+        "name": 5,
+        "estimate": EstimateCounter,
     }.items():
         with pytest.raises(ConfigurationError, match=name):
             RemoteCounter(ask, **{name: value})  # type: ignore[arg-type]

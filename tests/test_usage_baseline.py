@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import assistant, call, result, system, user
-from trimtab import ConfigurationError, EstimateCounter, FixedCounter, counter_for, fit
+from trimtab import ConfigurationError, Context, EstimateCounter, FixedCounter, counter_for, fit
 from trimtab.counting import UsageBaseline
 from trimtab.counting._learned import Learned
 from trimtab.counting._usage import Usage, usage_of
@@ -436,3 +436,24 @@ def test_a_request_that_is_none_is_refused() -> None:
         baseline.record(body, 5, tools=TOOLS)
     assert baseline.count([user("a b c")]) == 3
     assert pickle.loads(pickle.dumps(ConfigurationError("x"))).args == ("x",)
+
+
+def test_a_fit_goes_by_the_bills_there_were_when_it_began() -> None:
+    """A report that comes in between changes no further budget of the same fit, and every new one."""
+    messages = [user(text(40)), *(make(text(40, f"n{n}")) for n in range(9) for make in (assistant, user))]
+    baseline = UsageBaseline(EstimateCounter())
+    before = fit(messages, 2_000, counter=baseline)
+    assert before.report.tokens_after == baseline.count(before.messages)
+    untouched = fit(messages, 2_000, counter=EstimateCounter())
+    baseline.record(before.messages, before.report.tokens_after * 4 // 3)
+    for budget in (1_500, 900, 300):
+        again = before.at(budget)
+        assert again.messages == untouched.at(budget).messages
+        assert again.report.tokens_after == untouched.at(budget).report.tokens_after
+        assert again.report.counter == "estimate"
+    assert baseline.count(before.messages) == before.report.tokens_after * 4 // 3
+    context = Context(900, counter=baseline).add("history", messages)
+    once = context.fit()
+    baseline.record(once.messages, once.report.tokens_after * 5 // 4)
+    assert once.at(900).report.tokens_after == once.report.tokens_after
+    assert context.fit().report.tokens_after == baseline.count(context.fit().messages)

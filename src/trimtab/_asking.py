@@ -9,7 +9,7 @@ from typing import Any
 from trimtab._arguments import check_messages, check_pending_calls, check_trim, system_of
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
-from trimtab.counting._sizes import check_counter, reading
+from trimtab.counting._sizes import as_it_stands, check_counter, reading
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format, Request
 from trimtab.models import facts_for
@@ -119,7 +119,7 @@ def counter_of(counter: Any, model: str | None, format: Format | None = None) ->
         check_counter(counter)
     else:
         counter = counter_for(model) if model is not None else EstimateCounter()
-    return counter if format is None else reading(counter, format)
+    return counter if format is None else as_it_stands(reading(counter, format))
 
 
 def budget_of(budget: Budget | int | None, model: str | None) -> Budget:

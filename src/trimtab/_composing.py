@@ -16,6 +16,7 @@ from trimtab._arguments import check_pending_calls, check_trim, system_of
 from trimtab._asking import budget_of, check_model, counter_of, leading_system
 from trimtab._bonds import Bonds, bonds_of, is_leaderless, opener_of, starts_of
 from trimtab._grouping import format_of
+from trimtab._margins import within
 from trimtab._portion import Portion, in_block
 from trimtab.allocation import Ties, check_ties
 from trimtab.blocks import Block, is_text_with_attachments
@@ -112,7 +113,10 @@ class Composition:
     """Everything that does not depend on the budget; sizes are remembered in its parts."""
 
     policy: Policy
+    asked: Budget
+    """The budget as asked for: its margin may be "auto" still."""
     budget: Budget
+    """The same with a margin for tools and system text alone."""
     format: Format
     counter: Any
     parts: list[Part]
@@ -186,7 +190,8 @@ def compose(policy: Policy) -> Composition:
     items = [item for block in blocks for item in _items_of(block)]
     format = format_of(items, policy.format, policy.model)
     counter = counter_of(policy.counter, policy.model, format)
-    budget = budget_of(policy.budget, policy.model).resolved(counter)
+    asked = budget_of(policy.budget, policy.model)
+    budget = within(asked, counter, policy.tools)
     lead = leading_system(policy.system, format)
     sources = []
     for block in blocks:
@@ -199,6 +204,7 @@ def compose(policy: Policy) -> Composition:
     order = {block.name: at for at, block in enumerate(blocks)}
     return Composition(
         policy=policy,
+        asked=asked,
         budget=budget,
         format=format,
         counter=counter,

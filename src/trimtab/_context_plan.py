@@ -77,9 +77,7 @@ class ContextPlan:
 
     def at(self, budget: Budget) -> ContextPlan:
         """Decide for another budget; callbacks hold, and no summarizer is asked."""
-        composition = self.outcome.composition
-        resolved = budget.resolved(composition.counter)
-        return ContextPlan(outcome=drive(settling(composition, resolved), planned=True))
+        return ContextPlan(outcome=drive(settling(self.outcome.composition, budget), planned=True))
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""

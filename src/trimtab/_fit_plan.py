@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trimtab._arguments import move_to_source
 from trimtab._fitting import BLOCK, Work
+from trimtab._margins import held
 from trimtab._portion import Decision
 from trimtab.budget import Budget
 from trimtab.counting._sizes import Shares, Sizes
@@ -68,7 +69,7 @@ class FitPlan(Decision[Work]):
 
     def at(self, budget: Budget) -> FitPlan:
         """Decide for another budget; no summarizer is asked."""
-        return drive(deciding(self.portion, budget.resolved(self.portion.counter)), planned=True)
+        return drive(deciding(self.portion, budget), planned=True)
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""
@@ -101,11 +102,23 @@ class FitPlan(Decision[Work]):
 
 
 def deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, FitPlan]:
-    """Settle what stays within a budget; yields what it needs from outside.
+    """Settle what stays within a budget, whatever its margin; yields what it needs from outside.
 
     Raises:
         StrategyContractError: The strategy broke its contract.
     """
+    return held(
+        budget,
+        work.counter,
+        work.tools,
+        work.format,
+        decide=lambda resolved: _deciding(work, resolved),
+        decided=lambda plan: (plan.fits, plan.tokens, plan.messages),
+        everything=lambda: work.history.originals,
+    )
+
+
+def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, FitPlan]:
     history, sizes, limit = work.history, work.sizes, budget.input_tokens
     try:
         counted = count_back(history, sizes, limit) if sizes.additive else None

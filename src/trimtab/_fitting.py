@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trimtab._arguments import move_to_source
 from trimtab._asking import Ask, body_of, budget_of, check, counter_of, leading_system, take_model
 from trimtab._grouping import format_of, resolve_pins
+from trimtab._margins import within
 from trimtab._portion import Portion
 from trimtab.budget import Budget
 from trimtab.counting._sizes import Fixed, Sizes, sizes_for
@@ -44,6 +45,8 @@ class Work(Portion):
     counter: Any
     strategy: Strategy
     budget: Budget
+    """As asked for: its margin may be "auto" still."""
+    tools: Any
     notes: tuple[str, ...] = ()
     """What the report should say beside its numbers."""
 
@@ -71,7 +74,7 @@ def prepare(ask: Ask) -> Work:
         format = format_of(ask.messages, ask.format, ask.model)
         body = body_of(ask, format)
     counter = counter_of(ask.counter, ask.model, format)
-    budget = budget_of(ask.budget, ask.model).resolved(counter)
+    budget = budget_of(ask.budget, ask.model)
     strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)
     source = list(ask.messages if body is None else body.messages)
     items = source
@@ -114,6 +117,7 @@ def prepare(ask: Ask) -> Work:
         gone=gone,
         mended=mended,
         budget=budget,
+        tools=fixed.tools,
         notes=notes,
     )
     if ask.on_trim is not None:
@@ -178,7 +182,7 @@ def _edits(change: Change) -> bool:
 
 def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
     """Run the callback and go on with what it leaves."""
-    budget, history = work.budget, work.history
+    budget, history = within(work.budget, work.counter, work.tools), work.history
     context = TrimContext(
         history,
         work.sizes,
@@ -188,13 +192,12 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         origin=work.origin,
     )
     let_trim(on_trim, context, block=BLOCK)
-    removed = context.removed
-    if not removed:
+    if not context.removed:
         return
     if work.origin is None:
         work.source = history.originals[work.lead :]
     remaining, misplaced = in_order(history, history.units, context.remaining, (), held_too=True)
-    removed = {**removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
+    removed: dict[int, Reason] = {**context.removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
     kept_pins = [at for at, index in enumerate(indices) if index in history.pins]

@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trimtab._asking import Ask, counter_of
-from trimtab._fit_plan import FitPlan
-from trimtab._fitting import BLOCK, prepare
+from trimtab._fit_plan import FitPlan, deciding
+from trimtab._fitting import BLOCK, Work, prepare
 from trimtab._grouping import format_of, results_behind
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
-from trimtab.formats import DEFAULT, Format, Request, Structure, form_of, get_format
+from trimtab.formats import DEFAULT, Format, Request, Structure, detect, form_of, get_format
 from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._cuts import SMALL_SHARE
 from trimtab.strategies._runner import Settled
+from trimtab.summaries._base import drive
 
 if TYPE_CHECKING:
     from trimtab.report import Report
@@ -40,7 +41,7 @@ def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: 
         return None
     if model is not None and model.__class__ is not str:
         return None
-    limit_tokens = budget
+    limit_tokens: Any = budget
     if budget.__class__ is Budget:
         limit_tokens = None if budget.margin == "auto" else budget.input_tokens  # the full way works it out
     if limit_tokens.__class__ is not int:
@@ -55,7 +56,8 @@ def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: 
         counter = counter.with_format(form)
     if counter.__class__ not in _OURS or not _counts_units(form):
         return None
-    plan = QuickPlan(messages.copy(), budget, model=model, counter=counter, format=form)
+    assumed = format == "auto"
+    plan = QuickPlan(messages.copy(), budget, model=model, counter=counter, format=form, assumed=assumed)
     try:
         return plan if plan.decided(limit_tokens) else None
     except (CountingError, FormatError):  # the full way says where
@@ -73,6 +75,7 @@ class QuickPlan:
     """What was decided for a plain request, and the plan of the full way once that is asked for."""
 
     __slots__ = (
+        "_assumed",
         "_before",
         "_budget",
         "_counter",
@@ -91,10 +94,18 @@ class QuickPlan:
     """What does not fit is left to the full way."""
 
     def __init__(
-        self, source: list[Any], budget: Budget | int, *, model: str | None, counter: Any, format: Any
+        self,
+        source: list[Any],
+        budget: Budget | int,
+        *,
+        model: str | None,
+        counter: Any,
+        format: Any,
+        assumed: bool = False,
     ) -> None:
         self.format = format
         """The wire form."""
+        self._assumed = assumed
         self._budget, self._model, self._counter, self._source = budget, model, counter, source
         self._structure = Structure(len(source))
         self._known: list[Any] = [None] * len(source)
@@ -120,7 +131,7 @@ class QuickPlan:
         span = range(len(source) - 1, head - 1, -1)
         low = self._low = form.count_back(source, span, room, known, self._structure, prices)
         left = room - sum(known[low:])
-        if self._structure.replaced or self._structure.foreign:
+        if self._structure.replaced or self._structure.foreign or self._is_foreign(user):
             return False
         if left >= 0:
             self.tokens = limit_tokens - left
@@ -149,6 +160,8 @@ class QuickPlan:
         cut = self._border_after(low)
         left += sum(known[low:cut])
         opener = user if user <= cut else form.newest(source, "user", head - 1, cut)
+        if opener >= 0 and self._is_foreign(opener):
+            return False
         while left < (beside_tokens := self._size_of(opener) if 0 <= opener < cut else 0):
             if cut == newest:
                 return False
@@ -160,6 +173,10 @@ class QuickPlan:
         self._before = (*range(head), opener) if 0 <= opener < cut else tuple(range(head))
         self._cut, self.tokens = cut, limit_tokens - left + beside_tokens
         return True
+
+    def _is_foreign(self, index: int) -> bool:
+        """Tell whether a message that was not walked over looks like one of another wire form."""
+        return index < self._low and bool(self.format.is_foreign(self._source[index]))
 
     def _is_whole(self) -> bool:
         """Tell whether the oldest results walked over, if nothing else is, answer the call before them."""
@@ -213,8 +230,8 @@ class QuickPlan:
         return self.full.report(messages)
 
     def at(self, budget: Budget, /) -> FitPlan:
-        """Decide for another budget."""
-        return self.full.at(budget)
+        """Decide for another budget: older messages may say another wire form than those looked at."""
+        return (self._detected() or self.full).at(budget)
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""
@@ -231,15 +248,22 @@ class QuickPlan:
             self._full = self._made_full()
         return self._full
 
-    def _made_full(self) -> FitPlan:
-        budget = self.budget
-        work = prepare(
+    def _detected(self) -> FitPlan | None:
+        """Decide in the wire form that all messages tell; None if that is the one they were read in."""
+        form = detect(self._source, model=self._model) if self._assumed else self.format
+        if form is self.format:
+            return None
+        work = self._prepared(form)
+        return drive(deciding(work, work.budget))
+
+    def _prepared(self, format: Format) -> Work:
+        return prepare(
             Ask(
                 messages=self._source,
-                budget=budget,
+                budget=self.budget,
                 model=self._model,
                 counter=self._counter,
-                format=self.format,
+                format=format,
                 system=None,
                 tools=None,
                 strategy=None,
@@ -249,6 +273,12 @@ class QuickPlan:
                 repair=False,
             )
         )
+
+    def _made_full(self) -> FitPlan:
+        other, budget = self._detected(), self.budget
+        if other is not None and other.tokens == self.tokens and _same(other.messages(), self.messages()):
+            return other
+        work = self._prepared(self.format)
         work.history._go_on(self._structure, self._low)
         work.sizes.known = self._known
         return FitPlan(
@@ -264,3 +294,8 @@ class QuickPlan:
             ),
             budget=budget,
         )
+
+
+def _same(some: list[Any], others: list[Any]) -> bool:
+    """Tell whether two lists hold the same objects."""
+    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))

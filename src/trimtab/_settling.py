@@ -8,6 +8,7 @@ from typing import cast
 
 from trimtab._composing import Composition, Part, by_block
 from trimtab._fitting import DEFAULT_STRATEGY
+from trimtab._margins import held
 from trimtab._ordering import let_go_misplaced, taken_out
 from trimtab._outcome import BlockDecision, Outcome
 from trimtab._portion import in_block
@@ -29,7 +30,19 @@ Steps = Generator[SummaryCall, str | None, Outcome]
 
 
 def settling(composition: Composition, budget: Budget) -> Steps:
-    """Settle what stays of each block; yields what it needs from outside."""
+    """Settle what stays of each block, whatever the margin; yields what it needs from outside."""
+    return held(
+        budget,
+        composition.counter,
+        composition.policy.tools,
+        composition.format,
+        decide=lambda resolved: _settling(composition, resolved),
+        decided=lambda outcome: (outcome.error is None, outcome.tokens, outcome.messages),
+        everything=lambda: [*composition.lead, *composition.source],
+    )
+
+
+def _settling(composition: Composition, budget: Budget) -> Steps:
     outcome = yield from _Settlement(composition, budget).run()
     if outcome.error is not None or outcome.tokens <= budget.input_tokens:
         return outcome

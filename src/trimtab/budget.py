@@ -83,11 +83,16 @@ class Budget:
             )
         return max(0, self.window - self.output_reserve - self.overhead_tokens - margin)
 
-    def resolved(self, counter: Any, /) -> Budget:
+    def resolved(self, counter: Any, /, *, unsure_tokens: int = 0) -> Budget:
         """Return the budget with its margin in tokens, as the counter says.
 
         One that has it already comes back itself. The input room is then the most tokens that stay within
-        the rest together with how far a count of so many may be off.
+        the rest together with how far a count of so many may be off. `fit`, `Context` and `Session` do this;
+        the first two find out by themselves what of a request is unsure.
+
+        Args:
+            counter: Says how far a count may be off.
+            unsure_tokens: How much more of the request it cannot know: nested schemas, media nobody sees.
 
         Raises:
             ConfigurationError: The counter does not say how far it may be off.
@@ -99,13 +104,16 @@ class Budget:
         """
         if self.margin != "auto":
             return self
+        if isinstance(counter, type):
+            name = counter.__name__
+            raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
         bare = Budget(self.window, output_reserve=self.output_reserve, overhead_tokens=self.overhead_tokens)
         room = bare.input_tokens
         return Budget(
             self.window,
             output_reserve=self.output_reserve,
             overhead_tokens=self.overhead_tokens,
-            margin=room - _most_within(room, counter),
+            margin=room - _most_within(max(0, room - unsure_tokens), counter),
         )
 
     def available(self, used: int = 0) -> int:

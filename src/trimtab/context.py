@@ -245,7 +245,7 @@ class Context:
         Complexity: O(n) in messages; O(kept) in the largest block if no other has tool calls.
         """
         composition = compose(self._snapshot(budget))
-        return fitted_for(ContextPlan(outcome=drive(settling(composition, composition.budget))))
+        return fitted_for(ContextPlan(outcome=drive(settling(composition, composition.asked))))
 
     async def afit(self, budget: Budget | int | None = None) -> Fitted[Any]:
         """Fit the blocks into the budget, as `fit` does; awaits what is async.
@@ -263,7 +263,7 @@ class Context:
             for sizes in (whole, *(part.sizes for part in before.parts)):
                 await arun(sizes.count_each)  # a callback is run once, and may ask for any size
         composition = await arun(lambda: compose(policy))
-        outcome = await adrive(lambda: settling(composition, composition.budget))
+        outcome = await adrive(lambda: settling(composition, composition.asked))
         return fitted_for(ContextPlan(outcome=outcome))
 
     def _snapshot(self, budget: Budget | int | None) -> Policy:

@@ -32,6 +32,7 @@ LAYERS = (
     ("allocation",),
     ("trimming",),
     ("_driving",),
+    ("_margins",),
     ("_portion",),
     ("_asking",),
     ("_fitting",),

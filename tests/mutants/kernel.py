@@ -70,7 +70,11 @@ KERNEL = (
     ),
     module(
         "_repairing.py",
-        "test_validity.py test_validity_parts.py test_validity_properties.py",
+        "test_validity.py test_validity_parts.py test_validity_properties.py test_anthropic_conversations.py"
+        " test_openai_responses_flows.py",
+        ("part > before and part not in out", "part > before"),
+        ("(self._lead and index in self._structure.loose)", "False"),
+        ("for other in (*needy.get(index, ()),", "for other in (*needy.get(-1, ()),"),
         (
             "if owner is None:\n                    dropped",
             "if owner is not None:\n                    dropped",
@@ -92,9 +96,11 @@ KERNEL = (
     ),
     module(
         "validity.py",
-        "test_validity.py test_validity_parts.py",
-        ("key=lambda violation: violation.index)", "key=lambda violation: -violation.index)"),
-        ("if fault.index not in skipped", "if fault.index in skipped"),
+        "test_validity.py test_validity_parts.py test_validity_and_judge.py test_openai_responses_flows.py",
+        ("else violation.index)", "else -violation.index)"),
+        ("fault.index not in unread", "fault.index in unread"),
+        ("if request.body is None else chosen.faults(items, request)", ""),
+        ("words_by_type.get(kind, said)", "words_by_type.get(said, said)"),
         ("if (index, call_id) in still_open:", "if (index, call_id) not in still_open:"),
         ("call_id=call_id, fault=False)", "call_id=call_id)"),
         ("if rules.results_follow_call else frozenset()", "if False else frozenset()"),

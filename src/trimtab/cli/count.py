@@ -11,11 +11,10 @@ from trimtab.cli._asked import Asked
 from trimtab.cli._input import InputKind
 from trimtab.cli._options import input_options, request_options
 from trimtab.cli._output import answer_all, usage
-from trimtab.counting import EstimateCounter
+from trimtab.counting import Count, EstimateCounter
 from trimtab.counting._measure import count_of_request
-from trimtab.counting._sizes import Fixed
-from trimtab.errors import FormatError
-from trimtab.formats import mapping_of
+from trimtab.counting._sizes import reading
+from trimtab.formats import Format, mapping_of
 from trimtab.report._lines import counted, plain
 
 __all__ = ["count"]
@@ -25,37 +24,42 @@ __all__ = ["count"]
 class _Count:
     """What was counted; a row is (role, tokens)."""
 
-    tokens: int
-    system_tokens: int
-    """Of system text beside the messages, given or in the body."""
-    tools_tokens: int
-    output_schema_tokens: int
-    media_tokens: int
-    """Of images, sounds, videos and files; a part of the messages'."""
-    margin_tokens: int | None
-    """How far the bill may be off, either way; None where nobody measured."""
+    found: Count
+    lead_tokens: int
+    """Of `--system`, where it stands among the messages."""
     rows: list[tuple[str, int]]
     each: bool
-    facts: dict[str, Any]
+    by_own: bool
+    """Whether texts were counted by the model's own tokenizer."""
+    model: str | None
     ok: bool = True
 
     @property
     def messages_tokens(self) -> int:
-        return sum(tokens for _, tokens in self.rows)
+        return (self.found.messages_tokens or 0) - self.lead_tokens
+
+    @property
+    def system_tokens(self) -> int:
+        return (self.found.system_tokens or 0) + self.lead_tokens
 
     def data(self) -> dict[str, Any]:
         """Give the total, what it is made of, and the messages if each is asked for."""
+        found = self.found
         data: dict[str, Any] = {
-            "tokens": self.tokens,
-            **self.facts,
+            "tokens": found.tokens,
+            "exact": found.exact,
+            "counter": found.counter,
+            "model": self.model,
+            "format": found.format,
             "total_messages": len(self.rows),
             "messages_tokens": self.messages_tokens,
+            "media_tokens": found.media_tokens,
             "system_tokens": self.system_tokens,
-            "tools_tokens": self.tools_tokens,
-            "output_schema_tokens": self.output_schema_tokens,
-            "media_tokens": self.media_tokens,
-            "margin_tokens": self.margin_tokens,
-            "fixed_tokens": self.tokens - self.messages_tokens,
+            "tools_tokens": found.tools_tokens,
+            "output_schema_tokens": found.output_schema_tokens,
+            "framing_tokens": found.framing_tokens,
+            "fixed_tokens": found.tokens - self.messages_tokens - (found.media_tokens or 0),
+            "margin_tokens": found.margin_tokens,
         }
         if self.each:
             data["messages"] = [
@@ -66,66 +70,52 @@ class _Count:
 
     def text(self, *, width: int, colour: bool) -> str:
         """Give a small table, its numbers below each other."""
-        parts = {"system": self.system_tokens, "tools": self.tools_tokens}
-        parts["output schema"] = self.output_schema_tokens
-        parts["framing"] = self.tokens - self.messages_tokens - sum(parts.values())
+        found = self.found
+        parts = {"system": self.system_tokens, "tools": found.tools_tokens}
+        parts |= {"output schema": found.output_schema_tokens, "framing": found.framing_tokens}
         table = [(f"{index:>5}  {plain(role)}", tokens) for index, (role, tokens) in enumerate(self.rows)]
         if not self.each:
-            table = [(counted(len(self.rows), "message"), self.messages_tokens - self.media_tokens)]
-            parts = {"media": self.media_tokens, **parts}
+            table = [(counted(len(self.rows), "message"), self.messages_tokens)]
+            parts = {"media": found.media_tokens, **parts}
         table += [(name, tokens) for name, tokens in parts.items() if tokens]
-        table += [("total, " + self._how(), self.tokens)]
-        if self.margin_tokens:
-            table += [("margin, either way", self.margin_tokens)]
-        digits = len(f"{self.tokens:,}")
+        table += [("total, " + self._how(), found.tokens)]
+        if found.margin_tokens:
+            table += [("margin, either way", found.margin_tokens)]
+        digits = len(f"{found.tokens:,}")
         return "\n".join(f"{tokens:>{digits},}  {name}" for name, tokens in table)
 
     def row(self) -> str:
         """Give the total."""
         of = counted(len(self.rows), "message")
-        return f"{counted(self.tokens, 'token')} in {of}, {self._how()}"
+        return f"{counted(self.found.tokens, 'token')} in {of}, {self._how()}"
 
     def _how(self) -> str:
-        name = plain(str(self.facts["counter"]))
-        if self.facts["exact"]:
-            return f"by {name}" if self.margin_tokens else f"exactly, by {name}"
+        name = plain(self.found.counter)
+        if self.found.exact or self.by_own:
+            return f"exactly, by {name}" if self.found.exact else f"by {name}"
         return "by estimate" if name == "estimate" else f"by estimate ({name})"
 
 
 def _count(value: Any, asked: Asked, *, each: bool) -> _Count:
-    """Count one conversation as `fit` would."""
+    """Count one conversation as `measure` does."""
     taken = asked.of(value)
-    form, request = taken.format, taken.request
-    counter = EstimateCounter() if taken.counter is None else taken.counter
-    fixed = Fixed(request.system, request.tools if asked.tools is None else asked.tools, request.extra)
-    messages = [_readable(message, index) for index, message in enumerate(request.messages)]
-    lead = [] if asked.system is None else [form.message("system", [asked.system])]
-    sent = [*lead, *messages]
-    has_system = bool(sent) and form.kind(sent[0]) == "system"
-    fixed_tokens = counter.fixed_tokens(fixed.system, fixed.tools, has_system=has_system, extra=fixed.extra)
-    without_tools = counter.fixed_tokens(fixed.system, None, has_system=has_system, extra=fixed.extra)
-    beside = counter.fixed_tokens(fixed.system, None, has_system=has_system)
+    form, counter = taken.format, EstimateCounter() if taken.counter is None else taken.counter
     found = count_of_request(value, counter, format=form, system=asked.system, tools=asked.tools)
+    sizes, messages = list(found.sizes or ()), taken.request.messages
+    lead_tokens = sizes.pop(0) if len(sizes) > len(messages) else 0
     return _Count(
-        tokens=counter.count_request(sent, fixed.system, fixed.tools, fixed.extra),
-        system_tokens=sum(map(counter.count_message, lead))
-        + beside
-        - counter.fixed_tokens(None, None, has_system=has_system),
-        tools_tokens=fixed_tokens - without_tools,
-        output_schema_tokens=without_tools - beside,
-        media_tokens=found.media_tokens or 0,
-        margin_tokens=found.margin_tokens,
-        rows=[(str(one.get("role") or form.kind(one)), counter.count_message(one)) for one in messages],
+        found=found,
+        lead_tokens=lead_tokens,
+        rows=[(_role(form, message), tokens) for message, tokens in zip(messages, sizes, strict=True)],
         each=each,
-        facts={"exact": counter.exact, "counter": counter.name, "model": taken.model, "format": form.name},
+        by_own=reading(counter, form).exact,
+        model=taken.model,
     )
 
 
-def _readable(message: Any, index: int) -> dict[str, Any]:
-    try:
-        return mapping_of(message)
-    except FormatError as error:
-        raise FormatError(f"messages[{index}]: {error}", path=f"messages[{index}]") from error
+def _role(form: Format, message: Any) -> str:
+    entry = mapping_of(message)
+    return str(entry.get("role") or form.kind(entry))
 
 
 @click.command()

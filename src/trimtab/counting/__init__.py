@@ -25,6 +25,7 @@ from trimtab.counting._tokenizers import (
     forget_counts,
     load_tokenizer,
     register_encoding,
+    replaced,
 )
 from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
 from trimtab.formats import Format
@@ -97,12 +98,14 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter |
         >>> counter_for("gpt-4o").count([{"role": "user", "content": "What is a token?"}])
         12
     """
-    return _counter_by(facts_for(model), tokenizer)
+    if tokenizer is not None and not isinstance(tokenizer, str):
+        raise ConfigurationError(f"tokenizer is one of {', '.join(TOKENIZERS)}, not {tokenizer!r:.80}")
+    return _counter_by(facts_for(model), tokenizer, replaced())
 
 
 # Threads that meet here may get a counter each; what counters remember is shared all the same.
 @cache
-def _counter_by(facts: ModelFacts, tokenizer: str | None) -> TextCounter | MistralCounter:
+def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> TextCounter | MistralCounter:
     loaded = _loaded(facts, tokenizer)
     if loaded is None:
         return EstimateCounter(name=facts.name, framing=facts.framing, media=facts.media, format=facts.format)
@@ -169,7 +172,7 @@ def measure(
     """Count a whole request, with what it is made of and how far the bill may be off.
 
     Unlike a counter, which is asked about one message at a time, this reads the request as a whole:
-    reasoning of turns that are over is not charged, as by the provider.
+    reasoning of turns that are over is not charged where the provider does not.
 
     Args:
         given: Messages, or a request body, of any wire form.
@@ -192,6 +195,9 @@ def measure(
     """
     if model is not None and counter is not None:
         raise ConfigurationError("pass model= or counter= to measure, not both: a model has a counter")
+    if isinstance(counter, type):
+        name = counter.__name__
+        raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
     from trimtab.counting._measure import count_of_request
 
     if counter is None:

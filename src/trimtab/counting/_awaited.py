@@ -14,9 +14,10 @@ from typing import Any
 
 from trimtab._arguments import answers_later
 from trimtab.counting._checks import counter_name
+from trimtab.counting._sizes import as_it_stands
 from trimtab.formats import mapping_of
 
-__all__ = ["AwaitedCounter", "CountsNeeded", "awaited", "key_of"]
+__all__ = ["AwaitedCounter", "CountsNeeded", "Digests", "awaited"]
 
 _ASKED = ("count", "count_message", "count_request", "count_text", "fixed_tokens")
 """Methods of a counter that may be async."""
@@ -56,7 +57,8 @@ class AwaitedCounter:
     """
 
     def __init__(self, counter: Any) -> None:
-        self._counter = counter
+        self._counter = as_it_stands(counter)
+        self._digests: Digests = getattr(self._counter, "digests", None) or Digests()
         self.known: dict[Key, Any] = {}
         """What it answered, or how it failed."""
 
@@ -90,7 +92,7 @@ class AwaitedCounter:
     def _ask(self, name: str, method: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
         if not answers_later(method):
             return method(*arguments, **named)
-        key = key_of(name, arguments, named)
+        key = self._digests.key_of(name, arguments, named)
         if key not in self.known:
             raise CountsNeeded(self, {key: partial(method, *arguments, **named)})
         answer = self.known[key]
@@ -107,7 +109,7 @@ class AwaitedCounter:
         while index > start and room_tokens >= 0:
             index -= 1
             if sizes[index] is None:
-                key = key_of("count_message", (messages[index],), {})
+                key = self._digests.key_of("count_message", (messages[index],))
                 if key not in self.known and answers_later(method):
                     raise CountsNeeded(
                         self, self._batch(method, messages[max(start, index - _BATCH + 1) : index + 1])
@@ -119,7 +121,10 @@ class AwaitedCounter:
     def _batch(
         self, method: Callable[..., Any], messages: list[Any]
     ) -> dict[Key, Callable[[], Awaitable[Any]]]:
-        keys = {key_of("count_message", (message,), {}): partial(method, message) for message in messages}
+        keys = {
+            self._digests.key_of("count_message", (message,)): partial(method, message)
+            for message in messages
+        }
         return {key: call for key, call in keys.items() if key not in self.known}
 
 
@@ -147,7 +152,45 @@ def _plain(value: Any) -> Any:
     return _plain(mapping_of(value)) if callable(getattr(value, "model_dump", None)) else value
 
 
-def key_of(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Key:
-    """Key a question by its content: an edited copy is made anew each time."""
-    content = repr((_plain(arguments), _plain(named))).encode("utf-8", "surrogatepass")
-    return name, blake2b(content, digest_size=16).digest()
+class Digests:
+    """Keys of questions by their content: an edited copy is made anew each time.
+
+    The messages of the longest list asked about are read once: a fit asks about parts of it again and
+    again. They are kept, so that no other object gets the id of one; and nobody edits them while they are
+    being fitted. Copies that were edited are read each time, and not kept.
+    """
+
+    def __init__(self) -> None:
+        self._read: dict[int, tuple[Any, bytes]] = {}
+
+    def key_of(self, name: str, arguments: tuple[Any, ...], named: Mapping[str, Any] | None = None) -> Key:
+        """Key a question; its first argument is a message, a text or a list of messages."""
+        first, *rest = arguments if arguments else (None,)
+        found = blake2b(
+            repr((_plain(rest), _plain(named or {}))).encode("utf-8", "surrogatepass"), digest_size=16
+        )
+        if isinstance(first, (list, tuple)):
+            digests = [self._of(one) for one in first]
+            if len(first) > len(self._read):
+                self._read = {id(one): (one, digest) for one, digest in zip(first, digests, strict=True)}
+            found.update(b"".join(digests))
+        else:
+            found.update(self._of(first))
+        return name, found.digest()
+
+    def _of(self, message: Any) -> bytes:
+        read = self._read.get(id(message))
+        return _digest(message) if read is None else read[1]
+
+
+def _digest(message: Any) -> bytes:
+    if type(message) is dict and all(type(value) is str for value in message.values()):
+        # no repr of long texts; their lengths tell where each ends
+        head = repr([(key, len(value)) for key, value in message.items()])
+        parts = [head, *message.values()]
+    else:
+        parts = [repr(_plain(message))]
+    found = blake2b(digest_size=16)
+    for part in parts:
+        found.update(part.encode("utf-8", "surrogatepass"))
+    return found.digest()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 from trimtab.counting._additive import Additive
+from trimtab.counting._bills import Bill, Bills, bounded
 from trimtab.counting._checks import counter_name
-from trimtab.counting._learned import NOTHING_LEARNED, Learned
+from trimtab.counting._learned import Learned
 from trimtab.counting._sizes import reading
 from trimtab.counting._usage import Usage, usage_of
 from trimtab.errors import ConfigurationError
@@ -20,36 +22,7 @@ __all__ = ["UsageBaseline"]
 _VERSION = 1
 """Of the form of the plain data."""
 
-_MOST_SIZES = 65_536
-"""Messages whose share of a bill is remembered; about 150 bytes each."""
-
 _SYSTEM_ROLES = ("system", "developer")
-
-_NARROW = (4, 5)
-"""How far shares of earlier bills are moved at most, when a later bill of other messages demands it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bills:
-    """What the bills so far say; replaced as a whole, so that no thread sees half of one."""
-
-    model: str | None = None
-    total_tokens: int = 0
-    """Input of the latest bill and, if known, the answer to it; 0: there is no bill."""
-    fixed_tokens: int = 0
-    """What the latest bill leaves for what stands beside the messages."""
-    fixed_counted: int = 0
-    """What the counter gives for the same."""
-    sizes: dict[str, int] = field(default_factory=dict)
-    """Tokens of messages by content; never changed once it is here."""
-    latest: frozenset[str] = frozenset()
-    """The messages of the latest bill."""
-    learned: Mapping[str, Learned] = field(default_factory=dict)
-    """By model; "" where nobody named one."""
-
-    @property
-    def of_model(self) -> Learned:
-        return self.learned.get(self.model or "", NOTHING_LEARNED)
 
 
 class UsageBaseline(Additive):
@@ -98,7 +71,7 @@ class UsageBaseline(Additive):
         self._given = None if format is None else get_format(format)
         self._format = self._given or get_format(getattr(counter, "format", "openai_chat"))
         self._counter = reading(counter, self._format)
-        self._bills = _Bills()
+        self._bills = Bills()
         self._lock = threading.Lock()
         self.name = counter_name(counter)
         self.exact = False
@@ -108,6 +81,13 @@ class UsageBaseline(Additive):
         twin = super().with_format(format)
         twin._counter = reading(self._counter, twin._format)
         twin._given = twin._format
+        twin._lock = threading.Lock()
+        return twin
+
+    def _for_one_fit(self) -> Self:
+        """Return the counter as it stands, which no later report changes: a fit goes by one set of bills."""
+        with self._lock:
+            twin = copy(self)
         twin._lock = threading.Lock()
         return twin
 
@@ -155,7 +135,7 @@ class UsageBaseline(Additive):
         # before a second bill nothing was seen to go wrong: no less is known than without a bill
         return margin if inside is None or bills.of_model.deviations else min(inside, margin)
 
-    def _estimated(self, tokens: int, bills: _Bills | None = None) -> int:
+    def _estimated(self, tokens: int, bills: Bills | None = None) -> int:
         bills = self._bills if bills is None else bills
         return bills.of_model.factor.of(tokens) if bills.total_tokens else tokens
 
@@ -188,6 +168,8 @@ class UsageBaseline(Additive):
             FormatError: A message cannot be read.
         """
         reported = usage_of(usage)
+        if model is not None and not isinstance(model, str):
+            raise ConfigurationError(f"model is the name of a model, not {model!r:.80}")
         form = detect(request, model=model) if self._given is None else self._given
         counter = reading(self._counter, form)
         messages, system, tools, extra = _taken_apart(form, request, system, tools)
@@ -204,7 +186,7 @@ class UsageBaseline(Additive):
                 counted[key] = counter.count_message(message)
         back = None if answer is None else _key(mapping_of(answer), form)
         with self._lock:
-            bill = _Bill(
+            bill = Bill(
                 tokens=reported.input_tokens,
                 counted=counted,
                 times=times,
@@ -214,7 +196,7 @@ class UsageBaseline(Additive):
             self._bills = self._with_answer(bills, back, reported)
             self.name = f"{counter_name(self._counter)}, calibrated"
 
-    def _with_answer(self, bills: _Bills, key: str | None, reported: Usage) -> _Bills:
+    def _with_answer(self, bills: Bills, key: str | None, reported: Usage) -> Bills:
         # a tokenizer that is right needs no report, which counts without the framing of the next request
         if key is None or getattr(self._counter, "exact", False) or not reported.answer_tokens:
             return bills
@@ -222,7 +204,7 @@ class UsageBaseline(Additive):
         return replace(
             bills,
             total_tokens=bills.total_tokens + tokens,
-            sizes=_bounded({**bills.sizes, key: tokens}),
+            sizes=bounded({**bills.sizes, key: tokens}),
             latest=bills.latest | {key},
         )
 
@@ -258,7 +240,7 @@ class UsageBaseline(Additive):
         made = cls(counter, format=format)
         try:
             written = (data["version"], data["counter"])
-            bills = _Bills(
+            bills = Bills(
                 model=data["model"],
                 total_tokens=data["total_tokens"],
                 fixed_tokens=data["fixed_tokens"],
@@ -281,73 +263,6 @@ class UsageBaseline(Additive):
         if bills.total_tokens:
             made.name = f"{made.name}, calibrated"
         return made
-
-
-@dataclass(slots=True, kw_only=True)
-class _Bill:
-    """One bill, to be shared out among what was billed."""
-
-    tokens: int
-    counted: dict[str, int]
-    """Tokens the counter gives for each message, by content."""
-    times: dict[str, int]
-    """How often each content stands in the request."""
-    fixed_counted: int
-
-    def added_to(self, bills: _Bills, model: str | None) -> _Bills:
-        """Share it out: what is new takes what earlier bills leave, the fixed part what is left over."""
-        if model != bills.model:
-            bills = _Bills(model=model, learned=bills.learned)
-        learned = bills.of_model
-        if not bills.total_tokens:
-            part = self._sum(self.counted)
-            learned = learned.with_first_report(self.fixed_counted + part, self.tokens, messages_tokens=part)
-            sizes = {key: learned.factor.of(size) for key, size in self.counted.items()}
-        else:
-            learned, sizes = self._after(bills, learned)
-        over = self._sum(sizes) - self.tokens
-        if over > 0:
-            whole = self._sum(sizes)
-            sizes = {key: size * self.tokens // whole for key, size in sizes.items()}
-        return _Bills(
-            model=model,
-            total_tokens=self.tokens,
-            fixed_tokens=self.tokens - self._sum(sizes),
-            fixed_counted=self.fixed_counted,
-            sizes=_bounded({**bills.sizes, **sizes}),
-            latest=frozenset(sizes),
-            learned={**bills.learned, model or "": learned},
-        )
-
-    def _after(self, bills: _Bills, learned: Learned) -> tuple[Learned, dict[str, int]]:
-        """Share it out where there are earlier bills; learn from it where it goes on from the latest."""
-        factor = learned.factor
-        known = {key: bills.sizes[key] for key in self.counted if key in bills.sizes}
-        new = {key: size for key, size in self.counted.items() if key not in known}
-        estimated = {key: factor.of(size) for key, size in new.items()}
-        fixed = max(0, bills.fixed_tokens + factor.of(self.fixed_counted - bills.fixed_counted))
-        left, counted = self.tokens - fixed - self._sum(known), self._sum(new)
-        part = self._sum(estimated)
-        goes_on = bills.latest <= self.counted.keys()
-        if goes_on:
-            learned = learned.with_deviation(part, abs(left - part))
-        if goes_on and counted and learned.believable(counted, left):
-            shares = {key: size * left // counted for key, size in new.items()}
-            return learned.with_report(counted, left), {**known, **shares}
-        sizes = {**known, **estimated}
-        if goes_on:
-            return learned, sizes  # something else came in or went: the fixed part takes it
-        return learned, self._moved(sizes, self.tokens - fixed)
-
-    def _moved(self, sizes: dict[str, int], tokens: int) -> dict[str, int]:
-        """Move shares towards a sum, not far: what left with other messages may be behind the difference."""
-        whole = self._sum(sizes)
-        low, high = _NARROW
-        to = min(max(tokens, whole * low // high), whole * high // low)
-        return {key: size * to // whole for key, size in sizes.items()} if whole else sizes
-
-    def _sum(self, sizes: Mapping[str, int]) -> int:
-        return sum(size * self.times[key] for key, size in sizes.items())
 
 
 def _taken_apart(
@@ -373,12 +288,6 @@ def _taken_apart(
 
 def _unknown(tokens: int, /) -> None:
     """Say that nobody knows how far off a count may be."""
-
-
-def _bounded(sizes: dict[str, int]) -> dict[str, int]:
-    """Forget what was recorded first, if there is too much."""
-    too_many = len(sizes) - _MOST_SIZES
-    return dict(list(sizes.items())[too_many:]) if too_many > 0 else sizes
 
 
 def _key(entry: dict[str, Any], form: Format) -> str:

@@ -54,6 +54,8 @@ def counter_from_tokenizer(
         counter = counter_from_tokenizer("models/Qwen3-8B")
         ```
     """
+    if variables is not None and not isinstance(variables, Mapping):
+        raise ConfigurationError(f"variables are a mapping of names to values, not {variables!r:.80}")
     if isinstance(tokenizer, str | PathLike):
         found = _from_files(Path(fspath(tokenizer)), chat_template, name)
     elif hasattr(tokenizer, "apply_chat_template"):
@@ -126,7 +128,7 @@ def _templates(folder: Path) -> dict[str, str]:
     """Read templates that are files of their own."""
     files = {"default": folder / "chat_template.jinja"}
     files |= {file.stem: file for file in sorted((folder / "additional_chat_templates").glob("*.jinja"))}
-    found = {key: file.read_text(encoding="utf-8") for key, file in files.items() if file.is_file()}
+    found = {key: _text_of(file) for key, file in files.items() if file.is_file()}
     in_json = _json(folder / "chat_template.json").get("chat_template")
     return found or ({"default": in_json} if isinstance(in_json, str) else {})
 
@@ -184,3 +186,10 @@ def _whole(tokenizer: Any) -> Any:
     copy.no_truncation()
     copy.no_padding()
     return copy
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read as a chat template: {error}") from error

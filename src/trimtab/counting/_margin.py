@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trimtab.counting._checks import checked_count, counter_name
+from trimtab.counting._media import is_seen, media_tokens
 from trimtab.errors import ConfigurationError
+from trimtab.formats import Media, Pieces
+from trimtab.models import MediaRule
 
-__all__ = ["known_margin", "margin_of"]
+__all__ = ["known_margin", "margin_of", "unseen_tokens", "unsure_of"]
 
 
 def known_margin(counter: Any, tokens: int, /) -> int | None:
@@ -36,3 +40,22 @@ def margin_of(counter: Any, tokens: int, /) -> int:
             " (it needs margin_tokens(tokens)); pass margin= as a number of tokens"
         )
     return margin
+
+
+def unsure_of(counter: Any, tools: Any, pieces: Sequence[Pieces], /) -> int | None:
+    """Ask a counter how much of a count it cannot know, whatever its margin is otherwise.
+
+    Returns:
+        None for a counter that does not say, where there are media whose size nothing shows.
+    """
+    media = [medium for one in pieces for medium in one.media]
+    ask = getattr(counter, "unsure_tokens", None)
+    if ask is None:
+        return 0 if all(is_seen(medium, MediaRule()) for medium in media) else None
+    tokens: int = ask(tools, media)
+    return tokens + sum(ask(one.tools) for one in pieces if one.tools)
+
+
+def unseen_tokens(media: Iterable[Media], rule: MediaRule, /) -> int:
+    """Sum what is charged for media of which a message does not hold enough."""
+    return sum(media_tokens(medium, rule) for medium in media if not is_seen(medium, rule))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
+from trimtab._arguments import check_messages
 from trimtab._grouping import format_of
 from trimtab.counting._checks import counter_name
-from trimtab.counting._margin import known_margin
-from trimtab.counting._media import is_seen, media_tokens
-from trimtab.counting._schemas import with_functions
-from trimtab.counting._sizes import Fixed, Shares, check_counter, sizes_for
+from trimtab.counting._margin import known_margin, unsure_of
+from trimtab.counting._sizes import Fixed, Shares, Sizes, check_counter, fixed_tokens_of, sizes_for
 from trimtab.counting._text import TextCounter
 from trimtab.formats import Format, Pieces
 from trimtab.formats._base import Dict, entry_of
-from trimtab.models import MediaRule
 
 __all__ = ["Count", "count_of_request", "read_given"]
 
@@ -30,7 +29,10 @@ class Count:
 
     tokens: int
     exact: bool
-    """Whether the model's own tokenizer and framing were used, on text alone."""
+    """Whether the model's tokenizer is its own, and how all this request holds is charged is known and seen.
+
+    With OpenAI that is text alone: what frames tools, calls and media there is not public.
+    """
     margin_tokens: int | None
     """How far the bill may be off, either way; None where nobody measured."""
     messages_tokens: int | None
@@ -59,10 +61,16 @@ class Count:
 def read_given(
     given: Any, /, *, format: str | Format, system: Any, tools: Any
 ) -> tuple[Format, list[Dict], Fixed]:
-    """Read messages or a body: its wire form, its messages as dicts, and what stands beside them."""
+    """Read messages or a body: its wire form, its messages as dicts, and what stands beside them.
+
+    Raises:
+        ConfigurationError: It is neither.
+        FormatError: An entry is no message.
+    """
+    check_messages(given)
     form = format_of(given, format)
     extra: Any = None
-    messages: Sequence[Any] = given if isinstance(given, list | tuple) else []
+    messages: Any = given
     if isinstance(given, Mapping):
         request = form.read_request(given)
         messages, extra = request.messages, request.extra
@@ -81,84 +89,87 @@ def count_of_request(
     """Count messages or a whole body by a counter; see `trimtab.counting.measure`."""
     form, entries, fixed = read_given(given, format=format, system=system, tools=tools)
     counter = check_counter(counter)
-    if isinstance(counter, TextCounter):
-        return _of_parts(counter.with_format(form), form, entries, fixed)
     if hasattr(counter, "with_format"):
         counter = counter.with_format(form)
-    return _of_whole(counter, form, entries, fixed)
-
-
-def _of_whole(counter: Any, form: Format, entries: list[Dict], fixed: Fixed) -> Count:
-    """Count by a counter of another kind: by its sizes if it has any, else as a black box."""
     has_system = bool(fixed.system) or bool(entries and form.kind(entries[0]) == "system")
     found = sizes_for(counter, entries, fixed, has_system=has_system)
-    parts = found.fixed_parts
-    sizes: tuple[int, ...] | None = None
+    pieces = [form.pieces(entry) for entry in entries]
     if isinstance(found, Shares):
-        tokens = found.whole(entries)
-    else:
-        sizes = tuple(found.of(index) for index in range(len(entries)))
-        tokens = found.fixed_tokens + sum(sizes)
-    apart = (parts.system_tokens, parts.tools_tokens)
-    unseen = any(not is_seen(medium, MediaRule()) for entry in entries for medium in form.pieces(entry).media)
-    exact = bool(getattr(counter, "exact", False)) and not unseen
-    known = sizes is not None and None not in apart
+        return _of_whole(counter, form, found.whole(entries), fixed, pieces)
+    return _of_parts(counter, form, found, fixed, pieces, has_system=has_system)
+
+
+def _of_whole(counter: Any, form: Format, tokens: int, fixed: Fixed, pieces: list[Pieces]) -> Count:
+    """Say what a black box said, and no more."""
+    unsure = unsure_of(counter, fixed.tools, pieces)
+    margin = known_margin(counter, tokens)
     return Count(
         tokens=tokens,
-        exact=exact,
-        margin_tokens=None if unseen else known_margin(counter, tokens),
-        messages_tokens=None if sizes is None else sum(sizes),
+        exact=getattr(counter, "exact", False) is True and unsure == 0,
+        margin_tokens=None if margin is None or unsure is None else margin + unsure,
+        messages_tokens=None,
         media_tokens=None,
-        system_tokens=parts.system_tokens,
-        tools_tokens=parts.tools_tokens,
+        system_tokens=None,
+        tools_tokens=None,
         output_schema_tokens=None,
-        framing_tokens=found.fixed_tokens - sum(part or 0 for part in apart) if known else None,
+        framing_tokens=None,
         counter=counter_name(counter),
         format=form.name,
-        sizes=sizes,
     )
 
 
-def _of_parts(counter: TextCounter, form: Format, entries: list[Dict], fixed: Fixed) -> Count:
-    pieces = [form.pieces(entry) for entry in entries]
-    sizes = [counter.count_message(entry) for entry in entries]
-    for index, tokens in _finished_thoughts(counter, form, entries, pieces):
-        sizes[index] -= tokens
+def _of_parts(
+    counter: Any, form: Format, found: Sizes, fixed: Fixed, pieces: list[Pieces], *, has_system: bool
+) -> Count:
+    sizes = [found.of(index) for index in range(len(found.messages))]
+    if isinstance(counter, TextCounter):
+        for index, tokens in _finished_thoughts(counter, form, found.messages, pieces):
+            sizes[index] = max(0, sizes[index] - tokens)
+    price = getattr(counter, "media_tokens", None)
     media = [medium for one in pieces for medium in one.media]
-    of_media = sum(media_tokens(medium, counter.media) for medium in media)
-    tools, extra = with_functions(fixed.tools, fixed.extra)
-    schema = {key: value for key, value in (extra or {}).items() if key == "response_format"}
-    rest = {key: value for key, value in (extra or {}).items() if key != "response_format"}
-    has_system = bool(fixed.system) or bool(entries and form.kind(entries[0]) == "system")
-
-    def beside(system: Any, tools: Any, extra: Mapping[str, Any]) -> int:
-        return counter.fixed_tokens(system, tools, has_system=has_system, extra=extra or None)
-
-    framing = beside(None, None, {})
-    of_system = beside(fixed.system, None, {}) - framing
-    of_tools = beside(fixed.system, tools, rest) - beside(fixed.system, None, {})
-    whole = beside(fixed.system, tools, {**rest, **schema})
-    of_schema = whole - framing - of_system - of_tools
-    tokens = sum(sizes) + whole
-    plain = not (tools or schema or media or any(map(_is_more_than_text, pieces)))
-    exact = counter.exact and plain
-    margin = 0 if exact else counter.margin_tokens(tokens, is_plain=plain)
-    unseen = sum(media_tokens(one, counter.media) for one in media if not is_seen(one, counter.media))
-    unseen += counter.unsure_tokens(tools)
+    of_media = None if price is None else sum(map(price, media))
+    beside = _beside(counter, fixed, has_system=has_system)
+    tokens = sum(sizes) + found.fixed_tokens
+    unsure = unsure_of(counter, fixed.tools, pieces)
+    exact = getattr(counter, "exact", False) is True and unsure == 0
+    if isinstance(counter, TextCounter):
+        schema = (fixed.extra or {}).get("response_format")
+        plain = not (fixed.tools or schema or media or any(map(_is_more_than_text, pieces)))
+        exact = exact and plain
+        margin = 0 if exact else counter.margin_tokens(tokens, is_plain=plain)
+    else:
+        margin = known_margin(counter, tokens)
     return Count(
         tokens=tokens,
         exact=exact,
-        margin_tokens=None if margin is None else margin + unseen,
-        messages_tokens=sum(sizes) - of_media,
+        margin_tokens=None if margin is None or unsure is None else margin + unsure,
+        messages_tokens=sum(sizes) - (of_media or 0),
         media_tokens=of_media,
-        system_tokens=of_system,
-        tools_tokens=of_tools,
-        output_schema_tokens=of_schema,
-        framing_tokens=framing,
-        counter=counter.name,
+        system_tokens=beside.system,
+        tools_tokens=beside.tools,
+        output_schema_tokens=beside.output_schema,
+        framing_tokens=beside.framing,
+        counter=counter_name(counter),
         format=form.name,
         sizes=tuple(sizes),
     )
+
+
+class _Beside(NamedTuple):
+    """What a request costs beside its messages, in tokens."""
+
+    framing: int
+    system: int
+    tools: int
+    output_schema: int
+
+
+def _beside(counter: Any, fixed: Fixed, *, has_system: bool) -> _Beside:
+    """Tell the parts apart, by what each adds to those before it."""
+    without_schema = {key: value for key, value in (fixed.extra or {}).items() if key != "response_format"}
+    steps = (Fixed(), Fixed(fixed.system), Fixed(fixed.system, fixed.tools, without_schema), fixed)
+    passed = [fixed_tokens_of(counter, one, has_system) for one in steps]
+    return _Beside(passed[0], *(after - before for before, after in pairwise(passed)))
 
 
 def _is_more_than_text(pieces: Pieces) -> bool:
@@ -169,10 +180,12 @@ def _is_more_than_text(pieces: Pieces) -> bool:
 def _finished_thoughts(
     counter: TextCounter, form: Format, entries: list[Dict], pieces: list[Pieces]
 ) -> list[tuple[int, int]]:
-    """List (index, tokens) of reasoning before the newest user message, which is charged no more.
+    """List (index, tokens) of reasoning before the newest user message, where that is charged no more.
 
     A counter of single messages cannot know, and takes the most; the whole request says.
     """
+    if counter.framing.past_thoughts_charged:
+        return []
     last = max((at for at, entry in enumerate(entries) if form.kind(entry) == "user"), default=0)
     charged = [(at, counter.thought_tokens(pieces[at])) for at in range(last)]
     return [(at, tokens) for at, tokens in charged if tokens]

@@ -1,7 +1,7 @@
 """What images, sounds and files are charged, from as much of them as a message holds.
 
-Nothing here decodes a picture: sizes are read from the first bytes of the data. Where a size
-cannot be known, the most the rule allows is taken.
+Nothing here decodes a picture: sizes are read from the first bytes of the data, and pages of a PDF from
+its list of objects. Where a size cannot be known, more is taken than is likely, or the most there can be.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import binascii
 import math
 import re
+import zlib
+from itertools import islice
 from typing import NamedTuple
 
 from trimtab.formats._base import Media
@@ -32,7 +34,19 @@ _VIDEO_BYTES_PER_SECOND = 100_000
 """Of video at 0.8 Mbit/s, the low end of what is sent; errs high."""
 _VIDEO_SECONDS = 60
 """Of a video that is not in the message; nothing is known of it."""
-_PAGE = re.compile(rb"/Type\s*/Page\b")
+_PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+_OBJECTS = re.compile(rb"/Type\s*/ObjStm\b")
+_STREAM = re.compile(rb"stream\r?\n")
+"""Where compressed objects begin, among them pages, since PDF 1.5 (ISO 32000-1, 7.5.7)."""
+_DICTIONARY_BYTES = 400
+_MOST_OBJECT_STREAMS = 2_000
+"""Of some 100 objects each; a file may be made to be slow to read."""
+_MOST_OBJECT_BYTES = 64_000_000
+"""Of them unpacked: a file of zeros could be any size. 1,000 pages have about 300,000."""
+_FIRST_PAGE_BYTES, _LEAST_PAGE_BYTES, _MOST_PAGES = 20_000, 3_000, 100
+"""Of a PDF whose pages nobody can count, an encrypted one say: fonts and all with the first (billed: one page for
+13 and 19 kB, 2026-11), and few more are smaller than the rest. Errs high; Claude takes no more pages (docs "PDF
+support", 2026-11)."""
 
 
 class Pixels(NamedTuple):
@@ -54,7 +68,7 @@ def is_seen(media: Media, rule: MediaRule, /) -> bool:
         return _bytes_a_second(_decoded(encoded[:_SOUND_CHARS])) is not None
     if media.kind == "video":
         return _video_seconds(encoded) is not None
-    return bool(encoded) and (not _is_pdf(encoded) or bool(_PAGE.search(_decoded(encoded))))
+    return bool(encoded) and (not _is_pdf(encoded) or _pages(_decoded(encoded)) > 0)
 
 
 def media_tokens(media: Media, rule: MediaRule, /) -> int:
@@ -203,13 +217,35 @@ def _file_tokens(encoded: str, rule: MediaRule) -> int:
     if not encoded:
         return rule.file_tokens
     if _is_pdf(encoded):
-        pages = len(_PAGE.findall(_decoded(encoded)))
+        pages = _pages(_decoded(encoded))
         if rule.pdf_bytes_per_token is None:
-            return max(1, pages) * rule.page_tokens
+            return (pages or _likely_pages(_bytes_in(encoded))) * rule.page_tokens
         tokens = math.ceil(_bytes_in(encoded) / rule.pdf_bytes_per_token)
         return min(tokens, pages * rule.page_tokens) if pages else tokens
     # text, most likely, and few texts have less than three bytes a token
     return math.ceil(_bytes_in(encoded) / 3)
+
+
+def _pages(data: bytes) -> int:
+    """Count the pages of a PDF, those in compressed objects too; 0 where none can be seen."""
+    pages, left, view = len(_PAGE.findall(data)), _MOST_OBJECT_BYTES, memoryview(data)
+    for found in islice(_OBJECTS.finditer(data), _MOST_OBJECT_STREAMS):
+        begin = _STREAM.search(data, found.end(), found.end() + _DICTIONARY_BYTES)
+        if begin is None or left <= 0:
+            continue
+        try:
+            objects = zlib.decompressobj().decompress(view[begin.end() :], left)
+        except zlib.error:  # encrypted, or packed in another way
+            continue
+        pages += len(_PAGE.findall(objects))
+        left -= len(objects)
+    return pages
+
+
+def _likely_pages(size_bytes: int) -> int:
+    """Guess how many pages a PDF has where none can be seen."""
+    more = max(0, size_bytes - _FIRST_PAGE_BYTES)
+    return min(_MOST_PAGES, 1 + math.ceil(more / _LEAST_PAGE_BYTES))
 
 
 def _is_pdf(encoded: str) -> bool:

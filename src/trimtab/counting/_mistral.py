@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
 from trimtab.counting._additive import Additive
 from trimtab.counting._cache import TextCache
-from trimtab.counting._media import base64_of, image_size, media_tokens
+from trimtab.counting._media import base64_of, image_size, is_seen, media_tokens
 from trimtab.counting._protocols import TextFunction
 from trimtab.counting._schemas import function_tool, system_texts, with_functions
 from trimtab.formats import Format, Media, get_format
@@ -33,6 +33,8 @@ _PATCH_PIXELS, _LONGEST_PIXELS = 28, 1_540
 _MOST_PATCHES = _LONGEST_PIXELS // _PATCH_PIXELS
 
 _HEADER_CHARS = 400_000
+_BY_SIZE = MediaRule(pixels_per_token=1)
+"""For telling what is seen: an image of any detail costs by its size here."""
 
 
 class MistralCounter(Additive):
@@ -43,7 +45,7 @@ class MistralCounter(Additive):
     results show their ids, as before version 13.
     """
 
-    __slots__ = ("_cache", "framing", "media")
+    __slots__ = ("_cache", "_exact_form", "framing", "media")
 
     def __init__(
         self,
@@ -62,10 +64,20 @@ class MistralCounter(Additive):
         self.framing = framing
         self.media = MediaRule() if media is None else media
         self._format = get_format(format)
+        self._exact_form = self._format.name if exact else None
         self._cache = TextCache(count_text, name=name) if cache is None else cache
 
+    def with_format(self, format: str | Format, /) -> Self:
+        """Return the same counter, and what it remembers, for another wire form.
+
+        It is exact in the form it was made for only: Mistral takes no other.
+        """
+        twin = super().with_format(format)
+        twin.exact = twin.format.name == self._exact_form
+        return twin
+
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Return how far a count may be off, images apart, which err high.
+        """Return how far a count may be off, what nobody can see apart; None in a form not its own.
 
         Source: 16 of 16 recorded requests were billed as counted (2026-11), with tools and images among them.
         """
@@ -86,7 +98,7 @@ class MistralCounter(Additive):
         tokens = sum(counts[text] for text in (*pieces.texts, *pieces.other))
         tokens += sum(_BRACKETS_TOKENS + counts[text] for text in pieces.thoughts)
         tokens += counts[_tools_text(pieces.tools)] if pieces.tools else 0
-        tokens += sum(self._media_tokens(media) for media in pieces.media)
+        tokens += sum(self.media_tokens(media) for media in pieces.media)
         tokens += sum(
             _BRACKETS_TOKENS + counts[name] + counts[_spaced(arguments)] for name, arguments in pieces.calls
         )
@@ -112,7 +124,12 @@ class MistralCounter(Additive):
         tokens += sum(counts[text] for text in texts) + (_BRACKETS_TOKENS if texts else 0)
         return tokens + (_BRACKETS_TOKENS + counts[_tools_text(tools)] if tools else 0)
 
-    def _media_tokens(self, media: Media) -> int:
+    def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int:
+        """Say how far the count of these may be off beside the margin: by what media may cost nobody sees."""
+        return sum(self.media_tokens(one) for one in media if not is_seen(one, _BY_SIZE))
+
+    def media_tokens(self, media: Media, /) -> int:
+        """Count one image, sound, video or file."""
         if media.kind != "image":
             return media_tokens(media, self.media)
         size = image_size(base64_of(media.data)[:_HEADER_CHARS])

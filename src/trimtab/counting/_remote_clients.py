@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab._arguments import answers_later
 from trimtab.counting._checks import counter_name
@@ -13,7 +14,15 @@ from trimtab.formats import formats
 if TYPE_CHECKING:
     from trimtab.counting._remote import CountQuestion
 
-__all__ = ["Endpoint", "endpoint_of"]
+__all__ = ["Endpoint", "Told", "endpoint_of"]
+
+
+class Told(NamedTuple):
+    """What a provider said of a request."""
+
+    tokens: int
+    tools: Any = None
+    """Tool schemas the endpoint does not take, which are not counted here."""
 
 
 class Endpoint:
@@ -28,10 +37,8 @@ class Endpoint:
         self._call = call
         self._model = model
         self._options = options
-        self.estimated_by: Any = None
-        """Counts what the endpoint cannot be asked about."""
 
-    async def ask(self, question: CountQuestion, /) -> int:
+    async def ask(self, question: CountQuestion, /) -> int | Told:
         """Ask; what it raises is the client's."""
         raise NotImplementedError
 
@@ -66,13 +73,13 @@ class _Contents(Endpoint):
     """Gemini. Source: ai.google.dev, "Count tokens"; google-genai 3.4 (2026-11-21).
 
     Its Developer API takes no system text and no tools there, and the client says so before it asks: system
-    text is then asked about as one more content, and tools are estimated. Errs: high by a few tokens.
+    text is then asked about as one more content, and tools are left out. Errs: high by a few tokens.
     """
 
     form = "gemini"
     path = ("aio", "models", "count_tokens")
 
-    async def ask(self, question: CountQuestion, /) -> int:
+    async def ask(self, question: CountQuestion, /) -> int | Told:
         """Ask with all there is of the request, or with what the endpoint takes."""
         contents = list(question.messages)
         config = {
@@ -81,18 +88,13 @@ class _Contents(Endpoint):
         }
         try:
             return await self._asked(contents, config)
-        except ValueError:
-            beside = {"system_instruction", "tools"}
-            if not beside & config.keys():
+        except ValueError as error:
+            if not _NOT_TAKEN.search(str(error)):
                 raise
-            rest = {key: value for key, value in config.items() if key not in beside}
-        by = self.estimated_by
-        if question.system is not None:
-            contents = [{"role": "user", "parts": _parts_of(question.system)}, *contents]
-        tools: int = 0
-        if question.tools:
-            tools = by.count_request([], None, question.tools) - by.count_request([], None, None)
-        return tools + await self._asked(contents, rest)
+        system, tools = config.pop("system_instruction", None), config.pop("tools", None)
+        if system is not None:
+            contents = [{"role": "user", "parts": _parts_of(system)}, *contents]
+        return Told(await self._asked(contents, config), tools)
 
     async def _asked(self, contents: list[Any], config: dict[str, Any]) -> int:
         answer = await self._call(model=self._model, contents=contents, config=config or None)
@@ -113,6 +115,9 @@ class _Responses(Endpoint):
         tokens: int = answer.input_tokens
         return tokens
 
+
+_NOT_TAKEN = re.compile(r"\b(system_instruction|tools) parameter is (not|only) supported")
+"""What the ValueError of google-genai says (3.4, read 2026-11-22); earlier ones say "not supported"."""
 
 _ENDPOINTS: tuple[type[Endpoint], ...] = (_Messages, _Contents, _Responses)
 

@@ -18,7 +18,7 @@ def scaled(tokenizer: Tokenizer, factor: float, /) -> TextCache:
     thousandths = round(factor * _PER)
     if thousandths == _PER:
         return tokenizer.cache
-    key = (tokenizer.encoding, tokenizer.package, thousandths)
+    key = (tokenizer, thousandths)
     with _LOCK:
         found = _SCALED.get(key)
         if found is None:
@@ -38,5 +38,5 @@ def forget_scaled() -> None:
             cache.clear()
 
 
-_SCALED: dict[tuple[str, str, int], TextCache] = {}
+_SCALED: dict[tuple[Tokenizer, int], TextCache] = {}
 _LOCK = threading.Lock()

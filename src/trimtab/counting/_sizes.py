@@ -20,7 +20,18 @@ from trimtab.counting._text import TextCounter
 from trimtab.errors import ConfigurationError, CountingError, FormatError
 from trimtab.formats import Format, Prices, mapping_of
 
-__all__ = ["Fixed", "Shares", "Sizes", "check_counter", "counter_name", "reading", "shared_out", "sizes_for"]
+__all__ = [
+    "Fixed",
+    "Shares",
+    "Sizes",
+    "as_it_stands",
+    "check_counter",
+    "counter_name",
+    "fixed_tokens_of",
+    "reading",
+    "shared_out",
+    "sizes_for",
+]
 
 
 class Walked(Protocol):
@@ -86,7 +97,7 @@ class Sizes:
         self.fixed_parts = _NO_PARTS
         """Of the fixed tokens, system text and tools; None where they cannot be told apart."""
         if fixed is not None:
-            self.fixed_tokens = _fixed_tokens(counter, fixed, has_system)
+            self.fixed_tokens = fixed_tokens_of(counter, fixed, has_system)
             if fixed.system or fixed.tools or fixed.extra:
                 self.fixed_parts = _fixed_parts(counter, fixed, self.fixed_tokens, has_system)
         self._back = getattr(counter, "count_back", None)
@@ -330,12 +341,19 @@ def reading(counter: Any, format: Format, /) -> Any:
     return counter if read is None or read is format else counter.with_format(format)
 
 
+def as_it_stands(counter: Any, /) -> Any:
+    """Return what one fit asks, where a counter goes by what it was told so far; any other as it is."""
+    view = getattr(counter, "_for_one_fit", None)
+    return counter if view is None else view()
+
+
 @lru_cache(maxsize=64)
 def _is_async(kind: Hashable) -> bool:
     return inspect.iscoroutinefunction(getattr(kind, "count", None))
 
 
-def _fixed_tokens(counter: Any, fixed: Fixed, has_system: bool) -> int:
+def fixed_tokens_of(counter: Any, fixed: Fixed, has_system: bool, /) -> int:
+    """Ask a counter what a request costs beside its messages, in the way it can tell."""
     of_request = getattr(counter, "fixed_tokens", None)
     if of_request is not None:
         return checked_count(
@@ -363,8 +381,8 @@ _NO_PARTS = FixedParts(0, 0)
 
 
 def _fixed_parts(counter: Any, fixed: Fixed, fixed_tokens: int, has_system: bool) -> FixedParts:
-    bare = _fixed_tokens(counter, Fixed(), has_system)
-    without_tools = _fixed_tokens(counter, Fixed(system=fixed.system), has_system)
+    bare = fixed_tokens_of(counter, Fixed(), has_system)
+    without_tools = fixed_tokens_of(counter, Fixed(system=fixed.system), has_system)
     return FixedParts(without_tools - bare, fixed_tokens - without_tools)
 
 

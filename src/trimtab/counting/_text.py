@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from trimtab.counting._additive import Additive
 from trimtab.counting._cache import TextCache, TextCounts
 from trimtab.counting._checks import placed
+from trimtab.counting._margin import unseen_tokens
 from trimtab.counting._media import media_tokens
 from trimtab.counting._protocols import TextFunction
 from trimtab.counting._schemas import (
@@ -22,7 +23,7 @@ from trimtab.counting._schemas import (
     with_functions,
 )
 from trimtab.errors import CountingError, FormatError
-from trimtab.formats import Format, Prices, Structure, get_format
+from trimtab.formats import Format, Media, Prices, Structure, get_format
 from trimtab.formats._base import Pieces, mapping_of
 from trimtab.models import Framing, Margin, MediaRule
 
@@ -60,7 +61,7 @@ class TextCounter(Additive):
         Args:
             count_text: Tokens of a text; must always answer the same.
             name: What the report calls it.
-            exact: Whether plain text is counted as the model does.
+            exact: Whether plain text is counted as the model does, its framing included.
             framing: What is charged beside texts; gpt-4o's if None.
             framings: The same by wire form, where another form is charged differently.
             media: What images and files are charged; gpt-4o's if None.
@@ -202,8 +203,10 @@ class TextCounter(Additive):
         # a subclass that counts messages in its own way is asked about each
         own = type(self).count_message is not TextCounter.count_message
         plain = () if own or framing.result_ids_counted else _ROLES
+        bases = {role: self._base(role, counts) for role in plain}
         return Prices(
-            bases={role: self._base(role, counts) for role in plain},
+            # what is taken off may be more than all of a short message, which then costs nothing
+            bases={role: tokens for role, tokens in bases.items() if tokens >= 0},
             counts=counts,
             in_full=self.count_message,
             per_call_tokens=framing.per_call_tokens,
@@ -221,7 +224,7 @@ class TextCounter(Additive):
         body = self._body(pieces, counts)
         if not body and self.framing.empty_messages_free:
             return 0
-        return body + self._base(pieces.role, counts)
+        return max(0, body + self._base(pieces.role, counts))
 
     def _body(self, pieces: Pieces, counts: TextCounts) -> int:
         """Count everything of a message but the framing of its role."""
@@ -242,24 +245,30 @@ class TextCounter(Additive):
             tokens += self.thought_tokens(pieces)
         return tokens + sum(media_tokens(media, self.media) for media in pieces.media)
 
-    def unsure_tokens(self, tools: Any, /) -> int:
-        """Say how much more tools may cost, for what is nested in their schemas."""
+    def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int:
+        """Say how far the count of these may be off beside the margin.
+
+        That is, for what is nested in schemas of tools, and for media whose size a message does not show.
+        """
+        tokens = unseen_tokens(media, self.media)
         factor = self.framing.nested_schemas_factor
         if not factor or not tools:
-            return 0
+            return tokens
         counts = self._cache.young
         shapes = tool_shapes(tools, style=self.framing.tools_style)
-        return factor * sum(counts[text] for shape in shapes for text in shape.nested)
+        return tokens + factor * sum(counts[text] for shape in shapes for text in shape.nested)
+
+    def media_tokens(self, media: Media, /) -> int:
+        """Count one image, sound, video or file."""
+        return media_tokens(media, self.media)
 
     def thought_tokens(self, pieces: Pieces, /) -> int:
-        """Count the reasoning of a message; where it is encrypted, by its length."""
-        chars_per_token = self.framing.sealed_chars_per_token
-        if pieces.sealed_chars:
-            return 0 if chars_per_token is None else math.ceil(pieces.sealed_chars / chars_per_token)
-        if not self.framing.thoughts_counted:
-            return 0
-        counts = self._cache.young
-        return sum(counts[text] for text in pieces.thoughts)
+        """Count the reasoning of a message: what can be read as text, what is encrypted by its length."""
+        framing, counts = self.framing, self._cache.young
+        tokens = sum(counts[text] for text in pieces.thoughts) if framing.thoughts_counted else 0
+        if pieces.sealed_chars and framing.sealed_chars_per_token is not None:
+            tokens += math.ceil(pieces.sealed_chars / framing.sealed_chars_per_token)
+        return tokens
 
     def _calls(self, calls: Sequence[tuple[str, str]], counts: TextCounts) -> int:
         framing = self.framing

@@ -60,7 +60,7 @@ def load_tokenizer(encoding: str, /, *, package: str | None = None) -> Tokenizer
 def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool = False) -> None:
     """Make an encoding of your own known by its name, for this process.
 
-    From then on `ModelFacts(encoding=name)` counts with it.
+    From then on `ModelFacts(encoding=name)` counts with it; counters that were made before stay as they are.
 
     Args:
         name: What models call it.
@@ -72,14 +72,26 @@ def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool =
     Example:
         >>> register_encoding("acme-words", lambda text: len(text.split()))
     """
+    if not isinstance(name, str) or not callable(count_text):
+        raise ConfigurationError(
+            "register_encoding takes a name and a function of a text, not"
+            f" {name!r:.80} and {count_text!r:.80}"
+        )
     with _LOCK:
         if name in ENCODINGS or (name in _REGISTERED and not replace):
             raise ConfigurationError(
                 f"encoding {name!r} is known already"
                 + ("; it comes with a package" if name in ENCODINGS else "; pass replace=True to change it")
             )
+        if name in _REGISTERED:
+            _REPLACED.append(name)
         cache = TextCache(count_text, name=name)
         _REGISTERED[name] = Tokenizer(encoding=name, package="", count=count_text, cache=cache)
+
+
+def replaced() -> int:
+    """Return how often an encoding was replaced: counters made before that count are not to be shared."""
+    return len(_REPLACED)
 
 
 def _load(encoding: str, package: str | None) -> Tokenizer:
@@ -116,7 +128,9 @@ def forget_counts() -> None:
             loaded.cache.clear()
 
 
-def _check_name(what: str, name: str, known: tuple[str, ...]) -> None:
+def _check_name(what: str, name: object, known: tuple[str, ...]) -> None:
+    if not isinstance(name, str):  # callers pass what users gave
+        raise ConfigurationError(f"{what} is the name of one, not {name!r:.80}; known: {', '.join(known)}")
     if name not in known:
         from difflib import get_close_matches
 
@@ -223,4 +237,5 @@ _INSTALLED_BY = {
 
 _LOADED: dict[tuple[str, str | None], Tokenizer] = {}
 _REGISTERED: dict[str, Tokenizer] = {}
+_REPLACED: list[str] = []
 _LOCK = threading.RLock()

@@ -119,7 +119,7 @@ def detect(messages: Any, /, *, model: str | None = None) -> Format:
 
     A body is told by the key of its messages and by keys that occur in one form only; messages by the
     shapes that occur in one form only. Where there are none, or those of several forms, it is
-    the form of the model's provider, if the model is known and its form holds messages under that key;
+    the form of the model's provider, if the model is known and the messages may be of that form;
     else `openai_chat`, which reads what all forms share. Entries that are no messages are passed over.
 
     Complexity: O(1) where the newest or oldest messages tell; else O(n).
@@ -139,8 +139,24 @@ def detect(messages: Any, /, *, model: str | None = None) -> Format:
     found = _by_shape(entries, known)
     if found is None and model is not None:
         named = _FORMATS.get(form_of(model))
-        found = named if named in known else None
+        found = named if named is not None and named in known and _may_be(named, entries) else None
     return found or _FORMATS[DEFAULT]
+
+
+def _may_be(format: Format, entries: Sequence[Any]) -> bool:
+    """Tell whether messages without a shape of their own may be of this form: by their content and roles."""
+    rules, leads = format.rules, True
+    for entry in entries if len(entries) <= 2 * _NEAR else [*entries[:_NEAR], *entries[-_NEAR:]]:
+        try:
+            message = mapping_of(entry)
+        except FormatError:
+            continue
+        if leads and rules.lifts_system and message.get("role") in ("system", "developer"):
+            return False
+        leads = False
+        if rules.parts_key not in message:
+            return False
+    return True
 
 
 _NEAR = 64
@@ -159,8 +175,13 @@ def _by_shape(entries: Sequence[Any], known: list[Format]) -> Format | None:
     near = entries if len(entries) <= 2 * _NEAR else [*entries[-_NEAR:], *entries[:_NEAR]]
     found = {format.name: format for entry in near for format in _shapes_of(entry, known)}
     if not found and near is not entries:
-        rest = (format for entry in entries[_NEAR:-_NEAR] for format in _shapes_of(entry, known))
-        return next(rest, None)
+        rest = (_shapes_of(entry, known) for entry in entries[_NEAR:-_NEAR])
+        found = {format.name: format for format in next(filter(None, rest), ())}
+    for name, format in list(found.items()):
+        if any(
+            type(format) is not type(other) and isinstance(format, type(other)) for other in found.values()
+        ):
+            del found[name]  # derived from another, which has all of its shapes
     return found.popitem()[1] if len(found) == 1 else None
 
 

@@ -25,7 +25,8 @@ _NO_SYSTEM = "role 'system' is not supported on this model"
 _TAKES_NO_SYSTEM = re.compile(r"claude-(?:instant|[123](?!\d)|(?:sonnet|haiku)-4|opus-4(?![-.][89](?!\d)))")
 """Models before Opus 4.8, which first took such messages ("What's new in Claude Opus 4.8").
 
-The list is that of docs.rs/gproxy-transform 2.6.1, less Sonnet 5, which takes them (langchainjs, 1.5.13). Errs: of a model that is not listed nothing is said.
+The list is that of docs.rs/gproxy-transform 2.6.1, less Sonnet 5, which takes them (langchainjs, 1.5.13).
+Errs: of a model that is not listed nothing is said.
 """
 # Quoted in anomalyco/opencode#13768 and many others.
 _NO_PREFILL = (

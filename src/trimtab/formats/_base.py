@@ -75,7 +75,9 @@ class Pieces:
     thoughts: tuple[str, ...] = ()
     """Reasoning that can be read."""
     sealed_chars: int = 0
-    """Characters of reasoning that only the provider can read; where there are any, `thoughts` repeat it."""
+    """Characters of reasoning that only the provider can read; of OpenAI's and Gemini's, `thoughts` are a
+    summary.
+    """
     tools: tuple[Any, ...] = ()
     """Schemas of tools the message brings along."""
     other: tuple[str, ...] = ()
@@ -139,7 +141,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing a provider would refuse in the shape of a message or request, apart from pairing."""
+    """One thing a provider would refuse in the shape of a message or request."""
 
     index: int | None
     """Position of the message; None for what is about no single one."""

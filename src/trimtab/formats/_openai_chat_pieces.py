@@ -76,7 +76,7 @@ def pieces_of(message: Dict) -> Pieces:
 def is_foreign(message: Dict) -> bool:
     """Tell whether a message looks like one of another wire form."""
     content = message.get("content")
-    if content.__class__ is list:
+    if isinstance(content, list):
         return any(type(part) is dict and _is_unknown(part) for part in content)
     return "parts" in message or ("role" not in message and "type" in message)
 

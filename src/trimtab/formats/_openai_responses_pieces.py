@@ -116,7 +116,9 @@ def pieces_of(item: Dict) -> Pieces:
         found.read_reasoning(item)
     elif name in _BRING_TOOLS:
         found.read_rest(item, frozenset({"tools"}))
-    elif name not in ("item_reference", "compaction", "compaction_trigger", "configuration_update"):
+    elif name == "compaction":
+        found.read_compaction(item)
+    elif name not in ("item_reference", "compaction_trigger", "configuration_update"):
         key = "result" if name == "program_output" else "output"
         found.read_content(item.get(key))
         found.read_rest(item, frozenset({key}), carried=name in ITEM_TYPES)
@@ -224,6 +226,11 @@ class _Found:
                 text = (as_dict(value) or {}).get("text")
                 if isinstance(text, str) and text:
                     self.thoughts.append(text)
+
+    def read_compaction(self, item: Dict) -> None:
+        """Take what stands for all that was before, sealed, as a file: it is charged in every turn."""
+        if sealed := as_text(item.get("encrypted_content")):
+            self.media.append(Media("file", None, sealed, "compaction"))
 
     def read_rest(self, owner: Dict, known: frozenset[str], *, carried: bool = True) -> None:
         """Take the keys that have no name here, except those that are carried and not charged."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from trimtab.errors import FormatError
 from trimtab.formats._access import (
     as_dict,
     as_list,
@@ -45,6 +44,7 @@ from trimtab.formats._openai_chat_pieces import (
     result_id_of,
 )
 from trimtab.formats._openai_chat_redaction import redacted_of
+from trimtab.formats._openai_chat_requests import BODY_MARKS, read_body, write_body
 from trimtab.formats._openai_chat_walk import walk_back
 
 __all__ = ["OpenAIChat"]
@@ -82,6 +82,7 @@ class OpenAIChat:
     name = "openai_chat"
     rules = Rules(
         results_are_messages=True,
+        body_marks=BODY_MARKS,
         results_follow_call=True,
         binds_messages=False,
         users_stand_alone=True,
@@ -229,30 +230,23 @@ class OpenAIChat:
         return faults_of(messages, request)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
-        """Take a request body apart.
-
-        Legacy `functions` and an output schema are in `extra`; counters charge the functions as tools.
+        """Take a request body apart; see `read_body`.
 
         Raises:
             FormatError: `messages` is missing or no list.
         """
-        messages = body.get("messages")
-        if as_list(messages) is None:
-            raise FormatError(
-                f"a Chat Completions body needs a list under 'messages', not {type(messages).__name__}",
-                path="messages",
-            )
-        return Request(messages=messages or [], tools=body.get("tools"), body=body, extra=_extra(body))
+        return read_body(body)
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
         """Put messages back into a copy of the body, and tools that were given beside it.
 
         Without a body the list itself comes back.
         """
-        if request.body is None:
-            return messages
-        written = {**request.body, request.key: messages}
-        return {**written, "tools": request.tools} if request.tools else written
+        return write_body(request, messages)
+
+    def is_foreign(self, message: Dict, /) -> bool:
+        """Tell whether a message looks like one of another wire form."""
+        return is_foreign(message)
 
     def matches(self, message: Dict, /) -> bool:
         """Tell whether a message has a shape that occurs in Chat Completions only."""
@@ -376,13 +370,6 @@ def _says_something(message: Any) -> bool:
     return any(
         item_of(message, key) for key in ("content", "tool_calls", "function_call", "refusal", "audio")
     )
-
-
-def _extra(body: Mapping[str, Any]) -> dict[str, Any]:
-    extra = {"functions": body["functions"]} if body.get("functions") else {}
-    if item_of(body.get("response_format"), "type") == "json_schema":
-        extra["response_format"] = body["response_format"]
-    return extra
 
 
 def _is_call(part: Any) -> bool:

@@ -41,7 +41,7 @@ _SHARPER_MEDIA = MediaRule(
 )
 
 
-def _framing(auto_tokens: int, forced_tokens: int, *, newer: bool) -> Framing:
+def _framing(auto_tokens: int, forced_tokens: int, *, newer: bool, keeps_thoughts: bool) -> Framing:
     """Frame as billed; the prompt that tools bring along differs by model and is documented."""
     framing = Framing(
         per_request_tokens=3,
@@ -60,6 +60,7 @@ def _framing(auto_tokens: int, forced_tokens: int, *, newer: bool) -> Framing:
         output_schema_tokens=150,
         thinking_tokens=28,
         late_tools_tokens=45,
+        past_thoughts_charged=keeps_thoughts,
         sealed_chars_per_token=5,
     )
     if not newer:
@@ -71,7 +72,13 @@ def _framing(auto_tokens: int, forced_tokens: int, *, newer: bool) -> Framing:
 
 
 def _claude(
-    name: str, window_tokens: int, output_tokens: int, hidden: tuple[int, int], *, newer: bool = False
+    name: str,
+    window_tokens: int,
+    output_tokens: int,
+    hidden: tuple[int, int],
+    *,
+    newer: bool = False,
+    keeps_thoughts: bool = True,
 ) -> ModelFacts:
     return ModelFacts(
         name=name,
@@ -81,7 +88,7 @@ def _claude(
         output_tokens=output_tokens,
         near_encoding="o200k_base",
         text_factor=_NEWER_FACTOR if newer else _FACTOR,
-        framing=_framing(*hidden, newer=newer),
+        framing=_framing(*hidden, newer=newer, keeps_thoughts=keeps_thoughts),
         media=_SHARPER_MEDIA if newer else _MEDIA,
         margin=_MARGIN,
         source=_DOCS,
@@ -89,6 +96,9 @@ def _claude(
     )
 
 
+# Thinking of earlier turns stays in the context since Opus 4.5 and Sonnet 4.6, and is taken out before that and by
+# every Haiku (docs "Extended thinking", "Thinking block preservation", read 2026-11 as quoted in projects that
+# follow it). Bills of Sonnet 4.5 were the same without it.
 # What tools bring along (auto or none, any or tool): pricing page of the docs (2026-08), "Tool use system
 # prompt token overhead".
 ROWS = (
@@ -97,16 +107,16 @@ ROWS = (
     _claude("claude-opus-4-7", 1_000_000, 128_000, (675, 804), newer=True),
     _claude("claude-opus-4-6", 1_000_000, 128_000, (497, 589)),
     _claude("claude-opus-4-5", 200_000, 64_000, (496, 588)),
-    _claude("claude-opus-4-1", 200_000, 32_000, (313, 315)),
-    _claude("claude-opus-4", 200_000, 32_000, (313, 315)),
+    _claude("claude-opus-4-1", 200_000, 32_000, (313, 315), keeps_thoughts=False),
+    _claude("claude-opus-4", 200_000, 32_000, (313, 315), keeps_thoughts=False),
     # not documented for it: as for Opus 4.8, which its bill bears out
     _claude("claude-fable-5", 1_000_000, 128_000, (290, 410), newer=True),
     _claude("claude-sonnet-5", 1_000_000, 128_000, (354, 474), newer=True),
     _claude("claude-sonnet-4-6", 1_000_000, 128_000, (497, 589)),
-    _claude("claude-sonnet-4-5", 200_000, 64_000, (496, 588)),
-    _claude("claude-sonnet-4", 200_000, 64_000, (313, 315)),
-    _claude("claude-haiku-4-5", 200_000, 64_000, (496, 588)),
-    _claude("claude-3-5-haiku", 200_000, 8_192, (264, 355)),
+    _claude("claude-sonnet-4-5", 200_000, 64_000, (496, 588), keeps_thoughts=False),
+    _claude("claude-sonnet-4", 200_000, 64_000, (313, 315), keeps_thoughts=False),
+    _claude("claude-haiku-4-5", 200_000, 64_000, (496, 588), keeps_thoughts=False),
+    _claude("claude-3-5-haiku", 200_000, 8_192, (264, 355), keeps_thoughts=False),
 )
 
 ALIASES = {

@@ -43,7 +43,8 @@ class Framing:
     parallel_calls_tokens: int = 17
     """Once a message that makes two or more calls."""
     per_result_tokens: int = 0
-    """Once a result of a call, beside its text."""
+    """Once a result of a call, beside its text; below 0 where not all of that is charged. No message costs
+    less than nothing."""
     result_ids_counted: bool = False
     """Whether the id of the call that is answered is charged as text."""
     tools_style: ToolsStyle = "typescript"
@@ -66,7 +67,10 @@ class Framing:
     thinking_tokens: int = 0
     """Once, if the request gives the model a budget for thinking."""
     thoughts_counted: bool = True
-    """Whether reasoning that can be read is charged where it led to a call."""
+    """Whether reasoning that can be read is charged where it led to a call; no where a summary of what is
+    encrypted is all that can be read."""
+    past_thoughts_charged: bool = False
+    """Whether reasoning before the newest user message is charged, too."""
     sealed_chars_per_token: float | None = None
     """Characters of encrypted reasoning a token; None where it is not charged."""
 

@@ -128,6 +128,9 @@ class TruncateText:
         return self.keep
 
 
+_MOST_WEIGHED = 64
+"""Texts of one message that may be weighed with all of it; of the others rounding may hide what they save."""
+
 _BLACK_BOX_ASKS = 16
 """Texts a black box is asked about, if the marker is smaller; its shares must do for any others."""
 
@@ -167,8 +170,8 @@ class _Search:
             return None
         for index, its in groupby(slots, key=lambda slot: slot.index):
             message = self._request.message(index)
-            for slot in its:
-                slot.shortest = self._shortest(slot, message)
+            for number, slot in enumerate(its):
+                slot.shortest = self._shortest(slot, message, weigh=number < _MOST_WEIGHED)
         limit = self._request.limit_tokens
         most = self.tokens({})
         if most <= limit:  # since the stage before this one was cut down
@@ -211,23 +214,26 @@ class _Search:
         other, tokens = min(ends, key=lambda end: abs(end[0] - level))
         return tokens + self.tokens(_near(slots, level, other)) - self.tokens(_near(slots, other, level))
 
-    def _shortest(self, slot: _Slot, message: Any) -> str:
+    def _shortest(self, slot: _Slot, message: Any, *, weigh: bool) -> str:
         """Choose between a text and its marker alone: the one that costs less.
 
-        The other parts of its message are not counted with it: they cost the same either way.
+        The other parts of its message cost the same either way and are not counted with it, unless the two
+        are so near that rounding may decide; `weigh` says whether that is done.
         """
         request = self._request
-        sizes, path = request.sizes, slot.path
-        asks = isinstance(sizes, Shares) and self._asks > 0
-        if not asks:
-            message, path = _alone(message, path)
-        marked = request.history.format.with_texts(message, {path: CUT_MARKER})
-        if asks and isinstance(sizes, Shares):  # a share is an estimate, and each question costs a call
+        sizes, with_texts = request.sizes, request.history.format.with_texts
+        if isinstance(sizes, Shares) and self._asks:  # a share is an estimate, and each question costs a call
             self._asks -= 1
+            marked = with_texts(message, {slot.path: CUT_MARKER})
             smaller = sizes.request_tokens([marked]) < sizes.request_tokens([message])
-        else:
-            smaller = sizes.message(marked, slot.index) < sizes.message(message, slot.index)
-        return CUT_MARKER if smaller else slot.text
+            return CUT_MARKER if smaller else slot.text
+        alone, path = _alone(message, slot.path)
+        saved = sizes.message(alone, slot.index)
+        saved -= sizes.message(with_texts(alone, {path: CUT_MARKER}), slot.index)
+        if weigh and abs(saved) <= 1 and not getattr(sizes.counter, "exact", False):
+            saved = sizes.message(message, slot.index)
+            saved -= sizes.message(with_texts(message, {slot.path: CUT_MARKER}), slot.index)
+        return CUT_MARKER if saved > 0 else slot.text
 
 
 def _alone(owner: Any, path: Path) -> tuple[Any, Path]:

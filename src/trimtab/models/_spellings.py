@@ -1,0 +1,95 @@
+"""How gateways, clouds and frameworks spell the names of models."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["spellings"]
+
+_PREFIXES = frozenset(
+    (
+        "openai",
+        "azure",
+        "azure_ai",
+        "openrouter",
+        "openai-chat",
+        "openai-responses",
+        "github",
+        "anthropic",
+        "google",
+        "google-gla",
+        "google-vertex",
+        "gemini",
+        "vertex_ai",
+        "mistral",
+        "mistralai",
+        "groq",
+        "bedrock",
+        "converse",
+        "deepseek",
+        "zai",
+        "z-ai",
+        "models",
+    )
+)
+"""Words that gateways and frameworks put before a model's name, with "/" or ":"."""
+
+_VERTEX = ("google-vertex", "vertex_ai")
+"""Prefixes of models that Vertex serves, which bills some of them differently."""
+
+_DATED = re.compile(r"[-@](\d{4}-\d{2}-\d{2}|20\d{6})\Z")
+
+_NUMBERED = re.compile(r"\A(gemini-.+)-\d{3}\Z")
+"""Stable versions of Gemini models. Source: ai.google.dev/gemini-api/docs/models (2026-11-22)."""
+
+_BEDROCK = re.compile(
+    r"\A(?:(?:us|us-gov|eu|apac|jp|au|global)\.)?(?:anthropic|openai|mistral|deepseek|zai)\.(.+?)(?:-v?\d+:\d+|-v\d+)?\Z"
+)
+"""Bedrock's ids: an inference profile's region, the maker, the model, its version. Source: the Bedrock
+user guide, "Supported Regions and models for inference profiles" (2026-11-22)."""
+
+_RESOURCE = re.compile(r"\A(?:projects/[^/]+/locations/[^/]+/)?publishers/[^/]+/models/([^/]+)\Z")
+"""Vertex's resource names."""
+
+_ROUTED = re.compile(r":(nitro|floor|exacto|online)\Z")
+"""OpenRouter's routing variants, whose facts are the model's own. Source: openrouter.ai/docs,
+"Model Variants" (2026-11-22)."""
+
+_LISTED = re.compile(r":(free|batch|extended|thinking)\Z")
+"""Its catalog variants (same page), whose limits may differ from the model's."""
+
+
+def spellings(model: str, /) -> list[tuple[str, bool]]:
+    """List a name as given, without known prefixes, and without its date or version, in that order.
+
+    Returns:
+        Names, each with whether the limits of that model are those of the one that was named.
+    """
+    found = [(name, True) for name in _unprefixed(_ROUTED.sub("", model), first=model)]
+    if _LISTED.search(model):
+        found += [(name, False) for name in _unprefixed(_LISTED.sub("", model))]
+    return found
+
+
+def _unprefixed(model: str, *, first: str | None = None) -> list[str]:
+    names = [model if first is None else first]
+    if model not in names:
+        names.append(model)
+    resource = _RESOURCE.match(model)
+    if resource:
+        names += ["vertex/" + resource[1], resource[1]]
+    head, mark, tail = _split(model)
+    while mark and (head in _PREFIXES or head == "ft"):
+        if head in _VERTEX:
+            names.append("vertex/" + tail)
+        # a fine-tuned model is "ft:base:organisation:suffix:id"
+        names.append(tail.split(":")[0] if head == "ft" else tail)
+        head, mark, tail = _split(names[-1])
+    names += [found[1] for found in map(_BEDROCK.match, names) if found]
+    names += [_DATED.sub("", name) for name in names]
+    return names + [found[1] for found in map(_NUMBERED.match, names) if found]
+
+
+def _split(name: str) -> tuple[str, str, str]:
+    marks = [mark for mark in "/:" if mark in name]
+    return name.partition(min(marks, key=name.index)) if marks else (name, "", "")

@@ -1,0 +1,107 @@
+"""Which wire form messages are in: shapes first, then the model, and never one that cannot read them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.judge import judge
+from trimtab import Context, fit, validate
+from trimtab.formats import Anthropic, detect, formats, get_format, register_format
+
+TEXT = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]
+TOOL_USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
+RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "r"}]}
+CHAT_CALL = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "t", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("messages", "model", "name"),
+    [
+        ([], None, "openai_chat"),
+        ([], "claude-sonnet-4-5", "anthropic"),
+        ([], "gemini-2.5-pro", "gemini"),
+        (TEXT, None, "openai_chat"),
+        (TEXT, "claude-sonnet-4-5", "anthropic"),
+        (TEXT, "gemini-2.5-pro", "openai_chat"),  # which has `parts`, not `content`
+        ([{"role": "system", "content": "x"}, *TEXT], "claude-sonnet-4-5", "openai_chat"),
+        ([*TEXT, CHAT_CALL], "claude-sonnet-4-5", "openai_chat"),  # through a gateway
+        ([TOOL_USE, RESULT], "gpt-4o", "anthropic"),
+        ([{"role": "user", "parts": [{"text": "hi"}]}], None, "gemini"),
+        (
+            [{"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}],
+            None,
+            "openai_responses",
+        ),
+        ([*TEXT * 200, TOOL_USE, *TEXT * 200], None, "anthropic"),  # in the middle of a long one
+        ({"messages": TEXT, "system": "s"}, None, "anthropic"),
+        ({"messages": TEXT, "max_completion_tokens": 9}, "claude-sonnet-4-5", "openai_chat"),
+        ({"input": TEXT}, "claude-sonnet-4-5", "openai_responses"),
+        ({"contents": []}, "gpt-4o", "gemini"),
+        ({"nothing": 1}, None, "openai_chat"),
+        ("no list", None, "openai_chat"),
+    ],
+)
+def test_a_form_is_told_by_body_shape_and_model(messages: Any, model: str | None, name: str) -> None:
+    """In this order; a model's own form counts only where the messages may be of it."""
+    assert detect(messages, model=model).name == name
+
+
+@pytest.fixture
+def derived() -> Anthropic:
+    """Register a form derived from a shipped one."""
+
+    class Mine(Anthropic):
+        name = "mine"
+        rules = replace(Anthropic.rules, body_key="turns")
+
+    form = Mine()
+    register_format(form)
+    return form
+
+
+def test_a_derived_form_leaves_the_shapes_of_its_base_alone(derived: Anthropic) -> None:
+    """It is told by its body; a list is of the form it was derived from, as before."""
+    assert detect([TOOL_USE, RESULT]).name == "anthropic"
+    assert detect({"turns": [TOOL_USE, RESULT]}) is derived
+    assert get_format("mine") is derived
+    assert "mine" in formats()
+
+
+def test_a_context_of_plain_messages_for_gemini_keeps_one_form() -> None:
+    """Messages with `content` are not Gemini's, whatever the model; nothing of two forms comes out."""
+    context = Context(9_000, model="gemini-2.5-pro")
+    context.add("system", "Be nice").add("history", [{"role": "user", "content": "hi"}])
+    assert [list(message) for message in context.fit().messages] == [["role", "content"]] * 2
+
+
+def long_talk() -> list[dict[str, Any]]:
+    """Make a talk whose newest messages are the same in every form, and whose older ones are Anthropic's."""
+    plain = [{"role": "assistant", "content": "fine " * 30}, {"role": "user", "content": "next " * 30}] * 8
+    old = [
+        {"role": "user", "content": "q"},
+        TOOL_USE,
+        RESULT,
+        {"role": "assistant", "content": "long " * 2_000},
+    ]
+    return [*old, {"role": "assistant", "content": "short"}, *plain, {"role": "user", "content": "last"}]
+
+
+@pytest.mark.parametrize("budget", [*range(100, 1_600, 100), 3_000, 9_000])
+def test_what_the_newest_messages_do_not_tell_older_ones_do(budget: int) -> None:
+    """The quick way looks at the newest alone; what it decides is valid, and `at` goes by all of them."""
+    messages = long_talk()
+    fitted = fit(messages, budget)
+    named = fit(messages, budget, format="anthropic")
+    for found in (fitted, fitted.at(1_200), fitted.at(6_000)):
+        body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": found.messages}
+        assert judge("anthropic", body) == []
+        assert validate(found.messages, format="anthropic") == []
+    assert fitted.messages == named.messages
+    assert fitted.report.format == "anthropic"
