@@ -234,10 +234,9 @@ def _message_of(item: Any, role: str | None, text_role: str, format: Format) -> 
     if is_text_with_attachments(item):
         text = item.get("text")
         return format.message(text_role, [*([text] if text else []), *(item.get("attachments") or ())])
-    if role is None:
-        return item
-    mapping_of(item)  # which refuses what is no message
-    return format.with_role(item, role)
+    if role is not None:
+        mapping_of(item)  # which refuses what is no message
+    return item if role is None else format.with_role(item, role)
 
 
 class _Removals:
