@@ -98,8 +98,9 @@ class TestShapes:
         ],
     )
     def test_a_fault_has_a_rule_and_a_path(self, message: Any, rule: str, path: Any) -> None:
-        """One fault, where it is."""
-        assert [(fault.rule, fault.path) for fault in FORM.faults([message])] == [(rule, path)]
+        """One fault, where it is; system text that comes first is another."""
+        found = [(fault.rule, fault.path) for fault in FORM.faults([message])]
+        assert found == [(rule, path)] + [("misplaced_system", ("role",))] * (message.get("role") == "system")
 
     @pytest.mark.parametrize(
         ("message", "rule", "path"),

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from trimtab.errors import UnknownNameError
-from trimtab.formats import Format, OpenAIChat, detect, formats, get_format
+from trimtab import Context
+from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
+from trimtab.formats import Format, OpenAIChat, detect, formats, get_format, register_format
 
 CHAT = OpenAIChat()
 
@@ -34,3 +35,22 @@ class TestRegistry:
     def test_the_default_is_chat_completions(self, messages: Any) -> None:
         """What tells nothing is taken for the form most providers take."""
         assert detect(messages).name == "openai_chat"
+
+
+def test_a_form_that_lacks_a_method_is_refused_by_its_name() -> None:
+    """Not at the first call that needs it."""
+
+    class Half:
+        name = "half"
+        rules = OpenAIChat.rules
+        scan = kind = OpenAIChat.scan
+
+    with pytest.raises(ConfigurationError, match="lacks .*matches.*pieces"):
+        register_format(Half())  # type: ignore[arg-type]  # what is refused
+    assert "half" not in formats()
+
+
+def test_a_role_for_what_is_no_message_is_a_typed_error() -> None:
+    """A block with a role writes it into its messages."""
+    with pytest.raises(FormatError, match="list"):
+        Context(100, format="openai_chat").add("h", [[]], role="user").fit()

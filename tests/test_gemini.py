@@ -306,7 +306,7 @@ class TestEdits:
         """Behind what the request says already."""
         lead = [GEMINI.message("system", ["be"]), GEMINI.message("system", ["kind"])]
         assert GEMINI.lifted(lead, None) == [words("be"), words("kind")]
-        assert GEMINI.lifted(lead, "do") == ["do", words("be"), words("kind")]
+        assert GEMINI.lifted(lead, "do") == [{"text": "do"}, words("be"), words("kind")]
 
 
 class TestReading:

@@ -10,7 +10,7 @@ from google.genai import types
 from pydantic import BaseModel
 
 from tests.gemini_shapes import user, words
-from trimtab import FixedCounter, fit
+from trimtab import Context, FixedCounter, fit
 from trimtab.errors import FormatError
 from trimtab.formats import Gemini, Request, detect
 
@@ -182,3 +182,55 @@ class TestKeywords:
         assert isinstance(written["config"].system_instruction, types.Content)
         again = GEMINI.read_request(written)
         assert again.system == [words("b")]
+
+
+SAID = [{"role": "user", "parts": [{"text": "hi"}]}]
+ABC = {"text": "abc"}
+
+
+@pytest.mark.parametrize("given", [{"parts": [ABC]}, {"role": "system", "parts": [ABC]}, [ABC], ABC, ["abc"]])
+def test_system_text_in_any_shape_comes_out_as_parts_of_the_wire(given: Any) -> None:
+    """As a content, a part or texts, alone and with a block of system text behind it."""
+    assert fit(SAID, 1_000, format="gemini", system=given).system == [ABC]
+    context = Context(1_000, format="gemini", system=given)
+    assert context.add("h", SAID).fit().system == [ABC]
+    assert context.add("system", "Sys", position=-1).fit().system == [ABC, {"text": "Sys"}]
+    plain = Context(1_000, format="gemini", system="abc").add("system", "Sys").add("h", SAID)
+    assert plain.fit().system == [ABC, {"text": "Sys"}]
+
+
+def test_the_package_s_own_objects_are_system_text() -> None:
+    """A content of it, or a part."""
+    part = types.Part(text="abc")
+    for given in (types.Content(parts=[part]), part, [part]):
+        (found,) = fit(SAID, 1_000, format="gemini", system=given).system
+        assert found is part
+
+
+@pytest.mark.parametrize("parts", ["abc", ABC, [ABC], ["abc"]])
+def test_a_system_message_s_parts_may_be_spelled_short(parts: Any) -> None:
+    """As the package takes them."""
+    context = Context(1_000, format="gemini").add("s", [{"role": "system", "parts": parts}]).add("h", SAID)
+    assert context.fit().system == [ABC]
+
+
+@pytest.mark.parametrize("form", ["gemini", "anthropic"])
+def test_a_system_message_that_says_nothing_adds_nothing(form: str) -> None:
+    """It has no content at all."""
+    context = Context(1_000, format=form).add("s", [{"role": "system"}]).add("h", "x")
+    assert not context.fit().system
+
+
+def test_what_is_no_system_text_is_a_typed_error() -> None:
+    """Parts that are a number."""
+    context = Context(1_000, format="gemini").add("s", [{"role": "system", "parts": 5}]).add("h", SAID)
+    with pytest.raises(FormatError, match="not int"):
+        _ = context.fit().system
+
+
+def test_a_transcript_of_a_circle_is_a_typed_error() -> None:
+    """Arguments that hold themselves."""
+    arguments: dict[str, Any] = {}
+    arguments["a"] = arguments
+    with pytest.raises(FormatError):
+        Gemini().transcript({"role": "model", "parts": [{"functionCall": {"name": "f", "args": arguments}}]})

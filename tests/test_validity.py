@@ -12,6 +12,7 @@ import pytest
 from openai.types.chat import ChatCompletionMessage
 
 from tests.pair_rules import SAYS, SYSTEM, USER, answers, calls, rules_of
+from trimtab import Context, fit
 from trimtab.errors import FormatError, UnknownNameError
 from trimtab.formats import OpenAIChat, Rules
 from trimtab.validity import Change, repair, validate
@@ -252,3 +253,19 @@ def _lines_run(work: Callable[[], object]) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+@pytest.mark.parametrize(
+    ("form", "key", "said"), [("anthropic", "content", "s"), ("gemini", "parts", [{"text": "s"}])]
+)
+def test_system_text_among_messages_that_cannot_hold_it_is_a_fault_and_stays(
+    form: str, key: str, said: Any
+) -> None:
+    """`fit` keeps what it was given; a context puts the text where the provider takes it."""
+    messages = [{"role": role, key: said} for role in ("system", "user")]
+    assert [(found.index, found.fault) for found in validate(messages, format=form)] == [(0, True)]
+    fitted = fit(messages, 1_000, format=form)
+    assert (fitted.system, fitted.messages) == (None, messages)
+    assert [found.index for found in fitted.report.violations] == [0]
+    lifted = Context(1_000, format=form).add("h", messages).fit()
+    assert (lifted.system, lifted.messages, list(lifted.report.violations)) == (said, messages[1:], [])

@@ -86,7 +86,7 @@ def system_of(value: Any, /) -> str | list[Any] | None:
     """
     if value is None or isinstance(value, str):
         return value or None
-    if isinstance(value, Mapping):
+    if _is_part(value):
         return [value]
     if not isinstance(value, (list, tuple)) or not all(map(_is_part, value)):
         raise ConfigurationError(

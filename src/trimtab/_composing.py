@@ -23,7 +23,7 @@ from trimtab.blocks import Block, is_text_with_attachments
 from trimtab.budget import Budget
 from trimtab.counting._awaited import awaited
 from trimtab.counting._sizes import Base, Fixed, Shares, Sizes, sizes_for
-from trimtab.formats import Format, Request
+from trimtab.formats import Format, Request, mapping_of
 from trimtab.models import facts_for
 from trimtab.strategies._assembly import assembled
 from trimtab.strategies._order import in_order
@@ -234,6 +234,8 @@ def _message_of(item: Any, role: str | None, text_role: str, format: Format) -> 
     if is_text_with_attachments(item):
         text = item.get("text")
         return format.message(text_role, [*([text] if text else []), *(item.get("attachments") or ())])
+    if role is not None:
+        mapping_of(item)  # which refuses what is no message
     return item if role is None else format.with_role(item, role)
 
 

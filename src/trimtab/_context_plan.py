@@ -55,7 +55,8 @@ class ContextPlan:
     def body(self) -> Request:
         """What was asked for, as a request; messages that were lifted are its system text."""
         body, lifted = self.outcome.composition.body, self.outcome.messages()[: self._lifted()]
-        return replace(body, system=self.format.lifted(lifted, body.system)) if lifted else body
+        given = lifted or (self.format.rules.lifts_system and body.system is not None)
+        return replace(body, system=self.format.lifted(lifted, body.system)) if given else body
 
     def messages(self) -> list[Any]:
         """Put the output together."""

@@ -55,7 +55,10 @@ class Work(Portion):
         """What was asked for, as a request; system text that became a message is not beside them, too."""
         ask = self.ask
         if self.body is None:
-            return Request(messages=ask.messages, system=None if self.lead else ask.system, tools=ask.tools)
+            system = None if self.lead else ask.system
+            if system is not None and self.format.rules.lifts_system:
+                system = self.format.lifted((), system)
+            return Request(messages=ask.messages, system=system, tools=ask.tools)
         return replace(self.body, system=None) if self.lead else self.body
 
 

@@ -236,14 +236,23 @@ class _Work:
     def in_order(self, pending_calls: Collection[str]) -> list[Placed]:
         """Take out what may not stand where it does, with calls and results that belong to it.
 
-        Where no message is left then that may come first, the fault stays: nothing can be invented.
+        Where no message is left then that may come first, and none did in the input, the fault stays: nothing
+        can be invented.
         """
         result = self.result()
         kept = self._in_order(result, pending_calls, lead=True)
         empty = all(self.format.kind(mapping_of(placed.message)) == "system" for placed in kept[0])
-        left, changes = self._in_order(result, pending_calls, lead=False) if empty else kept
+        if empty and self._begins_wrong():
+            kept = self._in_order(result, pending_calls, lead=False)
+        left, changes = kept
         self.changes.extend(changes)
         return left
+
+    def _begins_wrong(self) -> bool:
+        """Tell whether the input begins with what may not come first."""
+        entries = map(mapping_of, self.originals)
+        first = next((entry for entry in entries if self.format.kind(entry) != "system"), None)
+        return first is not None and self.format.order_fault(None, first) is not None
 
     def _in_order(
         self, result: list[Placed], pending_calls: Collection[str], *, lead: bool

@@ -137,7 +137,7 @@ FRONT = (
         ("lead=len(lead), origin=origin)\n        raise", "lead=0, origin=origin)\n        raise"),
         ("system=None if lead else body.system", "system=body.system"),
         ("fixed = Fixed(system=None if lead else ask.system", "fixed = Fixed(system=ask.system"),
-        ("system=None if self.lead else ask.system", "system=ask.system"),
+        ("system = None if self.lead else ask.system", "system = ask.system"),
         ("replace(self.body, system=None) if self.lead else self.body", "self.body"),
         ("source_sizes=sizes if origin is None else", "source_sizes=sizes if True else"),
         ("source_offset=len(lead) if origin is None else 0", "source_offset=0"),

@@ -89,6 +89,10 @@ def get_format(name: str | Format, /) -> Format:
         ) from None
 
 
+_METHODS = sorted(name for name in vars(Format) if not name.startswith("_") and callable(vars(Format)[name]))
+"""What a wire form does."""
+
+
 def register_format(format: Format, /, *, replace: bool = False) -> None:
     """Make a wire form known by its name, and to `detect`, for this process.
 
@@ -102,6 +106,9 @@ def register_format(format: Format, /, *, replace: bool = False) -> None:
         raise ConfigurationError(
             f"a format has a name, other than 'auto', and the methods of Format, not {format!r}"
         )
+    missing = [method for method in _METHODS if not callable(getattr(format, method, None))]
+    if missing or not isinstance(getattr(format, "rules", None), Rules):
+        raise ConfigurationError(f"format {name!r} lacks {', '.join(missing or ['rules'])}: see Format")
     if name in _FORMATS and not replace:
         raise ConfigurationError(f"format {name!r} is known already; pass replace=True to change it")
     _FORMATS[name] = format

@@ -20,7 +20,7 @@ from trimtab.formats._anthropic_blocks import (
     result_id_of,
     type_of,
 )
-from trimtab.formats._anthropic_request_faults import cache_faults, request_faults
+from trimtab.formats._anthropic_request_faults import cache_faults, front_faults, request_faults
 from trimtab.formats._base import Dict, Fault, Path, Request, shown
 
 _Found = tuple[str, str, Path]
@@ -89,6 +89,7 @@ def faults_of(messages: Sequence[Any], request: Request | None = None) -> list[F
         last = index == len(messages) - 1
         for rule, detail, path in (*_message_faults(message, last), *run.faults(message, index)):
             found.append(Fault(index=index, rule=rule, detail=detail, path=path))
+    found.extend(front_faults(messages))
     found.extend(cache_faults(messages, request))
     if request is not None:
         found.extend(request_faults(messages, request))

@@ -69,14 +69,20 @@ def request_faults(messages: Sequence[Any], request: Request) -> Iterator[Fault]
     for index, message in enumerate(messages):
         if message.get("role") != "system" or is_directive(message):
             front = False
-        elif front:
-            yield Fault(index=index, rule="misplaced_system", detail=SYSTEM_FIRST, path=("role",))
-        elif _TAKES_NO_SYSTEM.search(model):
+        elif not front and _TAKES_NO_SYSTEM.search(model):
             yield Fault(index=index, rule="unsupported_role", detail=_NO_SYSTEM, path=("role",))
     thinking = item_of(body.get("thinking"), "type")
     yield from _end_faults(messages, model, thinking)
     if thinking == "enabled":
         yield from _loop_faults(messages)
+
+
+def front_faults(messages: Sequence[Any]) -> Iterator[Fault]:
+    """List messages of system text that come first: a request holds that beside them, whatever its model."""
+    for index, message in enumerate(messages):
+        if message.get("role") != "system" or is_directive(message):
+            return
+        yield Fault(index=index, rule="misplaced_system", detail=SYSTEM_FIRST, path=("role",))
 
 
 def cache_faults(messages: Sequence[Any], request: Request | None) -> Iterator[Fault]:

@@ -110,7 +110,8 @@ class Rules:
     parts_key: str = "content"
     """The key of a message that holds its parts."""
     lifts_system: bool = False
-    """No message may have the role "system": text of such messages at the front goes with the request."""
+    """No message at the front may have the role "system": `Context` and `Session` put the text of such messages
+    into the request's. `fit` keeps what it was given, and `validate` tells."""
     binds_messages: bool = True
     """A message may be bound to the one after it."""
     users_stand_alone: bool = False

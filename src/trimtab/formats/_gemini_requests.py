@@ -121,6 +121,26 @@ def _system(instruction: Any) -> Any:
     return [entry] if parts is None else list(parts)
 
 
+def parts_of_system(system: Any) -> list[Any]:
+    """List system text, a content or several of them as parts of the wire; a text becomes one.
+
+    Raises:
+        FormatError: It is no text, no part and no list of these.
+    """
+    if isinstance(system, str):
+        return [{"text": system}] if system else []
+    listed = as_list(system)
+    if listed is not None:
+        return [part for one in listed for part in parts_of_system(one)]
+    entry = as_dict(system)
+    if entry is None:
+        raise FormatError(f"system text is texts and parts, not {type(system).__name__}: {shown(system)}")
+    if "parts" not in entry and "role" not in entry:
+        return [system]
+    held = item_of(system, "parts")
+    return [] if held is None else parts_of_system(held)
+
+
 def _as_instruction(system: Any, was: Any) -> Any:
     """Write system text in the shape the body had; without one, as a content."""
     listed = as_list(system)

@@ -105,9 +105,7 @@ class Anthropic:
         results_lead=True,
         ordered=True,
         keeps_messages=True,
-        body_marks=frozenset(
-            {"system", "stop_sequences", "output_config", "mcp_servers", "anthropic_version"}
-        ),
+        body_marks=_BODY_MARKS,
         orphan_result=_ORPHAN,
         unanswered_call=_UNANSWERED,
         late_result=_UNANSWERED,
@@ -298,7 +296,7 @@ class Anthropic:
 
         It is blocks if any of it is.
         """
-        said = [message["content"] for message in map(mapping_of, messages)]
+        said = [mapping_of(message).get("content") or "" for message in messages]
         given = [] if system is None else [system]
         if all(isinstance(one, str) for one in (*given, *said)):
             return "\n\n".join(filter(None, (*given, *said)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from trimtab.errors import FormatError
 from trimtab.formats._access import as_dict, as_list, compact_json, item_of, with_values, without_indices
 from trimtab.formats._base import (
     Dict,
@@ -42,7 +43,7 @@ from trimtab.formats._gemini_parts import (
 )
 from trimtab.formats._gemini_pieces import pieces_of, without_bytes
 from trimtab.formats._gemini_redaction import redacted_of
-from trimtab.formats._gemini_requests import read_body, write_body
+from trimtab.formats._gemini_requests import parts_of_system, read_body, write_body
 
 __all__ = ["Gemini"]
 
@@ -276,9 +277,15 @@ class Gemini:
         return with_values(message, {("parts",): parts})
 
     def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
-        """Return a request's system text with the parts of system contents behind it."""
-        before = [] if system is None else [system] if isinstance(system, str) else list(system)
-        return [*before, *(part for message in messages for part in item_of(message, "parts") or ())]
+        """Return a request's system text with the parts of system contents behind it, as parts of the wire.
+
+        Raises:
+            FormatError: The parts of a content are none.
+        """
+        if not messages and (system is None or isinstance(system, str)):
+            return system
+        given = [] if system is None else parts_of_system(system)
+        return [*given, *(part for message in messages for part in parts_of_system(message))]
 
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
         """Return the content itself: nothing in a content marks a cached prefix."""
@@ -302,7 +309,7 @@ class Gemini:
         parts = parts_in(message)
         made = [value_in(part, "function_call") for part in parts if key_in(part, "function_call")]
         if made:
-            return f"{role}: [function_calls] {compact_json(without_bytes(made, []))}"
+            return f"{role}: [function_calls] {_json(made)}"
         lines = [f"TOOL({result.name}): {_answer(parts[result.part])}" for result in results_of(parts)]
         said = "\n".join(text for part in parts for text in _said(part))
         return "\n".join([*lines, f"{role}: {said}"] if said or not lines else lines)
@@ -363,7 +370,19 @@ def _answer(part: Dict) -> str:
     values = list(entry.values())
     if len(values) == 1 and isinstance(values[0], str):
         return values[0]
-    return "" if response is None else compact_json(without_bytes(response, []))
+    return "" if response is None else _json(response)
+
+
+def _json(value: Any) -> str:
+    """Write a value without its bytes.
+
+    Raises:
+        FormatError: It is nested too deep, or in a circle.
+    """
+    try:
+        return compact_json(without_bytes(value, []))
+    except RecursionError as error:
+        raise FormatError(f"it cannot be written as JSON: {error}") from error
 
 
 def _with_signature(part: Any, signed: Dict) -> Any:
