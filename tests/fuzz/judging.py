@@ -71,7 +71,7 @@ def newly_refused(
 def _words_behind_results(messages: Any) -> bool:
     """Tell whether a user message of words alone stands behind one with results.
 
-    The judge takes both for one turn, in which the loop of tools goes on; the form takes the words for a new one.
+    The judge takes both for one turn, in which the loop of tools goes on; the form takes words for a new one.
     """
     return any(
         one.get("role") == other.get("role") == "user"
