@@ -45,7 +45,7 @@ def test_a_form_that_lacks_a_method_is_refused_by_its_name() -> None:
         rules = OpenAIChat.rules
         scan = kind = OpenAIChat.scan
 
-    with pytest.raises(ConfigurationError, match="lacks .*matches.*pieces"):
+    with pytest.raises(ConfigurationError, match=r"lacks .*matches.*pieces"):
         register_format(Half())  # type: ignore[arg-type]  # what is refused
     assert "half" not in formats()
 

@@ -92,8 +92,11 @@ def _is_disputed(form: str, refusal: judge.Refusal, body: Mapping[str, Any]) -> 
     """Tell whether the form, with its own sources, takes what the judge refuses.
 
     Gemini's: contents of the model behind one another are one turn to the form, so that it repairs none of
-    them; and a call behind what the model said is sent by Google's own CLI.
+    them; and a call behind what the model said is sent by Google's own CLI. Anthropic's: a compaction stands for
+    all that was before it, so that a repair leaves it first where nothing before it is whole.
     """
+    if form == "anthropic" and refusal.rule == "first_role":
+        return _holds(body["messages"][0], "compaction")
     if form != "gemini" or refusal.rule not in ("call_turn_misplaced", *PAIR_RULES[form]):
         return False
     return any(one.get("role") == other.get("role") == "model" for one, other in pairwise(body["contents"]))

@@ -110,8 +110,11 @@ class Rules:
     parts_key: str = "content"
     """The key of a message that holds its parts."""
     lifts_system: bool = False
-    """No message at the front may have the role "system": `Context` and `Session` put the text of such messages
-    into the request's. `fit` keeps what it was given, and `validate` tells."""
+    """No message at the front may have the role "system".
+
+    `Context` and `Session` put their text into the request. `fit` keeps what it was given, and
+    `validate` tells.
+    """
     binds_messages: bool = True
     """A message may be bound to the one after it."""
     users_stand_alone: bool = False
