@@ -92,8 +92,8 @@ def _is_disputed(form: str, refusal: judge.Refusal, body: Mapping[str, Any]) -> 
     """Tell whether the form, with its own sources, takes what the judge refuses.
 
     Gemini's: contents of the model behind one another are one turn to the form, so that it repairs none of
-    them; and a call behind what the model said is sent by Google's own CLI. Anthropic's: a compaction stands for
-    all that was before it, so that a repair leaves it first where nothing before it is whole.
+    them; and a call behind what the model said is sent by Google's own CLI. Anthropic's: a compaction stands
+    for all that was before it, so that a repair leaves it first where nothing before it is whole.
     """
     if form == "anthropic" and refusal.rule == "first_role":
         return _holds(body["messages"][0], "compaction")

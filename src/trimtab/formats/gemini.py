@@ -277,7 +277,7 @@ class Gemini:
         return with_values(message, {("parts",): parts})
 
     def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
-        """Return a request's system text with the parts of system contents behind it, as parts of the wire.
+        """Return a request's system text with that of system contents, as parts.
 
         Raises:
             FormatError: The parts of a content are none.
