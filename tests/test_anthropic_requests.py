@@ -259,3 +259,19 @@ def test_a_block_of_every_type_is_read(kind: str, role: str, data: Any) -> None:
     message = {"role": role, "content": [block]}
     FORM.pieces(message)
     assert "unknown_block" not in {fault.rule for fault in FORM.faults([message]) if len(fault.path) == 3}
+
+
+def test_the_report_says_what_the_request_leaves_out() -> None:
+    """With thinking switched off the last turn loses its thoughts on the wire, and not in silence."""
+    turn = [
+        user("q"),
+        model(thinking("let me see"), text("x")),
+        user("why?"),
+        model(thinking("so"), text("y")),
+    ]
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": turn}
+    fitted = fit({**body, "thinking": {"type": "disabled"}}, 9_000)
+    assert fitted.messages == turn
+    assert [len(message["content"]) for message in fitted.request["messages"][1::2]] == [2, 1]
+    assert any("leaves out parts of 1 message " in note for note in fitted.report.notes)
+    assert not any("leaves out" in note for note in fit(body, 9_000).report.notes)

@@ -13,6 +13,7 @@ from trimtab.budget import Budget
 from trimtab.counting._sizes import Shares, Sizes, counter_name
 from trimtab.formats import Format, mapping_of
 from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report, ViolationLike
+from trimtab.report._lines import counted
 from trimtab.strategies._runner import Settled
 from trimtab.units import State
 from trimtab.validity import validate
@@ -32,7 +33,7 @@ def report_of(work: Work, decision: Decision[Portion], budget: Budget, output: l
     block = replace(block, tokens_after=settled.tokens - beside_tokens)
     return Report(
         **about(work.sizes, budget, counter=work.counter, model=work.ask.model, format=work.format),
-        notes=(*work.notes, *settled.notes),
+        notes=(*work.notes, *settled.notes, *_left_out(work, output)),
         planned=is_planned(settled),
         shares=isinstance(work.sizes, Shares),
         tokens_before=before_tokens,
@@ -46,6 +47,24 @@ def report_of(work: Work, decision: Decision[Portion], budget: Budget, output: l
         inserted=inserted,
         violations=Lazy(lambda: violations_of(work.source, work.format, work.ask.pending_calls)),
     )
+
+
+def _left_out(work: Work, output: list[Any]) -> list[str]:
+    """Say what the request body leaves out of messages that stay: what the provider takes no longer."""
+    body = work.body_of_request
+    if body.body is None:
+        return []
+    sent = work.format.write_request(body, list(output)).get(body.key)
+    if not isinstance(sent, list):
+        return []
+    kept = set(map(id, output))
+    less = len(output) - sum(id(message) in kept for message in sent)
+    if not less:
+        return []
+    return [
+        f"`request` leaves out parts of {counted(less, 'message')} that the provider takes no longer beside"
+        " what it now holds; `messages` has them."
+    ]
 
 
 def about(sizes: Sizes, budget: Budget, *, counter: Any, model: str | None, format: Format) -> dict[str, Any]:
