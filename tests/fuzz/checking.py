@@ -182,6 +182,7 @@ def _again(plan: Plan, fitted: Fitted[Any], fits: bool) -> list[str]:
 def _called_twice(plan: Plan, messages: Any) -> set[str | None]:
     """List the ids that several calls or results have: which is for which is anybody's guess."""
     entries = [entry for message in messages for entry in (message, *_parts_of(message))]
+    entries += [entry["functionCall"] for entry in entries if isinstance(entry.get("functionCall"), dict)]
     made = Counter(entry["id"] for entry in entries if isinstance(entry.get("id"), str))
     structure = Structure(len(messages))
     get_format(plan.form).scan(list(messages), 0, len(messages), structure)
@@ -191,5 +192,5 @@ def _called_twice(plan: Plan, messages: Any) -> set[str | None]:
 
 
 def _parts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    parts = message.get("content")
+    parts = message.get("content", message.get("parts"))
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []

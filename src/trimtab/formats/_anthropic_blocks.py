@@ -79,9 +79,13 @@ def compacts(block: Any) -> bool:
     return type_of(block) == "compaction" and bool(item_of(block, "content"))
 
 
-def _opens_turn(message: Any) -> bool:
-    """Tell whether a message begins a turn: the user's words beside results go on with the one there is."""
-    return kind_of(message) == "user" and all(type_of(block) != "tool_result" for block in blocks_of(message))
+def _opens_turn(messages: list[Any], index: int) -> bool:
+    """Tell whether a message begins a turn: words beside results of the call before go on with that one."""
+    if kind_of(messages[index]) != "user":
+        return False
+    calls = {call_id_of(block) for block in blocks_of(messages[index - 1])} if index else set[str | None]()
+    results = (block for block in blocks_of(messages[index]) if type_of(block) == "tool_result")
+    return not any(result_id_of(block) in calls for block in results)
 
 
 class Scan:
@@ -201,7 +205,7 @@ class Scan:
         thinking opened the turn, nothing that does not may come to open it.
         """
         messages, first = self._messages, len(self._messages)
-        while first > start and not _opens_turn(messages[first - 1]):
+        while first > start and not _opens_turn(messages, first - 1):
             first -= 1
         bound_to = -1
         for index in range(first, len(messages)):
