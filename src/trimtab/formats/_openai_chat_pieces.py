@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from trimtab.errors import FormatError
 from trimtab.formats._access import as_dict, as_list, as_text, compact_json
@@ -86,10 +86,15 @@ def _is_unknown(part: Dict) -> bool:
     return not isinstance(kind, str) or (kind not in _MEDIA and kind not in ("text", "refusal"))
 
 
-class _Found:
-    """What was found in one message so far."""
+class Found:
+    """What was found in one message so far, in either of OpenAI's forms; each reads parts its own way."""
 
     __slots__ = ("calls", "media", "other", "parts", "texts")
+
+    carried: ClassVar[frozenset[str]]
+    """Keys that are not charged, wherever they stand."""
+    noun: ClassVar[str]
+    """What an error calls the message."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -99,7 +104,7 @@ class _Found:
         self.parts = 0
 
     def read_content(self, content: Any) -> None:
-        """Take string content as one part, a list part by part, anything else as JSON."""
+        """Take string content as one part, a list part by part, anything else as one."""
         parts = as_list(content)
         if isinstance(content, str):
             self.texts.append(content)
@@ -110,7 +115,41 @@ class _Found:
                 self.read_part(part)
         elif content is not None:
             self.parts = 1
-            self.read_unknown(content)
+            self.read_object(content)
+
+    def read_part(self, value: Any) -> None:
+        """Take one content part."""
+        raise NotImplementedError
+
+    def read_object(self, content: Any) -> None:
+        """Take content that is neither a text nor a list: as JSON."""
+        self.read_unknown(content)
+
+    def read_rest(self, owner: Dict, known: frozenset[str], *, carried: bool = True) -> None:
+        """Take the keys that have no name here, except those that are carried and not charged."""
+        if known.issuperset(owner):
+            return
+        for key, value in owner.items():
+            if key in known or (carried and key in self.carried) or value in (None, "", [], {}, ()):
+                continue
+            self.read_unknown({key: value})
+
+    def read_unknown(self, value: Any) -> None:
+        """Take a value as compact JSON, what is base64 in it as a medium."""
+        try:
+            plain = without_base64(value, self.media)
+        except RecursionError as error:
+            raise FormatError(f"{self.noun} is nested too deep to be written as JSON") from error
+        self.other.append(compact_json(plain))
+
+
+class _Found(Found):
+    """What was found in one message of Chat Completions so far."""
+
+    __slots__ = ()
+
+    carried = _CARRIED_KEYS
+    noun = "a message"
 
     def read_part(self, value: Any) -> None:
         """Take one content part: text, refusal, medium, or unknown as JSON."""
@@ -152,22 +191,6 @@ class _Found:
             self.read_rest(call, _CALL_KEYS)
         if message.get("function_call") is not None:
             self.calls.append(call_text({"function": message["function_call"]}))
-
-    def read_rest(self, owner: Dict, known: frozenset[str]) -> None:
-        """Take the keys that have no name here, except those that are carried and not charged."""
-        if known.issuperset(owner):
-            return
-        for key, value in owner.items():
-            if key not in known and key not in _CARRIED_KEYS and value not in (None, "", [], {}, ()):
-                self.read_unknown({key: value})
-
-    def read_unknown(self, value: Any) -> None:
-        """Take a value as compact JSON, what is base64 in it as a medium."""
-        try:
-            plain = without_base64(value, self.media)
-        except RecursionError as error:
-            raise FormatError("a message is nested too deep to be written as JSON") from error
-        self.other.append(compact_json(plain))
 
 
 def _string(value: Any) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from trimtab.errors import FormatError
 from trimtab.formats._access import as_dict, as_list, as_text, compact_json
 from trimtab.formats._base import Dict, Media, Path, Pieces
-from trimtab.formats._openai_chat_pieces import without_base64
+from trimtab.formats._openai_chat_pieces import Found
 from trimtab.formats._openai_responses_items import (
     ITEM_TYPES,
     OUTPUT_OF,
@@ -148,32 +147,21 @@ def _role_of(item: Dict) -> str:
     return "developer" if kind == "system" else "" if kind == "other" else kind
 
 
-class _Found:
+class _Found(Found):
     """What was found in one item so far."""
 
-    __slots__ = ("calls", "media", "other", "parts", "texts", "thoughts")
+    __slots__ = ("thoughts",)
+
+    carried = _CARRIED
+    noun = "an item"
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.calls: list[tuple[str, str]] = []
-        self.media: list[Media] = []
-        self.other: list[str] = []
+        super().__init__()
         self.thoughts: list[str] = []
-        self.parts = 0
 
-    def read_content(self, content: Any) -> None:
-        """Take string content as one part, a list part by part, an object as a part."""
-        parts = as_list(content)
-        if isinstance(content, str):
-            self.texts.append(content)
-            self.parts = 1
-        elif parts is not None:
-            self.parts = len(parts)
-            for part in parts:
-                self.read_part(part)
-        elif content is not None:
-            self.parts = 1
-            self.read_part(content)
+    def read_object(self, content: Any) -> None:
+        """Take an object as a part."""
+        self.read_part(content)
 
     def read_part(self, value: Any) -> None:
         """Take one content part: text, refusal, medium, or unknown as JSON."""
@@ -231,21 +219,6 @@ class _Found:
         """Take what stands for all that was before, sealed, as a file: it is charged in every turn."""
         if sealed := as_text(item.get("encrypted_content")):
             self.media.append(Media("file", None, sealed, "compaction"))
-
-    def read_rest(self, owner: Dict, known: frozenset[str], *, carried: bool = True) -> None:
-        """Take the keys that have no name here, except those that are carried and not charged."""
-        for key, value in owner.items():
-            if key in known or (carried and key in _CARRIED) or value in (None, "", [], {}, ()):
-                continue
-            self.read_unknown({key: value})
-
-    def read_unknown(self, value: Any) -> None:
-        """Take a value as compact JSON, what is base64 in it as a medium."""
-        try:
-            plain = without_base64(value, self.media)
-        except RecursionError as error:
-            raise FormatError("an item is nested too deep to be written as JSON") from error
-        self.other.append(compact_json(plain))
 
 
 def _string(value: Any) -> str:
