@@ -23,6 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
+# Below the line that says where these are: a script of bench/ reads the bills as the tests do.
 import accuracy_baseline  # noqa: E402
 from rivals import RIVALS, as_chat, asked, missing  # noqa: E402
 

@@ -20,8 +20,17 @@ from trimtab.counting._text import TextCounter
 from trimtab.errors import ConfigurationError, CountingError, FormatError
 from trimtab.formats import Format, Prices, mapping_of
 
-__all__ = ["Fixed", "Shares", "Sizes", "check_counter", "counter_name", "fixed_tokens_of", "reading"]
-__all__ += ["shared_out", "sizes_for"]
+__all__ = [
+    "Fixed",
+    "Shares",
+    "Sizes",
+    "check_counter",
+    "counter_name",
+    "fixed_tokens_of",
+    "reading",
+    "shared_out",
+    "sizes_for",
+]
 
 
 class Walked(Protocol):

@@ -139,10 +139,7 @@ class Sizer:
 
     def summary_message(self, text: str, messages: int, /) -> dict[str, Any]:
         """Write a summary as a message, marked and escaped."""
-        made: dict[str, Any] = summary_message(
-            self.format, self.options.summary_role, text, messages=messages
-        )
-        return made
+        return summary_message(self.format, self.options.summary_role, text, messages=messages)
 
 
 @dataclass(slots=True)

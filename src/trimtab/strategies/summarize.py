@@ -171,8 +171,7 @@ class Summarize:
         return made
 
     def _message(self, request: EvictionRequest, text: str, messages: int) -> dict[str, Any]:
-        message: dict[str, Any] = summary_message(request.history.format, self.role, text, messages=messages)
-        return message
+        return summary_message(request.history.format, self.role, text, messages=messages)
 
     def _fall_back(
         self, request: EvictionRequest, why: str | None

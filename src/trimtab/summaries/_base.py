@@ -294,7 +294,7 @@ def marked_summary(text: str, /, *, messages: int) -> str:
     return f'<{SUMMARY_TAG} of="{of}" by="trimtab">\n{body}\n</{SUMMARY_TAG}>'
 
 
-def summary_message(format: Format, role: str, text: str, /, *, messages: int) -> Any:
+def summary_message(format: Format, role: str, text: str, /, *, messages: int) -> dict[str, Any]:
     """Write a summary as a message of the role asked for.
 
     It is the user's where the provider does not take every role everywhere: that one it takes.
