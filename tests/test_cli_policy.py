@@ -271,7 +271,7 @@ def test_options_take_the_place_of_what_the_policy_says(
         (
             "model = 'gpt-4p'\n[[blocks]]\nname = 'a'",
             (),
-            "policy.toml: unknown model 'gpt-4p' (did you mean gpt-4",
+            "policy.toml: unknown model 'gpt-4p': pass counter=",
         ),
         (POLICY, ("--model", "gpt-4p", "--counter", "", "--budget", "9"), "--counter is estimate or chars:N"),
         (POLICY, ("--strategy", "drop"), "--strategy does not go with --policy"),

@@ -10,6 +10,7 @@ from trimtab._composing import Policy, checked, compose
 from trimtab._context_plan import ContextPlan
 from trimtab._fit import fit
 from trimtab._fitted import Fitted, fitted_for
+from trimtab._names import in_words, near_names
 from trimtab._settling import settling
 from trimtab.allocation import Ties
 from trimtab.blocks import Block, TrimBehavior
@@ -274,11 +275,9 @@ class Context:
         try:
             return self._blocks[name]
         except KeyError:
-            from difflib import get_close_matches
-
-            near = tuple(get_close_matches(str(name), self._blocks, n=3, cutoff=0.4))
+            near = near_names(str(name), self._blocks)
             raise UnknownNameError(
-                f"no block is named {name!r}; there are: {', '.join(self._blocks) or 'none'}",
+                f"no block is named {name!r}; there are: {', '.join(self._blocks) or 'none'}{in_words(near)}",
                 name=str(name),
                 near=near,
             ) from None

@@ -11,7 +11,7 @@ from tests.guards.source import Source, sources
 
 # In the order of DESIGN section 2. A new arrow is a diff in this list, and a decision in design/.
 LAYERS = (
-    ("errors", "_later", "_steps"),
+    ("errors", "_later", "_names", "_steps"),
     ("_extra",),
     ("_arguments",),
     ("models",),

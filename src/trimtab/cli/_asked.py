@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from trimtab._names import in_words
 from trimtab.budget import Budget
 from trimtab.cli._json import parse
 from trimtab.counting import AdditiveCounter, counter_for
@@ -129,10 +130,10 @@ def _counter_for(model: str, *, has_room: bool) -> AdditiveCounter:
 
 def _unknown_model(error: UnknownNameError, *, has_room: bool = True) -> UnknownNameError:
     """Say in words of the command line what to do about a model nobody knows."""
-    near = f" (did you mean {' or '.join(error.near)}?)" if error.near else ""
     room = " and --budget N" if has_room else ""
     return UnknownNameError(
-        f"unknown model {error.name!r}{near}: give --counter estimate{room} instead of --model",
+        f"unknown model {error.name!r}: give --counter estimate{room} instead of --model"
+        f"{in_words(error.near)}",
         name=error.name,
         near=error.near,
     )

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from trimtab._names import in_words, near_names
 from trimtab.budget import Budget
 from trimtab.cli._asked import Asked, Conversation, budget_of
 from trimtab.context import Context, Fitted
@@ -175,10 +176,7 @@ def _written(fitted: Fitted[Any], request: Request) -> Any:
 
 
 def _unknown(key: str, names: list[str], why: str = "") -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(key, names, n=3)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    hint = in_words(near_names(key, names))
     hint = "; tool schemas are given by --tools" if key == "tools" else hint
     return f"no block is called {key!r}{why}; the policy has: {', '.join(names)}{hint}"
 

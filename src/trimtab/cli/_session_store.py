@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl, unquote
 
 import click
 
+from trimtab._names import in_words, near_names
 from trimtab.cli._output import Refused
 from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter
 from trimtab.errors import ConfigurationError, ContextError, MissingExtraError, UnknownNameError
@@ -151,10 +151,11 @@ def existing(store: Store, name: str) -> Session:
 
 def _unknown(store: Store, name: str) -> UnknownNameError:
     names = store.sessions()
-    near = tuple(get_close_matches(name, names, n=3, cutoff=0.6))
-    meant = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
-    others = f"{meant}; `trimtab session stats` lists those there are" if names else ", and no other"
-    return UnknownNameError(f"there is no session {name!r}{others}", name=name, near=near)
+    near = near_names(name, names)
+    others = "; `trimtab session stats` lists those there are" if names else ", and no other"
+    return UnknownNameError(
+        f"there is no session {name!r}{others}{in_words(map(repr, near))}", name=name, near=near
+    )
 
 
 def _counter_called(name: str) -> AdditiveCounter | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from trimtab._names import in_words
 from trimtab.cli._json import dump
 from trimtab.cli._output import usage
 from trimtab.errors import UnknownNameError
@@ -55,8 +56,8 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
             found.append(facts_for(name))
         except UnknownNameError as error:
             unknown = True
-            near = f" (did you mean {' or '.join(error.near)}?)" if error.near else ""
-            click.echo(f"trimtab: {plain(f'unknown model {name!r}{near}')}", err=True)
+            said = f"unknown model {name!r}{in_words(error.near)}"
+            click.echo(f"trimtab: {plain(said)}", err=True)
     if provider is not None:
         known = sorted({facts_for(name).provider for name in model_names()})
         if provider not in known:

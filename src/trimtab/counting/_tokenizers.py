@@ -14,6 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from trimtab._names import in_words, near_names
 from trimtab.counting._cache import TextCache
 from trimtab.counting._protocols import TextFunction
 from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
@@ -132,10 +133,10 @@ def _check_name(what: str, name: object, known: tuple[str, ...]) -> None:
     if not isinstance(name, str):  # callers pass what users gave
         raise ConfigurationError(f"{what} is the name of one, not {name!r:.80}; known: {', '.join(known)}")
     if name not in known:
-        from difflib import get_close_matches
-
-        near = tuple(get_close_matches(name, known, n=3, cutoff=0.4))
-        raise UnknownNameError(f"unknown {what} {name!r}; known: {', '.join(known)}", name=name, near=near)
+        near = near_names(name, known)
+        raise UnknownNameError(
+            f"unknown {what} {name!r}; known: {', '.join(known)}{in_words(near)}", name=name, near=near
+        )
 
 
 def _module(name: str) -> ModuleType | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trimtab._names import in_words, near_names
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats._base import (
     Dict,
@@ -79,11 +80,9 @@ def get_format(name: str | Format, /) -> Format:
     try:
         return _FORMATS[name]
     except KeyError:
-        from difflib import get_close_matches
-
-        near = tuple(get_close_matches(name, _FORMATS, n=3, cutoff=0.4))
+        near = near_names(name, _FORMATS)
         raise UnknownNameError(
-            f"no format is called {name!r}; there are: {', '.join(formats())}, and 'auto'",
+            f"no format is called {name!r}; there are: {', '.join(formats())}, and 'auto'{in_words(near)}",
             name=name,
             near=near,
         ) from None

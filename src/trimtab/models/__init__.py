@@ -10,6 +10,7 @@ import threading
 from dataclasses import replace as changed
 from functools import cache
 
+from trimtab._names import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.models import _anthropic, _google, _openai, _others
 from trimtab.models._checks import check_facts
@@ -58,13 +59,11 @@ def facts_for(model: str, /) -> ModelFacts:
         found = _FACTS.get(name) or _FACTS.get(_ALIASES.get(name, name))  # a name that was registered is it
         if found is not None:
             return found if is_own else _without_limits(found)
-    from difflib import get_close_matches  # not above: only a wrong name needs it
-
-    near = tuple(get_close_matches(model.lower(), [*_FACTS, *_ALIASES], n=3, cutoff=0.6))
-    meant = f" (did you mean {' or '.join(near)}?)" if near else ""
+    near = near_names(model, [*_FACTS, *_ALIASES], meaning=lambda name: _ALIASES.get(name, name))
     raise UnknownNameError(
-        f"unknown model {model!r}{meant}: pass counter=EstimateCounter() and a budget, or describe it"
-        f" once with register_model(ModelFacts(name={model!r}, window_tokens=..., encoding='o200k_base'))",
+        f"unknown model {model!r}: pass counter=EstimateCounter() and a budget, or describe it once with"
+        f" register_model(ModelFacts(name={model!r}, window_tokens=..., encoding='o200k_base'))"
+        f"{in_words(near)}",
         name=model,
         near=near,
     )

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from trimtab._names import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 
 __all__ = [
@@ -62,13 +63,12 @@ class Place:
             known: The names there are.
             there: The words that stand before them, as in "there are".
         """
-        from difflib import get_close_matches
-
-        near = tuple(get_close_matches(str(name), known, n=3, cutoff=0.6))
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        near = near_names(str(name), known)
         listed = ", ".join(known) or "none"
         where = f"{self.path}: " if self.path else ""
-        return UnknownNameError(f"{where}{what}; {there}: {listed}{hint}", name=str(name), near=near)
+        return UnknownNameError(
+            f"{where}{what}; {there}: {listed}{in_words(near)}", name=str(name), near=near
+        )
 
 
 class Kind(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from trimtab._names import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.stores._base import Store
 
@@ -81,12 +82,10 @@ _SHOWN = ("memory://", "sqlite:///FILE", "postgresql://…", "redis://…", "red
 
 
 def _unknown(scheme: str) -> UnknownNameError:
-    from difflib import get_close_matches
-
-    near = tuple(get_close_matches(scheme.lower(), _SCHEMES, n=3, cutoff=0.6))
-    meant = f" (did you mean {' or '.join(near)}?)" if near else ""
+    near = near_names(scheme, _SCHEMES)
     return UnknownNameError(
-        f"no store has URLs {scheme}://{meant}. There are {', '.join(_SHOWN)}; others are passed as objects",
+        f"no store has URLs {scheme}://; there are: {', '.join(_SHOWN)}, and others are passed as objects"
+        f"{in_words(near)}",
         name=scheme,
         near=near,
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+from trimtab._names import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.strategies._base import Strategy
 from trimtab.strategies.cascade import Cascade
@@ -126,13 +127,9 @@ def _kind_of(word: str) -> StrategyKind:
     try:
         return StrategyKind(word)
     except ValueError:
-        known = [*StrategyKind, *ALIASES]
-        from difflib import get_close_matches
-
-        near = tuple(get_close_matches(word, known, n=3, cutoff=0.4))
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        near = near_names(word, [*StrategyKind, *ALIASES])
         raise UnknownNameError(
-            f"no strategy is called {word!r}; there are: {', '.join(StrategyKind)}{hint}",
+            f"no strategy is called {word!r}; there are: {', '.join(StrategyKind)}{in_words(near)}",
             name=word,
             near=near,
         ) from None
@@ -175,11 +172,9 @@ def _function(option: str, name: Any, names: Mapping[str, Any]) -> Any:
     if not isinstance(name, str):
         raise ConfigurationError(f"{option} must be a name given in names=, not {name!r}")
     if name not in names:
-        from difflib import get_close_matches
-
-        near = tuple(get_close_matches(name, names, n=3, cutoff=0.4))
+        near = near_names(name, names)
         raise UnknownNameError(
-            f"no {option} is called {name!r}; names= has: {', '.join(names) or 'nothing'}",
+            f"no {option} is called {name!r}; names= has: {', '.join(names) or 'nothing'}{in_words(near)}",
             name=name,
             near=near,
         )

@@ -6,6 +6,7 @@ import copy
 from random import Random
 from typing import Any
 
+from trimtab._names import in_words, near_names
 from trimtab.errors import UnknownNameError
 from trimtab.testing._bodies_anthropic import AnthropicWriter
 from trimtab.testing._bodies_gemini import GeminiWriter
@@ -60,8 +61,11 @@ def request_body(form: str, seed: str, valid: bool, max_messages: int) -> Body:
     """Make one request body."""
     writer_type = _WRITERS.get(form)
     if writer_type is None:
+        near = near_names(form, _WRITERS)
         raise UnknownNameError(
-            f"no generator writes format {form!r}; there are: {', '.join(_WRITERS)}", name=form
+            f"no generator writes format {form!r}; there are: {', '.join(_WRITERS)}{in_words(near)}",
+            name=form,
+            near=near,
         )
     random = Random(f"{form}/{seed}")
     writer = writer_type(random, valid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from trimtab._names import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.testing.corpus._case import Case
 
@@ -23,7 +24,12 @@ def cases(form: str | None = None, /) -> list[Case]:
     """
     files = {path.stem: path for path in sorted(_FOLDER.glob("*.jsonl"))}
     if form is not None and form not in files:
-        raise UnknownNameError(f"the corpus has no form {form!r}; it has {', '.join(files)}", name=form)
+        near = near_names(form, files)
+        raise UnknownNameError(
+            f"the corpus has no form {form!r}; there are: {', '.join(files)}{in_words(near)}",
+            name=form,
+            near=near,
+        )
     return [case for stem, path in files.items() if form in (None, stem) for case in read_cases(path)]
 
 
