@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import random
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +17,7 @@ from tests.conformance.__main__ import main
 from tests.conformance.adapters import SYSTEMS
 from tests.conformance.compositions import CUT
 from tests.conformance.counters import approximate, looma_text, r1_text
-from tests.conformance.judging import Rule, Trial, Verdict, judge, summary, weigh
+from tests.conformance.judging import UNREADABLE, Rule, Trial, Verdict, judge, summary, weigh
 from tests.conformance.predicates import (
     Kind,
     Selection,
@@ -26,7 +28,7 @@ from tests.conformance.predicates import (
     selection_guards,
     selection_rules,
 )
-from tests.conformance.vectors import Case, vector_files, vectors_dir
+from tests.conformance.vectors import Case, read_cases, vector_files, vectors_dir
 from tests.pair_rules import SAYS, SYSTEM, USER, answers, calls
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -367,3 +369,222 @@ def test_what_hangs_on_another_language_is_out_of_scope() -> None:
     """Such a case is tagged."""
     case = Case(id="x", system="phronomy", op="trim", input={}, expected={}, tags=("language_specific",))
     assert judge(case, SYSTEMS["phronomy"]).by == "trim language_specific"
+
+
+USER_LINE = {"role": "user", "content": "aaaa bbbb"}
+CHARS = {"kind": "chars", "chars_per_token": 4}
+FIXED = {"kind": "fixed", "per_message": 10, "per_part": 0, "per_tool_call": 0}
+OLDEST = {"kind": "truncate_oldest"}
+SUMMARY_OF_NONE = {"evicted": [], "remaining": [0], "remaining_tokens": 3}
+
+
+def _applied(counter: Any, kinds: list[str], *, strategy: Any = OLDEST, system: str = "contexty") -> Case:
+    """Make a case that ends with an error, which has these names in contexty."""
+    data = {"strategy": strategy, "counter": counter, "messages": [USER_LINE] * 3, "limit": 15}
+    return Case(id="x", system=system, op="apply_strategy", input=data, expected={"error": {"kinds": kinds}})
+
+
+def _compiled_with(kinds: list[str], *, strategy: Any = OLDEST, **more: Any) -> Case:
+    block = {"id": "b", "tier": 1, "messages": [USER_LINE] * 3, "strategy": strategy}
+    data = {"max_tokens": 15, "counter": FIXED, "blocks": [block], **more}
+    return Case(id="x", system="contexty", op="compile", input=data, expected={"error": {"kinds": kinds}})
+
+
+def _case_of(system: str, op: str, data: Any, expected: Any) -> Case:
+    return Case(id="x", system=system, op=op, input=data, expected=expected)
+
+
+def _rendered(budget: Any) -> Case:
+    slots = [{"name": "input", "content": "abcd"}]
+    shown = {"messages": [{"role": "user", "content": "abcd"}], "total_tokens": 1}
+    return _case_of(
+        "looma-slots", "render", {"slots": slots, "token_budget": budget, "counter": CHARS}, shown
+    )
+
+
+ESTIMATED = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "type": "function"}]}
+
+
+@pytest.mark.parametrize(
+    ("case", "fate", "by"),
+    [
+        pytest.param(_rendered("NaN"), "by rule", "D1", id="looma, a budget that is no number"),
+        pytest.param(_rendered(float("nan")), "by rule", "D1", id="looma, NaN as Python writes it"),
+        pytest.param(_rendered(None), "passed", "", id="looma, no budget"),
+        pytest.param(
+            _case_of(
+                "llm_context_core",
+                "estimate_message",
+                {"message": ESTIMATED},
+                {"tokens": 4 + 3 + 3},
+            ),
+            "passed",
+            "",
+            id="a call without a function",
+        ),
+        pytest.param(
+            _case_of(
+                "llm_context_core",
+                "apply",
+                {"strategy": "sliding_window", "messages": [USER_LINE], "budget": {"context_window": "NaN"}},
+                {"kept": [0], "tokens_with_framing": 11, "available_for_history": 99},
+            ),
+            "by rule",
+            "D1",
+            id="a window that is no number",
+        ),
+        pytest.param(
+            _case_of(
+                "sliding-context",
+                "count_message",
+                {"message": USER_LINE, "counter": {"kind": "approx"}, "message_overhead": -2},
+                {"tokens": 1},
+            ),
+            "by rule",
+            "B4",
+            id="a negative overhead",
+        ),
+        pytest.param(
+            _case_of(
+                "sliding-context",
+                "evict",
+                {
+                    "messages": [USER_LINE],
+                    "target_tokens": 9,
+                    "counter": {"kind": "approx"},
+                    "message_overhead": -1,
+                },
+                SUMMARY_OF_NONE,
+            ),
+            "by rule",
+            "B4",
+            id="evicting with a negative overhead",
+        ),
+        pytest.param(
+            _case_of(
+                "phronomy",
+                "trim",
+                {"messages": [USER_LINE], "steps": [], "budget": {"context_window": 99, "overhead": -5}},
+                {"messages": [], "available": 104},
+            ),
+            "by rule",
+            "D1",
+            id="trimming with a negative overhead",
+        ),
+        pytest.param(
+            _case_of(
+                "sliding-context",
+                "session",
+                {"options": {}, "steps": []},
+                {"error": {"type": "RangeError"}},
+            ),
+            "passed",
+            "",
+            id="a session without a budget",
+        ),
+        pytest.param(_applied({"kind": "error"}, ["other"]), "passed", "", id="a counter that fails"),
+        pytest.param(_applied({"kind": "error"}, []), "passed", "", id="an error without a name"),
+        pytest.param(_applied({"kind": "other"}, ["other"]), "passed", "", id="its other error"),
+        pytest.param(_applied({"kind": "canceled"}, ["canceled"]), "passed", "", id="a cancelled counter"),
+        pytest.param(
+            _applied(FIXED, ["other"], strategy={"kind": "custom_error"}), "passed", "", id="custom_error"
+        ),
+        pytest.param(
+            _compiled_with(["other"], strategy={"kind": "custom_error"}), "passed", "", id="in a compile"
+        ),
+        pytest.param(
+            _compiled_with(["canceled"], context="canceled"), "passed", "", id="a cancelled compile"
+        ),
+        pytest.param(
+            _applied({"kind": "by_message_count"}, ["other"]),
+            "out of scope",
+            "apply_strategy counter by_message_count",
+            id="a counter nobody knows",
+        ),
+        pytest.param(
+            _applied(FIXED, ["other"], strategy={"kind": "newest_of_all"}),
+            "out of scope",
+            "apply_strategy strategy newest_of_all",
+            id="a strategy nobody knows",
+        ),
+        pytest.param(
+            _case_of("sliding-context", "count_message", {"counter": {"kind": "approx"}}, {"tokens": 1}),
+            "out of scope",
+            f"count_message {UNREADABLE} KeyError 'message'",
+            id="a key that is missing",
+        ),
+    ],
+)
+def test_what_the_public_vectors_do_not_hold_gets_the_answer_of_the_library(
+    case: Case, fate: str, by: str
+) -> None:
+    """An error of trimtab is an answer; what cannot be put to it is out of scope, and by name."""
+    verdict = judge(case, SYSTEMS[case.system])
+    assert (verdict.fate, verdict.by) == (fate, by), verdict.explanation
+
+
+PUT_IN: tuple[Any, ...] = (
+    *(None, "NaN", float("nan"), "Infinity", -1, 0, 10**9, 1.5, True, "", "x", [], {}),
+    *("other", "canceled", "custom_error", "error", {"kind": "other"}, {"kind": "error"}),
+)
+
+
+def _mutant(data: Any, chance: random.Random) -> Any:
+    """Take one value out of an input, or put another in its place."""
+    data = copy.deepcopy(data)
+    at, key = chance.choice(list(_spots(data)))
+    if chance.random() < 0.3:
+        del at[key]
+    else:
+        at[key] = chance.choice(PUT_IN)
+    return data
+
+
+def _spots(value: Any) -> Iterator[tuple[Any, Any]]:
+    """List every place of a value, the nested ones included."""
+    for key, one in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        yield value, key
+        if isinstance(one, (dict, list)):
+            yield from _spots(one)
+
+
+@pytest.mark.data
+def test_no_input_of_the_shape_of_a_vector_crashes_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every vector with one value changed or missing, twice over: each gets a verdict."""
+    files = vector_files(vectors_dir())
+    if not files:
+        pytest.skip(f"no vectors in {vectors_dir()} (set TRIMTAB_SHARED)")
+    chance, made = random.Random(11), 0
+    path = tmp_path / "mutants.jsonl"
+    with path.open("w", encoding="utf-8") as out:
+        for case in (case for file in files for case in read_cases(file) if case.input):
+            for _ in range(2):
+                data = _mutant(case.input, chance)
+                more = {"system": case.system, "tags": list(case.tags)}
+                out.write(_line(case.op, data, case.expected, **more))
+                made += 1
+    assert main([str(path)]) in (0, 1)
+    judged = [int(line.rsplit(" of ", 1)[1]) for line in capsys.readouterr().out.splitlines()]
+    assert sum(judged) == made > 1_000
+
+
+@pytest.mark.data
+def test_every_public_vector_has_the_shape_of_one(verdicts: dict[str, list[Verdict]]) -> None:
+    """None of them is out of scope because an adapter fell over it."""
+    listed = [verdict for listed in verdicts.values() for verdict in listed]
+    assert [verdict.by for verdict in listed if UNREADABLE in verdict.by] == []
+
+
+@pytest.mark.parametrize("line", ["no JSON\n", "[]\n", '{"id": "x"}\n'])
+def test_a_line_that_is_no_vector_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    """With its file and number; so is a file that is not there."""
+    path = tmp_path / "some.jsonl"
+    path.write_text(f"\n{line}", encoding="utf-8")
+    assert main([str(path)]) == 2
+    assert "some.jsonl, line 2" in capsys.readouterr().err
+    assert main([str(tmp_path / "none.jsonl")]) == 2
+    assert "none.jsonl" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.conformance import run_file
 from tests.conformance.judging import Verdict, summary
-from tests.conformance.vectors import vector_files, vectors_dir
+from tests.conformance.vectors import NoVector, vector_files, vectors_dir
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -18,9 +18,13 @@ def main(arguments: Sequence[str]) -> int:
         print(f"no vectors in {vectors_dir()}: name files, or set TRIMTAB_SHARED", file=sys.stderr)
         return 2
     by_system: dict[str, list[Verdict]] = {}
-    for path in paths:
-        for verdict in run_file(path):
-            by_system.setdefault(verdict.case.system, []).append(verdict)
+    try:
+        for path in paths:
+            for verdict in run_file(path):
+                by_system.setdefault(verdict.case.system, []).append(verdict)
+    except (NoVector, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
     failed = 0
     for system, verdicts in by_system.items():
         print(summary(system, verdicts))

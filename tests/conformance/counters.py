@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from tests.conformance.judging import OutOfScope, kind_of
 from trimtab import CharCounter, FixedCounter
 from trimtab.counting import Additive
 
@@ -36,11 +37,12 @@ def r1_text(text: str) -> int:
 def r1_message(message: Message) -> int:
     """Count a message as R1: role, content if it is a string, calls by name and arguments."""
     content = message.get("content")
-    tokens = R1_MESSAGE_TOKENS + r1_text(message.get("role", ""))
+    tokens = R1_MESSAGE_TOKENS + r1_text(message.get("role") or "")
     tokens += r1_text(content) if isinstance(content, str) else 0
     for call in message.get("tool_calls") or ():
-        function = call["function"]
-        tokens += 3 + r1_text(function["name"]) + r1_text(function["arguments"])
+        function = call.get("function") or {}
+        said = [function.get("name"), function.get("arguments")]
+        tokens += 3 + sum(r1_text(text) for text in said if isinstance(text, str))
     return tokens
 
 
@@ -112,8 +114,11 @@ def _looma_file(file: Mapping[str, Any]) -> int:
 
 def looma_text_function(spec: Mapping[str, Any]) -> Callable[[str], int]:
     """Make what counts a text in looma: its estimate, or UTF-16 units by so many."""
-    if spec["kind"] == "looma":
+    kind = kind_of(spec, "counter")
+    if kind == "looma":
         return looma_text
+    if kind != "chars":
+        raise OutOfScope(f"counter {kind}")
     return lambda text: math.ceil(utf16_length(text) / spec["chars_per_token"])
 
 
@@ -157,11 +162,13 @@ def code_points(text: str) -> int:
 
 def text_function(spec: Mapping[str, Any]) -> Callable[[str], int]:
     """Make the text function a vector of sliding-context or phronomy names."""
-    if spec["kind"] == "const":
+    kind = kind_of(spec, "counter")
+    functions = {"approx": approximate, "utf16_length": utf16_length, "words": words, "length": code_points}
+    if kind == "const":
         return lambda text: int(spec["n"])
-    return {"approx": approximate, "utf16_length": utf16_length, "words": words, "length": code_points}[
-        spec["kind"]
-    ]
+    if kind not in functions:
+        raise OutOfScope(f"counter {kind}")
+    return functions[kind]
 
 
 class Failing:
@@ -169,14 +176,15 @@ class Failing:
 
     name = "failing"
 
-    def __init__(self, inner: Any, *, from_call: int) -> None:
+    def __init__(self, inner: Any, *, from_call: int = 1, error: type[BaseException] = OSError) -> None:
         self._inner = inner
         self._left = from_call - 1
+        self._error = error
 
     def count(self, messages: Sequence[Any], /) -> int:
         """Count, or fail."""
         if self._left <= 0:
-            raise OSError("count failed")
+            raise self._error("count failed")
         self._left -= 1
         return int(self._inner.count(messages))
 
@@ -210,6 +218,19 @@ class Pausing:
         return int(self._inner.count(messages))
 
 
+FAULTS: Mapping[str, type[BaseException]] = {
+    "error": OSError,
+    "other": OSError,
+    "canceled": asyncio.CancelledError,
+}
+"""What a counter raises that is made to fail: a failure of its own, or what cancels the caller."""
+
+
+def fails(spec: Any) -> bool:
+    """Tell whether a counter is made to fail."""
+    return kind_of(spec, "counter") in (*FAULTS, "fail_from_call")
+
+
 def contexty_counter(spec: Mapping[str, Any], *, call_tokens: int = 0) -> Any:
     """Make a counter of contexty: ours, with its numbers.
 
@@ -217,13 +238,16 @@ def contexty_counter(spec: Mapping[str, Any], *, call_tokens: int = 0) -> Any:
         spec: The counter as a vector names it.
         call_tokens: What a call costs beside the estimate (X23: 20 from version 0.5 on).
     """
-    kind = spec["kind"]
+    kind = kind_of(spec, "counter")
     if kind == "fixed":
         return FixedCounter(spec["per_message"], spec["per_part"], per_tool_call=spec["per_tool_call"])
-    if kind == "error":
-        return Failing(None, from_call=1)
+    if kind in FAULTS:
+        return Failing(None, error=FAULTS[str(spec.get("error", kind))])
     if kind == "fail_from_call":
-        return Failing(contexty_counter(spec["inner"]), from_call=spec["n"])
+        error = FAULTS[str(spec.get("error", "error"))]
+        return Failing(contexty_counter(spec["inner"]), from_call=spec["n"], error=error)
+    if kind != "chars":
+        raise OutOfScope(f"counter {kind}")
     estimate = spec.get("tool_call_tokens")
     part_tokens = _part_tokens(spec)
     if estimate is None:

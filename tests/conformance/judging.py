@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from tests.conformance.vectors import LANGUAGE_SPECIFIC, Case
+from trimtab import errors
 from trimtab.errors import ContextError
+
+PACKAGE = Path(errors.__file__).parent
 
 Answer = Mapping[str, Any]
 """What a call came to, in plain words; `{"error": name}` if it raised."""
@@ -19,6 +25,10 @@ Rule = Callable[[Answer], bool]
 
 class OutOfScope(Exception):
     """The case is about something trimtab does not have, or not yet."""
+
+
+class Injected(Exception):
+    """A fault that a case puts into a user's function: it comes through as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +73,23 @@ class Verdict:
 
 
 def attempt(call: Callable[[], Answer]) -> Answer:
-    """Run a call; an error of trimtab is an answer."""
+    """Run a call; an error of trimtab is an answer, and so is one that a user's function raised."""
     try:
         return call()
-    except ContextError as error:
+    except (ContextError, Injected, asyncio.CancelledError) as error:
         return {"error": type(error).__name__}
+
+
+def kind_of(spec: Any, what: str) -> str:
+    """Return the kind a vector names.
+
+    Raises:
+        OutOfScope: It names none; `what` says of what.
+    """
+    kind = spec.get("kind") if isinstance(spec, Mapping) else None
+    if not isinstance(kind, str):
+        raise OutOfScope(f"{what} without a kind")
+    return kind
 
 
 def weigh(trial: Trial) -> tuple[Fate, str]:
@@ -88,7 +110,12 @@ def weigh(trial: Trial) -> tuple[Fate, str]:
 
 
 def judge(case: Case, system: System) -> Verdict:
-    """Run one case through its adapter and judge it."""
+    """Run one case through its adapter and judge it; whatever the case holds, there is a verdict.
+
+    What trimtab refuses is its answer. What cannot be put to it at all, as a key that every other case
+    has is missing, is out of scope by the name of what went wrong. A bare error out of trimtab's own lines
+    is an answer that no rule explains.
+    """
     op = system.get(case.op)
     if op is None:
         return Verdict(case=case, fate="out of scope", by=case.op)
@@ -96,10 +123,41 @@ def judge(case: Case, system: System) -> Verdict:
         return Verdict(case=case, fate="out of scope", by=f"{case.op} {LANGUAGE_SPECIFIC}")
     try:
         trial = op(case)
+        fate, by = weigh(trial)
     except OutOfScope as reason:
         return Verdict(case=case, fate="out of scope", by=f"{case.op} {reason}")
-    fate, by = weigh(trial)
+    except Exception as error:
+        # A vector may hold anything that JSON can, and the adapters read it as what vectors usually hold.
+        if not isinstance(error, ContextError) and not _is_of_trimtab(error):
+            return Verdict(case=case, fate="out of scope", by=f"{case.op} {UNREADABLE} {_named(error)}")
+        trial = Trial(expected=case.expected, ours={"error": type(error).__name__})
+        fate, by = weigh(trial)
     return Verdict(case=case, fate=fate, by=by, trial=trial)
+
+
+UNREADABLE = "cannot be put:"
+"""How the reason of a case begins that has not the shape of a vector."""
+
+
+def _is_of_trimtab(error: Exception) -> bool:
+    """Tell whether a line of trimtab raised it, or a library that this line called."""
+    tests = Path(__file__).parents[1]
+    files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+    ours = [
+        path.is_relative_to(PACKAGE)
+        for path in files
+        if path.is_relative_to(PACKAGE) or path.is_relative_to(tests)
+    ]
+    return ours[-1]
+
+
+def _named(error: Exception) -> str:
+    """Say which error it is, in few words: cases of one cause are one row of the summary."""
+    return (
+        f"{type(error).__name__} {error.args[0]!r:.40}"
+        if isinstance(error, KeyError)
+        else type(error).__name__
+    )
 
 
 def summary(system: str, verdicts: Iterable[Verdict]) -> str:

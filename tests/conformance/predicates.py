@@ -48,7 +48,7 @@ class Selection:
     @cached_property
     def units(self) -> list[tuple[int, ...]]:
         """Calls with their results, and all else alone; by the pair rules of tests/pair_rules.py."""
-        owner, _ = brute_pairs([{"tool_call_id": "", **message} for message in self.messages])
+        owner, _ = brute_pairs([{"role": "", "tool_call_id": "", **one} for one in self.messages])
         members: dict[int, list[int]] = {}
         for index in range(len(self.messages)):
             call, repeated = owner.get(index, (None, False))
@@ -70,7 +70,7 @@ class Selection:
         return {index for unit in self.units if stay.intersection(unit) for index in unit}
 
     def _open_calls(self) -> list[int]:
-        _, unanswered = brute_pairs([{"tool_call_id": "", **message} for message in self.messages])
+        _, unanswered = brute_pairs([{"role": "", "tool_call_id": "", **one} for one in self.messages])
         return [
             index
             for index, _ in unanswered
@@ -273,9 +273,7 @@ def best_scores_stay(case: Selection, answer: Answer) -> bool:
 
 def budget_rules(output_reserve: int, overhead: int, *, window: object) -> dict[str, Rule]:
     """D1: window above 0, the rest from 0 up, whole numbers, else an error; input room is what is left."""
-    valid = (
-        _is_number(window, least=1) and _is_number(output_reserve, least=0) and _is_number(overhead, least=0)
-    )
+    valid = is_number(window, least=1) and is_number(output_reserve, least=0) and is_number(overhead, least=0)
 
     def keeps(answer: Answer) -> bool:
         if not isinstance(window, int) or not valid:
@@ -287,7 +285,8 @@ def budget_rules(output_reserve: int, overhead: int, *, window: object) -> dict[
     return {"D1": keeps}
 
 
-def _is_number(value: object, *, least: int) -> bool:
+def is_number(value: object, *, least: int) -> bool:
+    """Tell whether a value is a number of tokens, and not below the least."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
@@ -321,8 +320,14 @@ def summarizer_rule() -> dict[str, Rule]:
 
 def zones_rule(numbers: Sequence[Any]) -> dict[str, Rule]:
     """E2: what a budget is shared by are whole numbers, not negative; anything else is an error."""
-    sound = all(_is_number(value, least=0) for value in numbers)
+    sound = all(is_number(value, least=0) for value in numbers)
     return {"E2": lambda answer: (answer.get("error") in MISCONFIGURED) != sound}
+
+
+def overhead_rule(overhead: object) -> dict[str, Rule]:
+    """B4: no count is negative, so what a message costs beside its texts is a whole number from 0 up."""
+    sound = is_number(overhead, least=0)
+    return {"B4": lambda answer: (answer.get("error") in MISCONFIGURED) != sound}
 
 
 def answered_text_rule() -> dict[str, Rule]:

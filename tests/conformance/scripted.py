@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tests.conformance.judging import OutOfScope, kind_of
+
 NAMES = {
     "system_prompt": "system",
     "strategy": "summary_mode",
@@ -32,6 +34,24 @@ def shape(message: Mapping[str, Any]) -> dict[str, Any]:
     if "tool_calls" in shown:
         shown["tool_calls"] = [call["id"] for call in shown["tool_calls"]]
     return shown
+
+
+SUMMARIZERS = (
+    *("const", "numbered", "concat", "slow", "sized"),
+    *("fail", "fail_calls", "empty", "undefined"),
+)
+
+
+def summarizer_kind(spec: Mapping[str, Any]) -> str:
+    """Return the kind of a summarizer.
+
+    Raises:
+        OutOfScope: Nobody here knows it.
+    """
+    kind = kind_of(spec, "summarizer")
+    if kind not in SUMMARIZERS:
+        raise OutOfScope(f"summarizer {kind}")
+    return kind
 
 
 def summary_of(spec: Mapping[str, Any], call: Mapping[str, Any]) -> Any:

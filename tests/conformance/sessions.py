@@ -19,6 +19,7 @@ from tests.conformance.blocks import MARKED
 from tests.conformance.compositions import CUT
 from tests.conformance.counters import text_function
 from tests.conformance.judging import Answer, Rule
+from tests.conformance.predicates import is_number
 from tests.conformance.scripted import NAMES, number, shape, summary_of
 
 Message = Mapping[str, Any]
@@ -126,7 +127,9 @@ class _Walk:
     def _begin(self) -> tuple[str | None, str]:
         """E2: options are checked when the session is made; a budget has whole tokens (D1)."""
         options = self.options
-        wrong, rule = _budget_fault(options["token_budget"])
+        wrong, rule = _budget_fault(options.get("token_budget"))
+        if not is_number(options.get("message_overhead", 4), least=0):
+            return "ConfigurationError", "E2"
         for name in NAMES:
             value = options.get(name)
             if isinstance(value, (int, float)) and value < _LEAST.get(name, 1):
@@ -608,6 +611,8 @@ _LEAST = {"min_recent_tokens": 0, "max_summary_rounds": 0}
 def _budget_fault(value: Any) -> tuple[str | None, str]:
     """E2: finite and at least 100; D1: whole tokens."""
     value = number(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return "ConfigurationError", "E2"
     if not math.isfinite(value) or value < 100:
         return "ConfigurationError", "E2"
     if value != int(value):

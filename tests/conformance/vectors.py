@@ -27,6 +27,10 @@ class Case:
     tags: tuple[str, ...] = ()
 
 
+class NoVector(Exception):
+    """A line that is no vector: no JSON, or without the keys every vector has."""
+
+
 def vectors_dir() -> Path:
     """Name the folder of the vectors; it need not be there.
 
@@ -45,11 +49,18 @@ def vector_files(folder: Path) -> list[Path]:
 
 
 def read_cases(path: Path) -> Iterator[Case]:
-    """Read the cases of a file, one JSON object a line."""
+    """Read the cases of a file, one JSON object a line.
+
+    Raises:
+        NoVector: A line is none.
+    """
     with path.open(encoding="utf-8") as lines:
-        for line in lines:
+        for number, line in enumerate(lines, 1):
             if line.strip():
-                yield _case(json.loads(line))
+                try:
+                    yield _case(json.loads(line))
+                except (ValueError, KeyError, TypeError) as error:
+                    raise NoVector(f"{path}, line {number}: {type(error).__name__}: {error}") from error
 
 
 def _case(data: Mapping[str, Any]) -> Case:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tests.conformance.counters import text_function
-from tests.conformance.judging import Answer, attempt
-from tests.conformance.scripted import NAMES, number, shape, summary_of
+from tests.conformance.judging import Answer, OutOfScope, attempt
+from tests.conformance.scripted import NAMES, number, shape, summarizer_kind, summary_of
 from trimtab import Session, counter_from_text
 from trimtab.errors import ContextError
 
@@ -31,7 +31,7 @@ def summarizer_of(
         await asyncio.sleep(0)
         return summarize(messages, existing)
 
-    return slowly if spec["kind"] == "slow" else summarize
+    return slowly if summarizer_kind(spec) == "slow" else summarize
 
 
 class Sitting:
@@ -43,7 +43,7 @@ class Sitting:
         self._hooks: Mapping[str, Any] | None = None
         self._given = options
         self.session = Session(
-            number(options["token_budget"]),
+            number(options.get("token_budget")),
             **{ours: options[theirs] for theirs, ours in NAMES.items() if theirs in options},
             **self._functions(options),
             pending_first=True,
@@ -103,7 +103,7 @@ class Sitting:
         elif do == "serialize":
             return {"state": self._saved()}
         else:
-            raise NotImplementedError(do)
+            raise OutOfScope(f"step {do}")
         return {}
 
     async def _add(self, step: Mapping[str, Any]) -> None:

@@ -21,9 +21,10 @@ from tests.conformance.counters import (
     contexty_counter,
     contexty_list_counter,
     contexty_size,
+    fails,
     fixed_size,
 )
-from tests.conformance.judging import Answer, Op, Rule, Trial, attempt
+from tests.conformance.judging import Answer, Injected, Op, OutOfScope, Rule, Trial, attempt, kind_of
 from tests.conformance.predicates import (
     Kind,
     Selection,
@@ -38,6 +39,7 @@ from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
 
 ERRORS = {
     "budget_exceeded": "BudgetExceededError",
+    "canceled": "CancelledError",
     "deadline_exceeded": "TimeoutError",
     "invalid_chars_per_token": "ConfigurationError",
     "invalid_config": "ConfigurationError",
@@ -56,12 +58,23 @@ KINDS: Mapping[str, Kind] = {
     "drop_tail": "drop_newest",
     "summarize": "summarize",
     "custom_drop_all": "custom",
+    "custom_error": "custom",
     "custom_keep_last": "custom",
     "custom_return_all": "custom",
 }
 
 LABELS = {"evicted": "truncated", "dropped": "dropped", "summarized": "summarized"}
 """contexty's label for what was done to a block; whatever a custom strategy does is "evicted"."""
+
+
+class Fails:
+    """A strategy of a user's that fails: what it raises comes through."""
+
+    name = "custom_error"
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Fail."""
+        raise Injected("strategy failed")
 
 
 class Custom:
@@ -89,7 +102,8 @@ def strategy_of(spec: Mapping[str, Any] | None, *, limit: int) -> Strategy | Non
     """
     if spec is None:
         return None
-    match KINDS[spec["kind"]]:
+    kind = _kind(spec)
+    match KINDS[kind]:
         case "strict":
             return Strict()
         case "drop":
@@ -97,9 +111,9 @@ def strategy_of(spec: Mapping[str, Any] | None, *, limit: int) -> Strategy | Non
         case "drop_newest":
             return DropNewest()
         case "summarize":
-            return _summarize(spec["summarizer"], limit)
+            return _summarize(spec.get("summarizer"), limit)
         case "custom":
-            return Custom(spec["kind"], CUSTOM[spec["kind"]])
+            return Fails() if kind == "custom_error" else Custom(kind, CUSTOM[kind])
         case _:
             return SlidingWindow(
                 keep_turns=spec.get("keep_user_assistant_pairs", False),
@@ -108,12 +122,25 @@ def strategy_of(spec: Mapping[str, Any] | None, *, limit: int) -> Strategy | Non
             )
 
 
+def _kind(spec: Mapping[str, Any]) -> str:
+    """Return the kind of a strategy a vector names.
+
+    Raises:
+        OutOfScope: Nobody here knows it.
+    """
+    kind = kind_of(spec, "strategy")
+    if kind not in KINDS:
+        raise OutOfScope(f"strategy {kind}")
+    return kind
+
+
 def _summarize(spec: Mapping[str, Any] | None, limit: int) -> Strategy:
     if spec is None:
         return Summarize(cast("Any", None))
 
     def summarizer(messages: Sequence[Any]) -> str:
-        assert spec["kind"] == "const", spec
+        if kind_of(spec, "summarizer") != "const":
+            raise OSError("summarizer failed")
         return str(spec["message"]["content"])
 
     role = spec.get("message", {}).get("role", "user")
@@ -132,9 +159,11 @@ def apply_strategy(case: Case) -> Trial:
         fitted = in_block(data["messages"], strategy, limit=data["limit"], counter=counter)
         return _items(fitted) if spec["kind"] == "summarize" else {"kept": _indices(fitted)}
 
+    if spec is None:
+        raise OutOfScope("without a strategy")
     expected, answer = _expected(case, spec), attempt(ours)
-    if data["counter"]["kind"] != "fixed":
-        return Trial(expected=expected, ours=answer)  # its counter fails: what matters is the error
+    if data["counter"]["kind"] != "fixed" or spec["kind"] == "custom_error":
+        return Trial(expected=expected, ours=answer)  # counter or strategy fails: what matters is the error
     chosen = _selection(data, spec, data["limit"])
     if spec["kind"] == "summarize":
         slots = [Slot(chosen=chosen, summary=_summary_of(spec))]
@@ -162,15 +191,25 @@ def _items(fitted: Fitted[Any]) -> Answer:
 
 def _expected(case: Case, spec: Mapping[str, Any]) -> Answer:
     if error := case.expected.get("error"):
-        return {"error": _error(error)}
+        return {"error": _error(error, case.input["counter"])}
     if spec["kind"] != "summarize":
         return {"kept": case.expected["kept"]}
     kept = [(0, SUMMARY if index == "summary" else index) for index in case.expected["kept"]]
     return {"kept": kept, "summaries": _summaries(kept, case.expected["messages"])}
 
 
-def _error(error: Mapping[str, Any]) -> str:
-    return ERRORS[error["kinds"][-1]]  # the last is the most special of those that match
+def _error(error: Mapping[str, Any], counter: Mapping[str, Any] | None) -> str:
+    """Say which error of ours is meant.
+
+    X5: what a user's function raised has no name in contexty; of a counter it is a CountingError here,
+    of a strategy it comes through.
+    """
+    kind = (error["kinds"] or ["other"])[-1]  # the last is the most special of those that match
+    if kind == "other":
+        return "CountingError" if counter and fails(counter) else "Injected"
+    if kind not in ERRORS:
+        raise OutOfScope(f"error {kind}")
+    return ERRORS[kind]
 
 
 def _summaries(kept: Sequence[tuple[int, int]], messages: Sequence[Mapping[str, Any]]) -> dict[int, str]:
@@ -187,7 +226,7 @@ def _selection(data: Mapping[str, Any], spec: Mapping[str, Any], limit: int) -> 
         messages=data["messages"],
         limit=limit,
         size=lambda messages: fixed_size(data["counter"], messages),
-        kind=KINDS[spec["kind"]],
+        kind=KINDS[_kind(spec)],
         in_block=True,
         protect_roles=frozenset(spec.get("protect_roles", ())),
         keep_turns=spec.get("keep_user_assistant_pairs", False),
@@ -206,12 +245,21 @@ def _compile(case: Case) -> Trial:
     data, blocks = case.input, case.input["blocks"]
     if data["counter"] is None:
         answer = attempt(lambda: _told(_context(data, blocks).fit(), blocks))
-        return Trial(expected=_compiled(case.expected, blocks), ours=answer, rules=default_counter_rule())
-    fit = _late if data.get("context") == "deadline" else _fit
+        expected = _compiled(case.expected, blocks, counter=None)
+        return Trial(expected=expected, ours=answer, rules=default_counter_rule())
+    fit = {"deadline": _late, "canceled": _canceled}.get(str(data.get("context")), _fit)
     whole = _composition(data, blocks)
     answer = attempt(lambda: fit(data, blocks))
-    expected = _compiled(case.expected, blocks, shares=data["counter"]["kind"] == "chars")
+    expected = _compiled(case.expected, blocks, counter=data["counter"])
+    if _breaks(data, blocks):
+        return Trial(expected=expected, ours=answer)  # what matters is the error
     return _trial(expected, answer, whole, _compile_rules(whole))
+
+
+def _breaks(data: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether the counter or a strategy is made to fail, or the caller takes the call back."""
+    kinds = [block["strategy"]["kind"] for block in blocks if block["strategy"]]
+    return fails(data["counter"]) or data.get("context") == "canceled" or "custom_error" in kinds
 
 
 def _compile_sequence(case: Case) -> Trial:
@@ -224,8 +272,8 @@ def _compile_sequence(case: Case) -> Trial:
             blocks.append(step["block"])
             _add(context, step["block"], data["max_tokens"])
         else:
-            answers.append(_told(context.fit(), blocks))
-    expected = [_compiled(one, blocks) for one in case.expected["compiles"]]
+            answers.append(attempt(lambda: _told(context.fit(), blocks)))
+    expected = [_compiled(one, blocks, counter=data["counter"]) for one in case.expected["compiles"]]
     return Trial(expected={"compiles": expected}, ours={"compiles": answers})
 
 
@@ -272,6 +320,20 @@ def _late(data: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> Answe
         return {"error": "TimeoutError"}
 
 
+def _canceled(data: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> Answer:
+    """Fit in a task that is cancelled before it began; again only what awaits can be stopped."""
+
+    async def canceled() -> Answer:
+        context = Context(data["max_tokens"], counter=Pausing(contexty_counter(data["counter"])))
+        for block in blocks:
+            _add(context, block, data["max_tokens"])
+        task = asyncio.ensure_future(context.afit())
+        task.cancel()
+        return _told(await task, blocks)
+
+    return asyncio.run(canceled())
+
+
 def _told(fitted: Fitted[Any], blocks: Sequence[Mapping[str, Any]]) -> Answer:
     """Write the outcome and its report; blocks of a black box have shares only, so they are left out."""
     report = fitted.count_all()
@@ -294,13 +356,13 @@ def _told(fitted: Fitted[Any], blocks: Sequence[Mapping[str, Any]]) -> Answer:
 
 
 def _compiled(
-    expected: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]], *, shares: bool = False
+    expected: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]], *, counter: Mapping[str, Any] | None
 ) -> Answer:
     """Write what is expected in the same shape."""
     if error := expected.get("error"):
         custom = any(str((block["strategy"] or {}).get("kind")).startswith("custom") for block in blocks)
         over = error["kinds"] == ["strategy_exceeded_budget"]
-        return {"error": "StrategyContractError" if over and custom else _error(error)}
+        return {"error": "StrategyContractError" if over and custom else _error(error, counter)}
     report = expected["report"]
     places = {block["id"]: at for at, block in enumerate(blocks)}
     labels = {places[name]: label for name, label in report["evictions"].items()}
@@ -317,7 +379,7 @@ def _compiled(
         "labels": labels,
         "dropped": dropped,
     }
-    if not shares:
+    if counter is None or counter["kind"] != "chars":
         before, after = report["original_tokens_per_block"], report["tokens_per_block"]
         told["blocks_before"] = {places[name]: tokens for name, tokens in before.items()}
         told["blocks"] = {places[name]: tokens for name, tokens in after.items()}
@@ -362,7 +424,7 @@ def counting(call_tokens: int) -> Op:
 
     def count(case: Case) -> Trial:
         error = case.expected.get("error")
-        expected = {"error": _error(error)} if error else case.expected
+        expected = {"error": _error(error, case.input["counter"])} if error else case.expected
 
         def ours() -> Answer:
             counter = contexty_counter(case.input["counter"], call_tokens=call_tokens)

@@ -7,7 +7,7 @@ reserves system text and tools apart from the messages: that is overhead here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from tests.conformance.adapters._composed import in_block
 from tests.conformance.adapters._measure import ROOMY, counted, places
@@ -23,6 +23,7 @@ from tests.conformance.predicates import (
     selection_rules,
     summarizer_rule,
 )
+from tests.conformance.scripted import number
 from tests.conformance.vectors import Case
 from trimtab import Budget, create_strategy, fit
 from trimtab._fitting import DEFAULT_STRATEGY
@@ -38,13 +39,12 @@ def _tools_tokens(tools: Any) -> int:
 
 def _budget(spec: Mapping[str, Any]) -> Budget:
     overhead = r1_system(spec.get("system_message")) + _tools_tokens(spec.get("tools"))
-    return Budget(
-        spec["context_window"], output_reserve=spec.get("max_output_tokens", 0), overhead_tokens=overhead
-    )
+    window, reserve = number(spec["context_window"]), number(spec.get("max_output_tokens") or 0)
+    return Budget(window, output_reserve=reserve, overhead_tokens=overhead)
 
 
 def _reserved(spec: Mapping[str, Any]) -> tuple[int, int]:
-    return spec.get("max_output_tokens", 0), r1_system(spec.get("system_message")) + r1_tools(
+    return spec.get("max_output_tokens") or 0, r1_system(spec.get("system_message")) + r1_tools(
         spec.get("tools")
     )
 
@@ -75,7 +75,7 @@ def _apply(case: Case) -> Trial:
     rules = budget_rules(*_reserved(spec), window=spec["context_window"])
     if kind == "sliding_window_with_summary":
         return Trial(expected=expected, ours=attempt(ours), rules=summarizer_rule())
-    if spec["context_window"] <= 0:
+    if kind not in get_args(Kind) or not rules["D1"]({}):  # no answer but an error
         return Trial(expected=expected, ours=attempt(ours), rules=rules)
     chosen = Selection(messages=messages, limit=expected["available_for_history"], size=r1_size, kind=kind)
     rules |= selection_rules(chosen)

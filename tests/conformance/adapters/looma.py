@@ -18,13 +18,15 @@ from tests.conformance.counters import LoomaCounter, looma_message, looma_text, 
 from tests.conformance.judging import Answer, Rule, Trial, attempt
 from tests.conformance.predicates import (
     Selection,
+    budget_rules,
     pinned_unchanged,
     same_objects_rule,
     selection_guards,
     selection_rules,
 )
+from tests.conformance.scripted import number
 from tests.conformance.vectors import Case
-from trimtab import Context, counter_from_text, fit
+from trimtab import Budget, Context, counter_from_text, fit
 from trimtab.history import recent, span, within
 
 Message = dict[str, Any]
@@ -33,7 +35,9 @@ Message = dict[str, Any]
 def _render(case: Case) -> Trial:
     """Lay slots out within a budget."""
     data = case.input
-    budget = None if data["token_budget"] in (None, "Infinity") else int(data["token_budget"])
+    if refused := _refused(case, data.get("token_budget")):
+        return refused
+    budget = _room(data.get("token_budget"))
     slots = [{**slot, "options": _numbers(slot.get("options") or {})} for slot in data["slots"]]
     sources = [_messages(slot) for slot in slots]
     names = _names(slots)
@@ -63,12 +67,24 @@ def _render(case: Case) -> Trial:
     )
 
 
+def _room(budget: Any) -> int | None:
+    """Read a budget as L8: a whole number of tokens, at least 0; None is no budget at all."""
+    given = number(budget)
+    return None if given in (None, math.inf) else max(0, math.floor(given)) if math.isfinite(given) else 0
+
+
+def _refused(case: Case, budget: Any) -> Trial | None:
+    """Give the trial of a budget that is no number (L8 takes it for none); None of any other."""
+    given = number(budget)
+    if not (isinstance(given, float) and math.isnan(given)):
+        return None
+    ours = attempt(lambda: {"budget": Budget(given)})
+    return Trial(expected=case.expected, ours=ours, rules=budget_rules(0, 0, window=given))
+
+
 def _numbers(options: Mapping[str, Any]) -> dict[str, Any]:
     """Read numbers that JSON has no word for."""
-    return {
-        key: float(value) if value in ("Infinity", "-Infinity", "NaN") else value
-        for key, value in options.items()
-    }
+    return {key: number(value) for key, value in options.items()}
 
 
 def _names(slots: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -210,11 +226,14 @@ def _in_range(options: Mapping[str, Any]) -> bool:
 def _enforce(case: Case) -> Trial:
     """Run the final pass: the oldest leave, then text is cut, and the latest user message stays."""
     data, text_tokens = case.input, looma_text_function(case.input["counter"])
-    messages = data["messages"]
+    if refused := _refused(case, data.get("budget")):
+        return refused
+    room, messages = _room(data.get("budget")), data["messages"]
+    budget = ROOMY if room is None else room_of(room)
 
     def ours() -> Answer:
         counter = LoomaCounter(data["counter"])
-        fitted = fit(messages, room_of(data["budget"]), counter=counter, format="openai_chat")
+        fitted = fit(messages, budget, counter=counter, format="openai_chat")
         answer = composed(fitted, ["history"])
         changed = {index: message for (_, index), message in answer["changed"].items()}
         return {
@@ -234,7 +253,7 @@ def _enforce(case: Case) -> Trial:
     }
     chosen = Selection(
         messages=messages,
-        limit=data["budget"],
+        limit=budget.input_tokens,
         size=lambda some: sum(looma_message(message, text_tokens) for message in some),
         kind="sliding_window",
     )

@@ -15,8 +15,9 @@ from typing import Any
 from tests.conformance.adapters._composed import composed
 from tests.conformance.adapters._measure import ROOMY, counted, places
 from tests.conformance.counters import text_function
-from tests.conformance.judging import Answer, OutOfScope, Trial, attempt
+from tests.conformance.judging import Answer, OutOfScope, Rule, Trial, attempt
 from tests.conformance.predicates import Selection, budget_rules, selection_guards, selection_rules
+from tests.conformance.scripted import number
 from tests.conformance.vectors import Case
 from trimtab import Budget, CharCounter, Context, TrimContext, counter_from_text, fit
 from trimtab.models import ModelFacts, facts_for
@@ -40,20 +41,28 @@ def _estimate(case: Case) -> Trial:
     return Trial(expected=case.expected, ours={"tokens": counted(messages, counter)})
 
 
-def _budget(spec: Mapping[str, Any]) -> Budget:
+def _budget(spec: Mapping[str, Any] | None) -> Budget | None:
+    """Make the budget a vector names; None if it names none."""
+    return None if spec is None else _some_budget(spec)
+
+
+def _some_budget(spec: Mapping[str, Any]) -> Budget:
     window, output = spec.get("context_window"), spec.get("max_output_tokens")
+    window, output = number(window), number(output)
+    if window is None and "model" not in spec:
+        raise OutOfScope("budget without a window or a model")
     if window is None:
         facts = REGISTRY.get(spec["model"]) or facts_for(spec["model"])
         output = facts.output_tokens if output is None else output
         window = facts.window_tokens or 0
-    return Budget(window, output_reserve=output or 0, overhead_tokens=spec.get("overhead", 0))
+    return Budget(window, output_reserve=output or 0, overhead_tokens=number(spec.get("overhead") or 0))
 
 
 def _token_budget(case: Case) -> Trial:
     spec = case.input["budget"]
 
     def ours() -> Answer:
-        budget = _budget(spec)
+        budget = _some_budget(spec)
         return {
             "context_window": budget.window,
             "max_output_tokens": budget.output_reserve,
@@ -64,10 +73,23 @@ def _token_budget(case: Case) -> Trial:
 
     expected = {"error": "UnknownNameError"} if "error" in case.expected else case.expected
     rules = {}
-    if "context_window" in spec:
-        numbers = spec.get("max_output_tokens", 0), spec.get("overhead", 0)
-        rules = budget_rules(*numbers, window=spec["context_window"])
+    if spec.get("context_window") is not None:
+        rules = _rules_of(spec)
     return Trial(expected=expected, ours=attempt(ours), rules=rules)
+
+
+def _rules_of(spec: Mapping[str, Any]) -> dict[str, Rule]:
+    """D1 for a budget of which the window is given."""
+    numbers = spec.get("max_output_tokens") or 0, spec.get("overhead") or 0
+    return budget_rules(*numbers, window=spec["context_window"])
+
+
+def _refused(case: Case, spec: Mapping[str, Any] | None) -> Trial | None:
+    """Give the trial of a budget that trimtab refuses; None if it takes it."""
+    refusal = attempt(lambda: {"budget": _budget(spec)})
+    if "error" not in refusal:
+        return None
+    return Trial(expected=case.expected, ours=refusal, rules=_rules_of(spec) if spec else {})
 
 
 def _trim(case: Case) -> Trial:
@@ -89,15 +111,20 @@ def _trim(case: Case) -> Trial:
             )
         seen["available"] = context.budget.available() if context.budget else None
 
-    spec = case.input["budget"]
-    fitted = fit(messages, _budget(spec), counter=CharCounter(4), format="openai_chat", on_trim=on_trim)
-    kept = places(fitted.messages, messages)
-    ours = {
-        **seen,
-        "messages": [{**messages[index], "src": index} for index in kept],
-        "input_unchanged": messages == before,
-    }
-    return Trial(expected=case.expected, ours=ours)
+    spec = case.input.get("budget")
+    if refused := _refused(case, spec):
+        return refused
+
+    def ours() -> Answer:
+        fitted = fit(messages, _budget(spec), counter=CharCounter(4), format="openai_chat", on_trim=on_trim)
+        kept = places(fitted.messages, messages)
+        return {
+            **seen,
+            "messages": [{**messages[index], "src": index} for index in kept],
+            "input_unchanged": messages == before,
+        }
+
+    return Trial(expected=case.expected, ours=attempt(ours))
 
 
 def _placed(removed: Any, seqs: list[int]) -> Any:
@@ -121,7 +148,9 @@ def _prepare(case: Case) -> Trial:
     messages, system, hook = data.get("messages", []), case.expected["system"], data.get("on_trim")
     if not messages:
         raise OutOfScope("system text")
-    budget = _budget(data["budget"]) if "budget" in data else ROOMY
+    if refused := _refused(case, data.get("budget")):
+        return refused
+    budget = _budget(data.get("budget")) or ROOMY
     gone = _unwanted(hook, _size(messages), budget, range(len(messages)))
     left = [index for index in range(len(messages)) if index not in gone]
     beside = _size([{"content": system}])

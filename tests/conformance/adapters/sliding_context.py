@@ -14,8 +14,8 @@ from tests.conformance.adapters._measure import counted, places
 from tests.conformance.adapters._sitting import run_session, told
 from tests.conformance.counters import approximate, text_function
 from tests.conformance.judging import Answer, OutOfScope, Trial, attempt
-from tests.conformance.predicates import answered_text_rule, zones_rule
-from tests.conformance.scripted import number
+from tests.conformance.predicates import answered_text_rule, overhead_rule, zones_rule
+from tests.conformance.scripted import number, summarizer_kind
 from tests.conformance.sessions import session_guards, session_rules
 from tests.conformance.vectors import Case
 from trimtab import Session, counter_from_text, evict_messages
@@ -24,7 +24,8 @@ from trimtab.summaries import SummaryRequest, default_prompt, run_summarizer
 
 
 def _counter(data: Mapping[str, Any]) -> Any:
-    return counter_from_text(text_function(data["counter"]), message_overhead=data["message_overhead"])
+    overhead = data.get("message_overhead", 4)
+    return counter_from_text(text_function(data["counter"]), message_overhead=overhead)
 
 
 def _approx_count(case: Case) -> Trial:
@@ -35,19 +36,25 @@ def _approx_count(case: Case) -> Trial:
 
 def _count_message(case: Case) -> Trial:
     return Trial(
-        expected=case.expected, ours={"tokens": counted([case.input["message"]], _counter(case.input))}
+        expected=case.expected,
+        ours=attempt(lambda: {"tokens": counted([case.input["message"]], _counter(case.input))}),
+        rules=overhead_rule(case.input.get("message_overhead", 4)),
     )
 
 
 def _evict(case: Case) -> Trial:
     data = case.input
-    done = evict_messages(data["messages"], data["target_tokens"], counter=_counter(data))
-    ours = {
-        "evicted": places(done.evicted, data["messages"]),
-        "remaining": places(done.remaining, data["messages"]),
-        "remaining_tokens": done.remaining_tokens,
-    }
-    return Trial(expected=case.expected, ours=ours)
+
+    def ours() -> Answer:
+        done = evict_messages(data["messages"], number(data["target_tokens"]), counter=_counter(data))
+        return {
+            "evicted": places(done.evicted, data["messages"]),
+            "remaining": places(done.remaining, data["messages"]),
+            "remaining_tokens": done.remaining_tokens,
+        }
+
+    rules = overhead_rule(data.get("message_overhead", 4))
+    return Trial(expected=case.expected, ours=attempt(ours), rules=rules)
 
 
 def _default_prompt(case: Case) -> Trial:
@@ -56,7 +63,7 @@ def _default_prompt(case: Case) -> Trial:
 
 def _run_summarizer(case: Case) -> Trial:
     data, calls = case.input, list[Any]()
-    kind = data["summarizer"]["kind"]
+    kind = summarizer_kind(data["summarizer"])
 
     def summarize(messages: list[Any], existing: str | None) -> Any:
         said, roles = ([message[key] for message in messages] for key in ("content", "role"))
@@ -76,7 +83,7 @@ def _allocate_budget(case: Case) -> Trial:
 
     def ours() -> Answer:
         zones = allocate_zones(
-            number(options["token_budget"]),
+            number(options.get("token_budget")),
             used,
             summarizes=options.get("summarizer") is not None,
             max_summary_tokens=options.get("max_summary_tokens"),
@@ -84,11 +91,11 @@ def _allocate_budget(case: Case) -> Trial:
         )
         return zones._asdict()
 
-    numbers = [options[name] for name in _ALLOCATED if name in options]
+    numbers = [options.get("token_budget"), *(options[name] for name in _SHARES if name in options)]
     return Trial(expected=case.expected, ours=attempt(ours), rules=zones_rule([*numbers, used]))
 
 
-_ALLOCATED = ("token_budget", "max_summary_tokens", "min_recent_tokens")
+_SHARES = ("max_summary_tokens", "min_recent_tokens")
 
 
 def _deserialize(case: Case) -> Trial:
