@@ -164,14 +164,13 @@ def _no_warnings() -> Iterator[None]:
 @pytest.mark.parametrize(
     "counter",
     [
-        AsyncCall(),
         AsyncMessage(),
         lambda messages: later(messages),
         counter_from_text(lambda text: later(text)),  # type: ignore[arg-type,return-value]  # wrong on purpose
         Odd(later),
         Back(later),
     ],
-    ids=["call", "message", "returned", "text", "additive", "back"],
+    ids=["message", "returned", "text", "additive", "back"],
 )
 def test_an_answer_that_is_still_to_come_is_refused(
     counter: Any, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder

@@ -8,7 +8,8 @@ import pytest
 
 from tests.builders import talk, user, words
 from trimtab import ConfigurationError, FixedCounter, fit
-from trimtab.counting._sizes import Fixed, Shares, Sizes, check_counter, sizes_for
+from trimtab.counting import measure
+from trimtab.counting._sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError
 from trimtab.testing import WordCounter
 
@@ -137,7 +138,12 @@ def test_an_answer_that_is_no_count_is_an_error(answer: Any, single: bool) -> No
 
 def test_a_count_of_nothing_is_a_count() -> None:
     """0 is an answer like any other."""
-    assert fit([user("")], 1, counter=lambda messages: 0).report.tokens_after == 0
+    assert (
+        fit(
+            [user("")], 1, counter=lambda messages: sum(len(one["content"]) for one in messages)
+        ).report.tokens_after
+        == 0
+    )
     assert fit([user("")], 1, counter=FixedCounter(per_message=0)).messages == [user("")]
 
 
@@ -180,7 +186,7 @@ class _Later:
 def test_what_cannot_count_is_refused_at_once(counter: Any, said: str) -> None:
     """With what to pass instead."""
     with pytest.raises(ConfigurationError, match=said):
-        check_counter(counter)
+        fit([user("hi")], 10, counter=counter)
 
 
 def test_settings_of_a_request_are_no_text_to_a_black_box() -> None:
@@ -189,7 +195,7 @@ def test_settings_of_a_request_are_no_text_to_a_black_box() -> None:
 
     def black_box(messages: list[Any]) -> int:
         asked.append(messages)
-        return 1
+        return sum(len(one["content"]) for one in messages)
 
     body = {
         "model": "claude-sonnet-4-5",
@@ -197,6 +203,8 @@ def test_settings_of_a_request_are_no_text_to_a_black_box() -> None:
         "tool_choice": {"type": "auto"},
         "thinking": {"type": "enabled", "budget_tokens": 1_024},
     }
+    measure(body, counter=black_box)  # the function is tried out
+    asked.clear()
     fit(body, 100, counter=black_box)
     assert asked
     assert all(messages in ([], body["messages"]) for messages in asked)

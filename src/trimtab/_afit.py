@@ -12,7 +12,8 @@ from trimtab._fit_plan import deciding
 from trimtab._fitted import Fitted, fitted_for
 from trimtab._fitting import prepare
 from trimtab.budget import Budget
-from trimtab.counting._awaited import awaited
+from trimtab.counting._awaited import AwaitedCounter
+from trimtab.counting._door import as_awaited
 from trimtab.formats import Format
 from trimtab.strategies._base import Strategy
 from trimtab.trimming import OnTrim
@@ -82,7 +83,7 @@ async def afit(
     Example:
         >>> import asyncio
         >>> async def count(messages):
-        ...     return 3 * len(messages)  # in earnest: ask the provider's endpoint
+        ...     return sum(3 for message in messages if message["role"])  # in earnest: ask the provider
         >>> messages = [{"role": "user", "content": str(n)} for n in range(9)]
         >>> fitted = asyncio.run(afit(messages, 10, counter=count))
         >>> len(fitted.messages), fitted.report.tokens_after
@@ -92,7 +93,7 @@ async def afit(
         messages=messages,
         budget=budget,
         model=model,
-        counter=awaited(counter),
+        counter=await as_awaited(counter),
         format=format,
         system=system,
         tools=tools,
@@ -102,7 +103,7 @@ async def afit(
         on_trim=on_trim,
         repair=repair,
     )
-    if on_trim is not None and ask.counter is not counter:
+    if on_trim is not None and isinstance(ask.counter, AwaitedCounter):
         before = await arun(lambda: prepare(replace(ask, on_trim=None)))
         await arun(before.sizes.count_each)  # a callback is run once, and may ask for any size
     work = await arun(lambda: prepare(replace(ask)))

@@ -10,7 +10,8 @@ from trimtab._arguments import check_messages, check_pending_calls, check_trim, 
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting._checks import as_it_stands
-from trimtab.counting._sizes import check_counter, reading
+from trimtab.counting._door import as_counter
+from trimtab.counting._sizes import reading
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format, Request
 from trimtab.models import facts_for
@@ -113,11 +114,8 @@ def counter_of(counter: Any, model: str | None, format: Format | None = None) ->
         ConfigurationError: What was given is no counter.
         UnknownNameError: The model is not known.
     """
-    if isinstance(counter, type):
-        name = counter.__name__
-        raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
     if counter is not None:
-        check_counter(counter)
+        counter = as_counter(counter)
     else:
         counter = counter_for(model) if model is not None else EstimateCounter()
     return counter if format is None else as_it_stands(reading(counter, format))

@@ -22,6 +22,7 @@ from trimtab.allocation import Ties, check_ties
 from trimtab.blocks import Block, is_text_with_attachments
 from trimtab.budget import Budget
 from trimtab.counting._awaited import awaited
+from trimtab.counting._door import as_counter
 from trimtab.counting._sizes import Base, Fixed, Shares, Sizes, sizes_for
 from trimtab.formats import Format, Request, mapping_of
 from trimtab.models import facts_for
@@ -78,13 +79,16 @@ def checked(policy: Policy, /) -> Policy:
     check_model(policy.model)
     if policy.on_trim is not None:
         check_trim(policy.on_trim)
-    if policy.counter is not None:
-        counter_of(awaited(policy.counter), None)  # an async one is for `afit`
+    counter = policy.counter
+    if counter is not None:
+        made = as_counter(awaited(counter))  # an async one is for `afit`
+        counter = made if isinstance(counter, str) else counter  # a function keeps its name in data
     elif policy.model is not None:
         facts_for(policy.model)
     format_of([], policy.format)
     return replace(
         policy,
+        counter=counter,
         budget=None if policy.budget is None else Budget.of(policy.budget),
         system=system_of(policy.system),
         ties=None if policy.ties is None else check_ties(policy.ties),

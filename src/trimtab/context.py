@@ -15,7 +15,8 @@ from trimtab._settling import settling
 from trimtab.allocation import Ties
 from trimtab.blocks import Block, TrimBehavior
 from trimtab.budget import Budget
-from trimtab.counting._awaited import AwaitedCounter, awaited
+from trimtab.counting._awaited import AwaitedCounter
+from trimtab.counting._door import as_awaited
 from trimtab.counting._sizes import sizes_for
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format
@@ -257,7 +258,7 @@ class Context:
         from trimtab._driving import adrive, arun  # not above: only who awaits needs it
 
         policy = self._snapshot(budget)
-        policy = replace(policy, counter=awaited(policy.counter))
+        policy = replace(policy, counter=await as_awaited(policy.counter))
         if policy.trims and isinstance(policy.counter, AwaitedCounter):
             before = await arun(lambda: compose(policy.without_callbacks()))
             whole = sizes_for(policy.counter, before.source, None)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from trimtab.counting._sizes import Fixed, Shares, check_counter, sizes_for
+from trimtab.counting._door import as_counter
+from trimtab.counting._sizes import Fixed, Shares, sizes_for
 from trimtab.formats import detect, mapping_of
 from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._check import check_roles
@@ -60,7 +61,7 @@ def within(messages: Sequence[M], limit_tokens: int, counter: Any, /) -> list[M]
         >>> len(within([{"role": "user", "content": "hi"}] * 9, 25, FixedCounter(per_message=10)))
         2
     """
-    sizes = sizes_for(check_counter(counter), list(messages), Fixed(), has_system=False)
+    sizes = sizes_for(as_counter(counter), list(messages), Fixed(), has_system=False)
     if isinstance(sizes, Shares):
         low, high = 0, len(messages)
         room_tokens = limit_tokens + sizes.request_tokens([]) if high else limit_tokens
@@ -185,7 +186,7 @@ def evict_messages(
     """
     items, roles = list(messages), check_roles(protect_roles)
     history = History(items, format=detect(items), protect=False)
-    sizes = sizes_for(check_counter(counter), history.messages, Fixed(), has_system=False)
+    sizes = sizes_for(as_counter(counter), history.messages, Fixed(), has_system=False)
     request = EvictionRequest(history, sizes, limit_tokens=limit_tokens).protecting(roles)
     count, tokens = _leaving(request)
     gone = [index for unit in _may_leave(request)[:count] for index in unit.indices]

@@ -12,10 +12,10 @@ from trimtab._names import in_words
 from trimtab.budget import Budget
 from trimtab.cli._json import parse
 from trimtab.counting import AdditiveCounter, counter_for
+from trimtab.counting._door import counter_in_words
 from trimtab.errors import ConfigurationError, FormatError, MissingExtraError, UnknownNameError
 from trimtab.formats import Format, Request, detect, get_format
 from trimtab.models import facts_for
-from trimtab.policy._tables import counter_in_words
 from trimtab.strategies import Strategy, StrategyKind, create_strategy
 
 __all__ = ["Asked", "Conversation", "budget_of", "strategy_of"]

@@ -195,9 +195,6 @@ def measure(
     """
     if model is not None and counter is not None:
         raise ConfigurationError("pass model= or counter= to measure, not both: a model has a counter")
-    if isinstance(counter, type):
-        name = counter.__name__
-        raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
     from trimtab.counting._measure import count_of_request
 
     if counter is None:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from trimtab._arguments import check_messages
 from trimtab._grouping import format_of
 from trimtab.counting._checks import counter_name
+from trimtab.counting._door import as_counter
 from trimtab.counting._margin import known_margin, unsure_of
-from trimtab.counting._sizes import Fixed, Shares, Sizes, check_counter, fixed_tokens_of, sizes_for
+from trimtab.counting._sizes import Fixed, Shares, Sizes, fixed_tokens_of, sizes_for
 from trimtab.counting._text import TextCounter
 from trimtab.formats import Format, Pieces
 from trimtab.formats._base import Dict, entry_of
@@ -88,7 +89,7 @@ def count_of_request(
 ) -> Count:
     """Count messages or a whole body by a counter; see `trimtab.counting.measure`."""
     form, entries, fixed = read_given(given, format=format, system=system, tools=tools)
-    counter = check_counter(counter)
+    counter = as_counter(counter)
     if hasattr(counter, "with_format"):
         counter = counter.with_format(form)
     has_system = bool(fixed.system) or bool(entries and form.kind(entries[0]) == "system")

@@ -7,7 +7,6 @@ it is asked about lists only, and what a part of one costs is a share of the who
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, cast
@@ -17,14 +16,13 @@ from trimtab.counting._checks import checked_count, count_of, counter_name, plac
 from trimtab.counting._estimate import EstimateCounter
 from trimtab.counting._schemas import SETTINGS, with_functions
 from trimtab.counting._text import TextCounter
-from trimtab.errors import ConfigurationError, CountingError, FormatError
+from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Format, Prices, mapping_of
 
 __all__ = [
     "Fixed",
     "Shares",
     "Sizes",
-    "check_counter",
     "counter_name",
     "fixed_tokens_of",
     "reading",
@@ -305,44 +303,10 @@ def sizes_for(counter: Any, messages: list[Any], fixed: Fixed | None, *, has_sys
     return kind(counter, messages, fixed, has_system=has_system)
 
 
-def check_counter(counter: Any, /) -> Any:
-    """Refuse what cannot count: `len`, an async function, a thing that is no counter.
-
-    Raises:
-        ConfigurationError: With what to pass instead.
-    """
-    if counter is len:
-        raise ConfigurationError(
-            "counter=len counts messages, not tokens; pass counter_from_text(fn) or a Counter"
-        )
-    if isinstance(counter, str):  # which has a `count` of its own
-        raise ConfigurationError(
-            f"counter is the text {counter!r}; pass model={counter!r} or counter_for(...)"
-        )
-    call = getattr(counter, "count", counter)
-    if call is not counter and callable(call) and not _is_async(cast("Hashable", type(counter))):
-        return counter
-    if inspect.iscoroutinefunction(call):
-        raise ConfigurationError(
-            f"{counter_name(counter)} counts asynchronously and fit() does not: await afit(...), or pass a"
-            " counter that answers at once"
-        )
-    if not callable(call):
-        raise ConfigurationError(
-            f"counter must have count(messages) or be a function over a list of messages, not {counter!r}"
-        )
-    return counter
-
-
 def reading(counter: Any, format: Format, /) -> Any:
     """Return a counter that reads this wire form; one that does not say what it reads as it is."""
     read = getattr(counter, "format", None)
     return counter if read is None or read is format else counter.with_format(format)
-
-
-@lru_cache(maxsize=64)
-def _is_async(kind: Hashable) -> bool:
-    return inspect.iscoroutinefunction(getattr(kind, "count", None))
 
 
 def fixed_tokens_of(counter: Any, fixed: Fixed, has_system: bool, /) -> int:

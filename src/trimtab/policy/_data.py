@@ -12,10 +12,11 @@ from trimtab.blocks import Block, Tier
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import CharCounter, EstimateCounter
+from trimtab.counting._door import counter_in_words
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, formats, get_format
 from trimtab.policy._kinds import Place, Table
-from trimtab.policy._tables import OPTIONS, VERSION, counter_in_words, is_counter
+from trimtab.policy._tables import OPTIONS, VERSION, is_counter
 from trimtab.strategies import (
     Cascade,
     ClearToolResults,

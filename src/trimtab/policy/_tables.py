@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from trimtab.allocation import Ties
 from trimtab.blocks import Block, Tier, TrimBehavior
-from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter
+from trimtab.counting._door import WORDS, counter_in_words
 from trimtab.errors import ConfigurationError
 from trimtab.formats import formats
 from trimtab.policy._kinds import (
@@ -31,7 +31,7 @@ from trimtab.strategies import StrategyKind
 from trimtab.strategies._data import ALIASES
 from trimtab.strategies.clear_tool_results import DEFAULT_PLACEHOLDER
 
-__all__ = ["DEFINITIONS", "OPTIONS", "POLICY", "VERSION", "counter_in_words", "is_counter"]
+__all__ = ["DEFINITIONS", "OPTIONS", "POLICY", "VERSION", "is_counter"]
 
 VERSION = 1
 """Of the shape of a policy; another number is for a shape that today's trimtab would misread."""
@@ -39,9 +39,6 @@ VERSION = 1
 
 _ANY_NAME = {"type": "string", "minLength": 1}
 """Stands for names in a schema made without them, as for an editor."""
-
-_WORDS = ("estimate", "chars")
-"""Words for counters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +75,9 @@ _CHARS = r"^chars:(?=.*[1-9])[0-9]{1,4}(\.[0-9]{1,4})?$"
 """`chars:N` with N above 0."""
 
 
-def counter_in_words(words: str, /) -> AdditiveCounter | None:
-    """Make the counter that `estimate`, `chars` or `chars:N` stands for; None if it is none of these.
-
-    Raises:
-        ConfigurationError: N is no number above 0.
-    """
-    if words == "estimate":
-        return EstimateCounter()
-    kind, _, number = words.partition(":")
-    if kind != "chars":
-        return None
-    try:
-        return CharCounter(float(number)) if number else CharCounter()
-    except ValueError as error:
-        why = error if isinstance(error, ConfigurationError) else f"{number!r} is not a number"
-        raise ConfigurationError(f"{words}: {why}") from error
-
-
 def is_counter(words: str, /) -> bool:
     """Tell whether words mean a counter in a policy."""
-    return words in _WORDS or re.fullmatch(_CHARS, words) is not None
+    return words in WORDS or re.fullmatch(_CHARS, words) is not None
 
 
 class _Counter:
@@ -120,7 +99,7 @@ class _Counter:
 
     def schema(self, names: Names, /) -> dict[str, Any]:
         """List the words and names."""
-        words = {"enum": [*_WORDS, *sorted(names or ())]}
+        words = {"enum": [*WORDS, *sorted(names or ())]}
         ratio = {"type": "string", "pattern": _CHARS}
         return {"anyOf": [words, ratio, *([_ANY_NAME] if names is None else [])]}
 

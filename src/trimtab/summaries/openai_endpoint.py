@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 from trimtab._extra import package_of
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
-from trimtab.counting._sizes import check_counter
+from trimtab.counting._door import as_counter
 from trimtab.errors import ConfigurationError, SummaryError, UnknownNameError
 from trimtab.models import facts_for
 from trimtab.summaries._base import SummaryRequest
@@ -54,7 +54,7 @@ class _Endpoint(Generic[Client]):
         self._prompt = SummaryPrompt(
             instructions=INSTRUCTIONS if instructions is None else instructions,
             budget=_budget_of(model, budget),
-            counter=_counter_of(model) if counter is None else check_counter(counter),
+            counter=_counter_of(model) if counter is None else as_counter(counter),
         )
         options = {"timeout": timeout_seconds, "max_retries": max_retries}
         if client is None:
