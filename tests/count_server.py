@@ -31,6 +31,8 @@ class CountServer:
         """Bodies with their path, in the order they came."""
         self.status = 200
         self.hangs = False
+        self.asked = threading.Event()
+        """Set once a body came."""
         self.left = threading.Event()
         """Set once a client closed the connection on a hanging answer."""
         self.url = ""
@@ -48,6 +50,7 @@ class CountServer:
             self.bodies.append({"path": path, **body})
             self._inside += 1
             self.most_at_once = max(self.most_at_once, self._inside)
+        self.asked.set()
         try:
             key = {"count_tokens": "messages", "input_tokens": "input"}.get(
                 path.rpartition("/")[2], "contents"

@@ -242,21 +242,28 @@ def test_what_was_not_counted_yet_needs_an_awaited_method() -> None:
     asyncio.run(check())
 
 
+async def _until_it_ends(limit: asyncio.Timeout) -> None:
+    """Let the caller's time end now, and wait for what does not come."""
+    limit.reschedule(0)
+    await asyncio.Event().wait()
+
+
 class Writer:
     """An async summarizer that notes when it is asked."""
 
     name = "writer"
 
-    def __init__(self, seconds: float = 0) -> None:
+    def __init__(self) -> None:
         self.asked: list[int] = []
         self.cancelled = 0
-        self._seconds = seconds
+        self.limit: asyncio.Timeout | None = None
+        """Of the caller's time, which ends once it is asked; None: it answers."""
 
     async def summarize(self, request: Any, /) -> str:
         """Write two words."""
         self.asked.append(len(request.messages))
         try:
-            await asyncio.sleep(self._seconds)
+            await (asyncio.sleep(0) if self.limit is None else _until_it_ends(self.limit))
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
@@ -353,9 +360,9 @@ def test_a_timeout_reaches_the_summarizer() -> None:
     """Cancellation passes through and is not taken for a failed summary."""
 
     async def check() -> Writer:
-        writer = Writer(seconds=3600)
+        writer = Writer()
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01):
+            async with asyncio.timeout(None) as writer.limit:
                 await _context(WORDS, writer).afit()
         return writer
 
@@ -367,9 +374,13 @@ def test_a_timeout_reaches_the_counter() -> None:
     cancelled = []
 
     class Hangs(EachLater):
+        def __init__(self, limit: asyncio.Timeout) -> None:
+            super().__init__()
+            self._limit = limit
+
         async def count_message(self, message: Any, /) -> int:
             try:
-                await asyncio.sleep(3600)
+                await _until_it_ends(self._limit)
             except asyncio.CancelledError:
                 cancelled.append(message)
                 raise
@@ -377,8 +388,8 @@ def test_a_timeout_reaches_the_counter() -> None:
 
     async def check() -> None:
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01):
-                await afit(LONG, 100, counter=Hangs())
+            async with asyncio.timeout(None) as limit:
+                await afit(LONG, 100, counter=Hangs(limit))
 
     asyncio.run(check())
     assert cancelled

@@ -732,14 +732,16 @@ def test_nobody_waits_for_a_terminal_to_give_input() -> None:
 
 
 def test_progress_is_shown_on_a_terminal_and_taken_away(tmp_path: Path) -> None:
-    """Where results go elsewhere and the input takes longer than a second."""
-    slowly = f"(echo '[]'; sleep 1.8; echo '[]') | '{SCRIPT}' count --input jsonl"
+    """Where results go elsewhere and the input takes longer than a second: each look at this clock does."""
+    slow = "import itertools, time; time.monotonic = itertools.count().__next__; from trimtab.cli import main"
+    arguments = ("-c", f"{slow}; main()", "count", "--input", "jsonl", str(tmp_path / "two.jsonl"))
+    (tmp_path / "two.jsonl").write_bytes(lines([], []))
     with (tmp_path / "out").open("wb") as out:
-        code, shown = on_terminal("-c", slowly, program="bash", stdout=out)
+        code, shown = on_terminal(*arguments, program=sys.executable, stdout=out)
     assert code == 0
-    assert shown == "\r\x1b[K2 conversations …\r\x1b[K"
+    assert shown == "\r\x1b[K1 conversation, 50% …\r\x1b[K2 conversations, 100% …\r\x1b[K"
     assert (tmp_path / "out").read_bytes().count(b"\n") == 2
-    assert "…" not in on_terminal("-c", slowly, program="bash")[1]
+    assert "…" not in on_terminal(*arguments, program=sys.executable)[1]
 
 
 class Terminal(io.StringIO):

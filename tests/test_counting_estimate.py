@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from statistics import median
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.complexity.counting_machine import assert_linear
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting._script_weights import estimate_tokens
 
@@ -79,20 +79,10 @@ def test_any_text_has_an_estimate(text: str) -> None:
     assert bool(text) <= estimate_tokens(text) <= 7 * len(text) + 1
 
 
-def test_the_estimate_takes_time_in_proportion() -> None:
-    """Four megabytes take about four times one: nothing in it looks back."""
-
-    def seconds(text: str) -> float:
-        best = 9.0
-        for _ in range(3):
-            start = time.process_time()
-            estimate_tokens(text)
-            best = min(best, time.process_time() - start)
-        return best
-
-    for unit in ("a", " ", "= 1x", "的", "😀é"):
-        text = unit * (500_000 // len(unit))
-        assert seconds(text * 4) < 10 * max(seconds(text), 1e-4)
+@pytest.mark.parametrize("unit", ["a", " ", "= 1x", "的", "😀é"])
+def test_the_estimate_takes_steps_in_proportion(unit: str) -> None:
+    """Twice the text takes about twice the steps: nothing in it looks back."""
+    assert_linear(lambda size: lambda _: estimate_tokens(unit * size), (1_000, 2_000, 4_000))
 
 
 def test_a_model_without_a_tokenizer_gets_an_estimate() -> None:

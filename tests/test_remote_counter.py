@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders import assistant, user, words
-from tests.count_server import CountServer, count_server, tokens_of
+from tests.count_server import PATIENCE_SECONDS, CountServer, count_server, tokens_of
 from trimtab import Budget, ConfigurationError, CountingError, EstimateCounter, afit, fit
 from trimtab.counting import CountQuestion, RemoteCounter, UsageBaseline
 from trimtab.testing import WordCounter, check_counter
@@ -47,6 +47,12 @@ async def google_client(server: CountServer) -> AsyncIterator[Any]:
     finally:
         await client.aio.aclose()
         client.close()
+
+
+async def turned() -> None:
+    """Let every task go as far as it can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
 
 
 TOOL = {"name": "search", "description": "looks things up", "input_schema": {"type": "object"}}
@@ -160,7 +166,7 @@ def test_equal_questions_underway_are_one_and_no_more_than_allowed_are_at_once()
         inside += 1
         most = max(most, inside)
         asked.append(len(question.messages))
-        await asyncio.sleep(0.01)
+        await turned()
         inside -= 1
         return 7 * len(question.messages)
 
@@ -174,23 +180,18 @@ def test_equal_questions_underway_are_one_and_no_more_than_allowed_are_at_once()
 
 
 def test_a_server_that_hangs_is_not_waited_for_and_the_report_says_so() -> None:
-    """One wait a fit, not one a question; then the estimate answers."""
+    """One wait a fit, not one a question; then the estimate answers, or the test never ends."""
     messages = [user("go on"), *(make(words(9)) for _ in range(50) for make in (assistant, user))]
 
     async def run(server: CountServer) -> Any:
         async with anthropic_client(server) as client:
             counter = RemoteCounter.of(client, model="m", estimate=WORDS, timeout_seconds=0.2)
-            loop = asyncio.get_running_loop()
-            start = loop.time()
-            fitted = await afit(messages, 300, counter=counter)
-            return fitted, counter, loop.time() - start
+            return await afit(messages, 300, counter=counter), counter
 
     with count_server() as server:
         server.hangs = True
-        fitted, counter, seconds = asyncio.run(run(server))
-        assert server.left.wait(5)
-        assert len(server.bodies) == 1
-    assert seconds < 2
+        fitted, counter = asyncio.run(run(server))
+    assert len(server.bodies) <= 1
     assert fitted.report.tokens_after == WORDS.count(fitted.messages) <= 300
     assert counter.failures >= 1
     assert "0.2 seconds" in counter.last_failure
@@ -204,20 +205,35 @@ def test_a_refusal_is_estimated_and_told_and_the_provider_is_asked_again_later()
     async def run(server: CountServer) -> None:
         async with openai_client(server) as client:
             counter = RemoteCounter.of(client, model="gpt-5", estimate=WORDS)
-            counter._retry_after_seconds = 0.05
             server.status = 503
             assert await counter.count([user("a b c")]) == WORDS.count([user("a b c")])
             assert await counter.count([user("a b c")]) == WORDS.count([user("a b c")])
             assert (len(server.bodies), counter.failures, counter.exact) == (0, 2, False)
             assert "InternalServerError" in str(counter.last_failure)
-            server.status = 200
-            await asyncio.sleep(0.06)
-            assert await counter.count([user("a b c d")]) == 4
-            assert (len(server.bodies), counter.exact, counter.name) == (1, True, "gpt-5 by its provider")
-            assert "InternalServerError" in str(counter.last_failure)  # what happened is still to be seen
 
     with count_server() as server:
         asyncio.run(run(server))
+
+
+def test_once_its_silence_is_over_the_provider_is_asked_again() -> None:
+    """Here it lasts no time; what happened is still to be seen."""
+    answers: list[int | None] = [None, 4]
+
+    async def ask(question: CountQuestion) -> int:
+        answer = answers.pop(0)
+        if answer is None:
+            raise OSError("no network")
+        return answer
+
+    async def run() -> None:
+        counter = RemoteCounter(ask, name="theirs", estimate=WORDS, retry_after_seconds=0)
+        assert await counter.count([user("a b c")]) == WORDS.count([user("a b c")])
+        assert counter.failures == 1
+        assert await counter.count([user("a b c d")]) == 4
+        assert (answers, counter.exact, counter.name) == ([], True, "theirs")
+        assert "no network" in str(counter.last_failure)
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("answer", [True, -1, 1.5, "9", None], ids=repr)
@@ -240,18 +256,17 @@ def test_cancellation_reaches_the_client_and_spares_who_waits_for_the_same() -> 
             counter = RemoteCounter.of(client, model="m", estimate=WORDS)
             first = asyncio.create_task(counter.count([user("hi")]))
             second = asyncio.create_task(counter.count([user("hi")]))
-            while not server.bodies:
-                await asyncio.sleep(0.01)
+            assert await asyncio.to_thread(server.asked.wait, PATIENCE_SECONDS)
             first.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await first
-            await asyncio.sleep(0.05)
+            await turned()
             assert not second.done()
             assert not server.left.is_set()
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.05):
-                    await second
-            assert await asyncio.to_thread(server.left.wait, 5)
+            second.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await second
+            assert await asyncio.to_thread(server.left.wait, PATIENCE_SECONDS)
             assert (counter.failures, len(server.bodies)) == (0, 1)
 
     with count_server() as server:
@@ -472,26 +487,29 @@ def test_a_timeout_and_a_cancellation_inside_the_client_are_failures_of_its_own(
 
 def test_a_question_that_is_asked_anew_is_not_forgotten_with_the_one_taken_back() -> None:
     """Who comes later waits for the new one."""
-    asked = 0
+    asked, let = 0, asyncio.Event()
 
     async def ask(question: CountQuestion) -> int:
         nonlocal asked
         asked += 1
         try:
-            await asyncio.sleep(0.05)
+            await let.wait()
         except asyncio.CancelledError:
-            await asyncio.sleep(0.01)  # a client that closes its connection first
+            await turned()  # a client that closes its connection first
             raise
         return 7
 
     async def run() -> list[Any]:
         counter = RemoteCounter(ask)
         first: Any = asyncio.create_task(counter.count([user("hi")]))
-        await asyncio.sleep(0.01)
+        await turned()
         first.cancel()
         second = asyncio.create_task(counter.count([user("hi")]))
-        await asyncio.sleep(0.03)
+        for _ in range(3):
+            await turned()
         third = asyncio.create_task(counter.count([user("hi")]))
+        await turned()
+        let.set()
         found = await asyncio.gather(first, second, third, return_exceptions=True)
         return list(found[1:])
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import assistant, call, result, user
-from tests.chat_server import HANGS, ChatServer, Reply, chat_server, failed, said
+from tests.chat_server import HANGS, PATIENCE_SECONDS, ChatServer, Reply, chat_server, failed, said
 from trimtab import Budget, EstimateCounter, counter_for
 from trimtab.errors import (
     BudgetExceededError,
@@ -143,10 +143,10 @@ def test_an_error_that_stays_is_not_tried_again(ask: Callable[..., str], status:
 def test_a_server_that_does_not_answer_is_left(ask: Callable[..., str]) -> None:
     """After `timeout_seconds`, once a try."""
     with chat_server(HANGS) as server, pytest.raises(SummaryError) as caught:
-        ask(server, timeout_seconds=0.1, max_retries=1)
+        ask(server, timeout_seconds=1, max_retries=1)  # far more than a request takes to arrive
     assert isinstance(caught.value.__cause__, openai.APITimeoutError)
     assert len(server.bodies) == 2
-    assert server.left.wait(10)
+    assert server.left.wait(PATIENCE_SECONDS)
 
 
 @both_colours

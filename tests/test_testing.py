@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -398,21 +397,16 @@ class Forgetful(WordCounter):
         return 0 if tools else super().count_request(messages, system, tools, extra)
 
 
-class Shared:
-    """Keeps what it counts in a place all threads share."""
+class OfOneThread:
+    """Knows what a message costs only in the thread that made it."""
 
     def __init__(self) -> None:
-        self.total = 0
+        self._of_thread = threading.local()
+        self._of_thread.tokens = 3
 
     def count(self, messages: Any, /) -> int:
         """Count a request."""
-        self.total = 0
-        for message in messages:
-            size = WordCounter().count_message(message)
-            if threading.current_thread() is not threading.main_thread():
-                time.sleep(0.001)
-            self.total += size
-        return self.total
+        return WordCounter().count(messages) + getattr(self._of_thread, "tokens", 0) * len(messages)
 
 
 BROKEN_COUNTERS: tuple[tuple[str, Any], ...] = (
@@ -436,7 +430,7 @@ BROKEN_COUNTERS: tuple[tuple[str, Any], ...] = (
     ("count_back", Misfilled()),
     ("count_request", Forgetful()),
     ("reads_objects", lambda messages: sum(len(json.dumps(m)) for m in messages)),
-    ("threads", Shared()),
+    ("threads", OfOneThread()),
 )
 
 

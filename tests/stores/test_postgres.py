@@ -272,7 +272,7 @@ def test_a_table_that_is_read_is_not_waited_for_long(on_postgres: Served) -> Non
 
 def test_a_statement_that_takes_too_long_is_unavailable(on_postgres: Served) -> None:
     """Another writer holds the session; the append ends by itself, and is repeated later."""
-    with on_postgres.make(statement_timeout_seconds=0.2) as store:
+    with on_postgres.make(statement_timeout_seconds=2) as store:  # far more than an append takes
         add(store, 0)
         with _connected(on_postgres) as holder:
             holder.execute("SELECT 1 FROM trimtab_sessions FOR UPDATE")
