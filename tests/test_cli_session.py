@@ -252,6 +252,18 @@ def test_options_of_a_session_that_is_there_change_it(url: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(("option", "nothing"), [("--system", ""), ("--anchor", "[]")])
+def test_what_a_session_has_is_taken_away_by_nothing(url: str, option: str, nothing: str) -> None:
+    """Given as nothing, which is not left out; the rest stays."""
+    run("add", *at(url), *BUDGET, "--anchor", "Ada rides.", data=HELLO)
+    assert len(said(run("show", *at(url)))) == 3
+    run("add", *at(url), option, nothing, data=HELLO)
+    gone = "Be brief." if option == "--system" else "Ada rides."
+    view = [message["content"] for message in said(run("show", *at(url)))]
+    assert len(view) == 3
+    assert gone not in view
+
+
 def test_the_same_options_again_change_nothing(url: str) -> None:
     """A script gives them every time."""
     for _ in range(3):

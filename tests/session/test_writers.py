@@ -9,9 +9,10 @@ import pytest
 
 from tests.builders import assistant, call, result, user, words
 from tests.session.test_summarizers import WORDS, texts
-from trimtab import ConfigurationError, Session
+from trimtab import BudgetExceededError, ConfigurationError, Context, Session
 from trimtab.errors import FormatError, StoreUnavailableError, VersionConflictError
 from trimtab.models import facts_for
+from trimtab.session import UNSET
 from trimtab.stores import Appended, AppendRequest, MemoryStore, Retry
 
 QUICK = Retry(attempts=5, first_seconds=0.0)
@@ -315,11 +316,118 @@ def test_what_is_given_without_a_budget_changes_that_and_no_more() -> None:
     assert options.data["options"]["budget_tokens"] == 300
 
 
-def test_with_a_budget_options_left_out_are_as_by_default() -> None:
-    """The caller says what the session is."""
-    store = made()
+def contents(session: Session) -> list[Any]:
+    """Say what a view holds."""
+    return [message["content"] for message in session.messages()]
+
+
+def test_what_is_given_with_a_budget_changes_that_and_no_more() -> None:
+    """SPEC G: leaving out is never dropping, with a budget as without one."""
+    store = made(summary_instructions="keep names")
     session = Session(400, counter=WORDS, store=store, id="ada")
-    assert (session.budget_tokens, session.messages()) == (400, [user("hello")])
+    assert (session.budget_tokens, contents(session)) == (400, ["sys", "an", "hello"])
+    session.add(user("there"))
+    opened = Session.open(store, "ada", counter=WORDS)
+    assert (opened.budget_tokens, contents(opened)) == (400, ["sys", "an", "hello", "there"])
+    *_, options = opened.history(kinds=("options",))
+    assert options.data["options"]["summary_instructions"] == "keep names"
+    assert options.data["options"]["pending_first"] is True
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "left"),
+    [("system", None, ["an", "hello"]), ("system", "", ["an", "hello"]), ("anchors", (), ["sys", "hello"])],
+)
+def test_none_takes_an_option_away_and_unset_does_not(option: str, value: Any, left: list[str]) -> None:
+    """None is a value; left out is `UNSET`, which may be written too. Who opens it next sees the same."""
+    store = made()
+    unset: dict[str, Any] = {option: UNSET}
+    given: dict[str, Any] = {option: value}
+    assert contents(Session(300, counter=WORDS, store=store, id="ada", **unset)) == ["sys", "an", "hello"]
+    session = Session(300, counter=WORDS, store=store, id="ada", **given)
+    assert contents(session) == left
+    session.add(user("there"))
+    assert contents(Session.open(store, "ada", counter=WORDS)) == [*left, "there"]
+
+
+def test_a_default_that_is_written_out_is_given() -> None:
+    """It replaces what the log has, as any other value does."""
+    store = made()
+    session = Session(counter=WORDS, store=store, id="ada", pending_first=False, max_summary_tokens=None)
+    session.add(user("there"))
+    *_, options = session.history(kinds=("options",))
+    assert options.data["options"]["pending_first"] is False
+
+
+def test_a_function_is_taken_away_by_none_alone() -> None:
+    """Left out it is missing, which is an error; None makes the log forget it for good."""
+    store = made(summarizer=lambda messages: "sum")
+    with pytest.raises(ConfigurationError, match="made with a summarizer"):
+        Session(300, counter=WORDS, store=store, id="ada").add(user("there"))
+    Session(300, counter=WORDS, store=store, id="ada", summarizer=None).add(user("there"))
+    assert Session.open(store, "ada", counter=WORDS).missing == {}
+
+
+def test_a_function_that_is_new_is_remembered() -> None:
+    """The log learns of it with the next event, so that it is missed where it is left out."""
+    store = made()
+    Session(counter=WORDS, store=store, id="ada", summarizer=lambda messages: "sum").add(user("there"))
+    with pytest.raises(ConfigurationError, match="made with a summarizer"):
+        Session.open(store, "ada", counter=WORDS).messages()
+
+
+def test_anchors_that_are_given_replace_those_set_since() -> None:
+    """As a budget that is given replaces one that was set; the same as in the log replace nothing."""
+    store = made()
+    Session(counter=WORDS, store=store, id="ada").set_anchors([user("set")])
+    assert contents(Session(300, counter=WORDS, store=store, id="ada", anchors=[user("an")]))[1] == "set"
+    session = Session(300, counter=WORDS, store=store, id="ada", anchors=[user("given")])
+    assert contents(session) == ["sys", "given", "hello"]
+    with pytest.raises(BudgetExceededError, match="max_anchor_tokens"):
+        Session(300, counter=WORDS, store=store, id="ada", anchors=[user(words(50))]).messages()
+
+
+def test_a_summarizer_in_the_background_stays_there() -> None:
+    """An async one may then be used by sync calls, which without that is refused."""
+
+    async def summarize(messages: Any) -> str:
+        return "sum"
+
+    store = made(summarizer=summarize, background=True)
+    with Session(300, counter=WORDS, store=store, id="ada", summarizer=summarize) as session:
+        session.add(user("there"))
+    assert contents(session) == ["sys", "an", "hello", "there"]
+
+
+def test_a_budget_is_needed_where_the_context_that_had_it_is_taken_away() -> None:
+    """With one the session goes on by itself."""
+    store = MemoryStore()
+    Session(context=Context(300, counter=WORDS), store=store, id="s").add(user("hello"))
+    with pytest.raises(ConfigurationError, match="opened with context=None"):
+        Session(context=None, counter=WORDS, store=store, id="s").add(user("there"))
+    session = Session(200, context=None, counter=WORDS, store=store, id="s")
+    assert (session.budget_tokens, contents(session)) == (200, ["hello"])
+
+
+def test_restoring_takes_options() -> None:
+    """What is given changes, what is left out is as it was; an unknown name is refused."""
+    session = Session(300, system="sys", anchors=[user("an")], counter=WORDS)
+    session.add(user("hello"))
+    data = session.snapshot()
+    restored = Session.restore(data, counter=WORDS, system="new", budget=200)
+    assert (restored.budget_tokens, contents(restored)) == (200, ["new", "an", "hello"])
+    assert contents(Session.restore(data, counter=WORDS, anchors=())) == ["sys", "hello"]
+    with pytest.raises(TypeError, match=r"restore\(\) got an unexpected keyword argument 'sistem'"):
+        Session.restore(data, counter=WORDS, sistem="new")  # type: ignore[call-arg]
+
+
+def test_options_are_restored_where_there_are_no_events() -> None:
+    """Also into a store, and changed by those given."""
+    data = Session(300, system="sys", counter=WORDS).snapshot()
+    store = MemoryStore()
+    restored = Session.restore(data, counter=WORDS, store=store, id="s", anchors=[user("an")])
+    restored.add(user("hello"))
+    assert contents(Session.open(store, "s", counter=WORDS)) == ["sys", "an", "hello"]
 
 
 def test_a_new_session_has_the_window_of_its_model() -> None:

@@ -126,7 +126,8 @@ def options_in(given: Mapping[str, Any]) -> dict[str, Any]:
     options["counter"] = None if given["counter"] is None else asked.counter(asked.model)
     options["format"] = None if given["format"] == "auto" else given["format"]
     form = format_of([], given["format"], asked.model)
-    options["anchors"] = [one for value in given["anchors"] for one in _anchors(value, form)] or None
+    anchors = [one for value in given["anchors"] for one in _anchors(value, form)]
+    options["anchors"] = anchors if given["anchors"] else None
     options["budget"] = _budget(given, asked)
     return {name: value for name, value in options.items() if value is not None}
 

@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl, unquote
@@ -19,7 +18,7 @@ from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter
 from trimtab.errors import ConfigurationError, ContextError, MissingExtraError, UnknownNameError
 from trimtab.report._lines import plain
 from trimtab.session import Session
-from trimtab.session._options import Options, other_form
+from trimtab.session._options import other_form
 from trimtab.stores import LoadRequest, Retry, Store, open_store
 
 __all__ = ["Masking", "begun", "existing", "fail", "id_option", "masked", "name_of", "store_option", "stored"]
@@ -176,24 +175,25 @@ def begun(store: Store, name: str, options: Mapping[str, Any]) -> Session:
         UnknownNameError: There is none of that name, and no options to begin it with.
         Refused: An option is out of range.
     """
-    known: dict[str, Any] = {}
+    known = True
+    given = dict(options)
     try:
         session = existing(store, name)
     except UnknownNameError as error:
         if not options:
             needs = f"{error}. A new one needs --budget N, or --model NAME"
             raise UnknownNameError(needs, name=name, near=error.near) from None
+        known = False
     else:
         if not options:
             return session
         in_force = session._core.in_force
         if (form := options.get("format", in_force.reader.name)) != in_force.reader.name:
             raise Refused(str(other_form(name, in_force.reader.name, form)))
-        known = {field.name: getattr(in_force, field.name) for field in fields(Options) if field.init}
+        if in_force.counter is not None:
+            given.setdefault("counter", in_force.counter)  # made again by its name
     try:
-        session = Session(
-            **{**known, **options}, store=store, id=name, retry=Retry(), allow_missing=bool(known)
-        )
+        session = Session(**given, store=store, id=name, retry=Retry(), allow_missing=known)
     except ConfigurationError as error:
         raise Refused(str(error)) from None
     return session

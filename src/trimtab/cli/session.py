@@ -103,7 +103,8 @@ def add(
     Reads FILE or standard input: a JSON message, a list of them, or JSONL, a message a line. All of
     them are stored, or none. Writes the stored events.
 
-    A new session needs --budget or --model. Options given for one that is there change it.
+    A new session needs --budget or --model. Options given for one that is there change it, and
+    those left out stay; --system "" and --anchor "[]" take away what it has.
     """
     options = options_in(given)
     with stored(url, create=bool(options)) as store:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from trimtab.session._options import SessionHooks
+from trimtab.session._options import UNSET, SessionHooks
 from trimtab.session._recall import RecallTool
 from trimtab.session._session import Session
 from trimtab.session._status import SessionStatus, ViewDiff
 from trimtab.session._zones import TokenBreakdown, Zones, allocate_zones
 
 __all__ = [
+    "UNSET",
     "RecallTool",
     "Session",
     "SessionHooks",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, Self, Unpack
 
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError, CorruptSessionError
 from trimtab.session._looks import Looks
-from trimtab.session._options import Options, again, functions_of
-from trimtab.session._snapshot import check_events, events_from, log_options, snapshot_of
+from trimtab.session._options import SessionOptions, as_given, functions_of
+from trimtab.session._snapshot import check_events, events_from, options_in, snapshot_of
 from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store, acopy_session, copy_session
 from trimtab.stores._rows import check_session_name
 
@@ -45,7 +45,8 @@ class Copies(Looks):
         """
         session = cls.__new__(cls)
         functions = {"summarizer": summarizer, "counter": counter, "hooks": hooks, "context": context}
-        session._set_up(None, functions, store=store, id=id, retry=retry, allow_missing=allow_missing)
+        given = {name: function for name, function in functions.items() if function is not None}
+        session._set_up(given, begins=False, store=store, id=id, retry=retry, allow_missing=allow_missing)
         return session
 
     def fork(self, at: int | None = None, *, id: str | None = None, store: Store | None = None) -> Self:
@@ -76,10 +77,12 @@ class Copies(Looks):
 
     def _twin(self, store: Store, name: str, *, at: int) -> Self:
         twin = type(self).__new__(type(self))
-        core, options = self._core, cast("Options", self._core.options)
+        core, options = self._core, self._core.in_force
+        functions = functions_of(options)
+        given = {name: functions[name] for name in functions if name not in core.missing}
         twin._set_up(
-            None if at else again(options),  # nothing was copied that knows them
-            {**functions_of(options), **core.functions, "context": options.context},
+            given if at else as_given(options.to_data(), given),  # nothing was copied that knows the rest
+            begins=not at,
             store=store,
             id=name,
             retry=self._retry,
@@ -97,7 +100,6 @@ class Copies(Looks):
         await self.adrain()
         return await self._arun(lambda: snapshot_of(self._core))
 
-    # Beside the snapshot: where it is kept, and what no log can hold (SPEC E10). The same for arestore.
     @classmethod
     def restore(
         cls,
@@ -105,12 +107,9 @@ class Copies(Looks):
         *,
         store: Store | None = None,
         id: str | None = None,
-        summarizer: Any = None,
-        counter: Any = None,
-        hooks: Any = None,
-        context: Context | None = None,
         retry: Retry | None = None,
         allow_missing: bool = False,
+        **options: Unpack[SessionOptions],
     ) -> Self:
         """Make a session of a snapshot: the same messages, counts and later behaviour.
 
@@ -118,22 +117,22 @@ class Copies(Looks):
             store: Where to keep it; None: in memory. A session of that id there is only taken if it is
                 the beginning of this one.
             id: Its name; None: the one it had.
+            retry: As for `Session`; the same for `allow_missing`.
+            options: Options of `Session`: functions again, and what is to change. One that is left out stays
+                as it was.
 
         Raises:
             CorruptSessionError: It is no snapshot, or of another version.
-            ConfigurationError: A function it was made with is missing.
+            ConfigurationError: A function it was made with is missing, or an option is out of range.
         """
-        functions = {"summarizer": summarizer, "counter": counter, "hooks": hooks, "context": context}
         session, source = cls._restored(
-            data, functions, store=store, id=id, retry=retry, allow_missing=allow_missing
+            data, options, store=store, id=id, retry=retry, allow_missing=allow_missing
         )
         if source is not None:
             copy_session(source, session._store, session._id)
-        if session._core.given is None:
-            session.refresh()
+        session.refresh()
         return session
 
-    # As for restore.
     @classmethod
     async def arestore(
         cls,
@@ -141,51 +140,49 @@ class Copies(Looks):
         *,
         store: Store | None = None,
         id: str | None = None,
-        summarizer: Any = None,
-        counter: Any = None,
-        hooks: Any = None,
-        context: Context | None = None,
         retry: Retry | None = None,
         allow_missing: bool = False,
+        **options: Unpack[SessionOptions],
     ) -> Self:
         """Make a session of a snapshot; see `restore`."""
-        functions = {"summarizer": summarizer, "counter": counter, "hooks": hooks, "context": context}
         session, source = cls._restored(
-            data, functions, store=store, id=id, retry=retry, allow_missing=allow_missing
+            data, options, store=store, id=id, retry=retry, allow_missing=allow_missing
         )
         if source is not None:
             await acopy_session(source, session._store, session._id)
-        if session._core.given is None:
-            await session.arefresh()
+        await session.arefresh()
         return session
 
     @classmethod
     def _restored(
         cls,
         data: Mapping[str, Any],
-        functions: Mapping[str, Any],
+        options: SessionOptions,
         *,
         store: Store | None,
         id: str | None,
         retry: Retry | None,
         allow_missing: bool,
     ) -> tuple[Self, Store | None]:
+        unknown = sorted(options.keys() - SessionOptions.__annotations__)
+        if unknown:
+            raise TypeError(f"restore() got an unexpected keyword argument {unknown[0]!r}")
+        given: dict[str, Any] = {**options}
         name, events = events_from(data)
         name = name if id is None else check_session_name(id)
         known = next(
             (event.data.get("options") for event in reversed(events) if event.kind == "options"), None
         )
-        options = None  # those of the log, unless the session was given others that are not written yet
-        if not events or data.get("options") not in (None, known):
-            options = log_options(data, functions, allow_missing=allow_missing)
         source = MemoryStore()
         if events:
-            check_events(events, known, functions)
+            check_events(events, known, given)
             _fill(source, name, events)
+        if not events or data.get("options") not in (None, known):
+            given = options_in(data, given, allow_missing=allow_missing)  # some are not in the log yet
         session = cls.__new__(cls)
         session._set_up(
-            options,
-            functions,
+            given,
+            begins=not events,
             store=source if store is None else store,
             id=name,
             retry=retry,

@@ -18,12 +18,11 @@ from trimtab.errors import (
 )
 from trimtab.session._effects import Steps
 from trimtab.session._options import (
+    FUNCTIONS,
     Options,
     functions_of,
-    in_form_of,
     lacking,
     missing_functions,
-    options_filled_in,
     options_from,
     other_form,
 )
@@ -77,15 +76,15 @@ class ViewGiven(NamedTuple):
 class Core:
     """A session as its operations see it. What may be called from outside is `Session`."""
 
-    def __init__(
-        self, session: str, options: Options | None, functions: Mapping[str, Any], *, allow_missing: bool
-    ) -> None:
+    def __init__(self, session: str, given: Mapping[str, Any], *, begins: bool, allow_missing: bool) -> None:
         self.session = session
-        self.given = options
-        """What the session was made with here; None: what the log remembers."""
-        self.functions = functions
+        self.given = given
+        """Options that were given here; those left out are as the log has them."""
+        self.begins = begins
+        """Whether a session that is not in the store is begun."""
         self.allow_missing = allow_missing
-        self.options: Options | None = options
+        self.options: Options | None = Options(**given) if begins else None
+        """Those in force; until the log was read, those given."""
         self.scene: Scene | None = None
         """None: to be read from the log before anything else."""
         self.last_scene: Scene | None = None
@@ -124,10 +123,9 @@ class Core:
 
     def options_of(self, known: Mapping[str, Any]) -> Options:
         """Make the options the log remembers, with the functions given again and the context in force."""
-        functions = dict(self.functions or functions_of(self.in_force))
-        if self.options is not None and self.options.context is not None:
-            functions["context"] = self.options.context
-        options = options_from(known, functions)
+        return self._with_context(options_from(known, functions_of(self.in_force)))
+
+    def _with_context(self, options: Options) -> Options:
         if self.options is not None and self.options.context is not None:
             options.context = self.options.context  # the very one that was handed out to be changed
         return options
@@ -139,11 +137,11 @@ class Core:
             ConfigurationError: It has no budget.
             BudgetExceededError: What it always shows passes the budget, or the anchors their cap.
         """
-        options = self.given
-        if options is None:
+        if not self.begins:
             raise UnknownNameError(
                 f"there is no session {self.session!r} in this store", name=self.session, near=()
             )
+        options = self._with_context(Options(**self.given))
         if not options.budget_tokens and options.context is None and options.model is not None:
             options = copy(options)  # those given name no budget, also where another was faster to begin
             options.resolved = budget_of(None, options.model)
@@ -171,41 +169,47 @@ class Core:
     def _open(self, head: Event) -> Steps[Scene]:
         state = state_of(head, self.session)
         known = yield from self.known_options(state.options)
-        given = self.given
-        if given is not None and given.names_form and given.reader.name != known["format"]:
-            raise other_form(self.session, known["format"], given.reader.name)
-        options = self._options_for(known)
-        missing = missing_functions(known, options)
+        options = self._with_context(options_from(known, self.given))
+        if options.reader.name != known["format"]:
+            raise other_form(self.session, known["format"], options.reader.name)
+        missing = missing_functions(known, self.given)
         if missing is not None and not self.allow_missing:
             raise ConfigurationError(
                 f"session {self.session!r} was made with a {missing} and is opened without one: pass it"
                 " again, or allow_missing=True to go on without"
             )
-        self.options, data = options, options.to_data()
-        self.missing = lacking(known, options)
-        data["given"].update(self.missing)  # who has them opens the session after us
+        if options.context is None and "context" in self.given and not options.budget_tokens:
+            raise ConfigurationError(
+                f"session {self.session!r} had the budget of its Context, and is opened with context=None:"
+                " pass budget= (tokens, or a Budget)"
+            )
+        self.options, self.missing = options, lacking(known, self.given)
+        data = self.options_data()
         changed = {name for name in data if name != "given" and data[name] != known.get(name)}
-        self.opened = data if changed else None
+        functions = any(bool(data["given"][name]) != bool(known["given"].get(name)) for name in FUNCTIONS)
+        self.opened = data if changed or functions else None
         if "budget_tokens" in changed or options.context is not None:
             state = replace(state, budget_tokens=options.budget_tokens)
+        if "anchors" in changed:
+            state = replace(state, anchors=0, epoch=state.epoch + 1)
         if not changed.isdisjoint(("counted_by", "model")):
             state = state.without_usage()
         if "counted_by" in changed:
             state = yield from counted_again(self.session, state, version=head.version, sizer=Sizer(options))
         scene = yield from read_scene(self.session, head.version, state, options)
-        if self.given is not None and options.context is None:
+        if self.begins and options.context is None:
             # Without, the options held once: what counts higher now must not keep the log from being read.
             scene.require_room()
+        if "anchors" in changed:
+            scene.require_anchor_room()
         self.opened_state = scene.state
         return scene
 
-    def _options_for(self, known: Mapping[str, Any]) -> Options:
-        given = self.given
-        if given is None:
-            return self.options_of(known)
-        if given.budget is None and given.context is None:
-            return options_filled_in(given, known)
-        return in_form_of(given, known)
+    def options_data(self) -> dict[str, Any]:
+        """Write the options in force; who has the functions that are missing opens the session after us."""
+        data = self.in_force.to_data()
+        data["given"].update(self.missing)
+        return data
 
     def known_options(self, version: int) -> Steps[dict[str, Any]]:
         event = yield from event_at(self.session, version)

@@ -57,9 +57,9 @@ class Driven:
 
     def _set_up(
         self,
-        options: Options | None,
-        functions: Mapping[str, Any],
+        given: Mapping[str, Any],
         *,
+        begins: bool,
         store: Store | None,
         id: str | None,
         retry: Retry | None,
@@ -72,7 +72,7 @@ class Driven:
         if not isinstance(self._store, Store):
             raise ConfigurationError(f"store is a Store, not {self._store!r:.80}")
         self._retry = Retry(attempts=1) if retry is None else retry
-        self._core = Core(self._id, options, functions, allow_missing=allow_missing)
+        self._core = Core(self._id, given, begins=begins, allow_missing=allow_missing)
         self._turns = Turns(self._id)
         self._writings: list[Writing] = []
         _living.add(self)

@@ -91,7 +91,7 @@ class Looks(Driven):
     def context(self) -> Context | None:
         """The context the history is a block of; its other blocks may be changed."""
         options = self._core.options
-        return self._core.functions.get("context") if options is None else options.context
+        return self._core.given.get("context") if options is None else options.context
 
     @property
     def format(self) -> Format:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from enum import Enum
+from typing import Any, Final, Literal, TypedDict, get_args
 
 from trimtab._arguments import answers_later, system_of
 from trimtab._asking import check_model, counter_of
@@ -23,7 +24,21 @@ from trimtab.session._in_context import NO_ROOM, Room, require_context, room_for
 from trimtab.session._plain import plain_message
 from trimtab.summaries._base import require_summarizer, word_of
 
-__all__ = ["Options", "SessionHooks", "SummaryMode"]
+__all__ = ["UNSET", "Options", "SessionHooks", "SessionOptions", "SummaryMode", "Unset"]
+
+
+class Unset(Enum):
+    """What an option is that was left out: None is a value, and takes away what a log remembers."""
+
+    UNSET = "left out"
+
+    def __repr__(self) -> str:
+        """Show the name it is written by."""
+        return self.name
+
+
+UNSET: Final = Unset.UNSET
+"""An option that is left out: as the log has it, or by default where the session begins."""
 
 SummaryMode = Literal["incremental", "rolling", "anchored"]
 """How a summary is continued; see `Session`."""
@@ -73,6 +88,34 @@ class SessionHooks:
     def any(self) -> bool:
         """True if there is one."""
         return any(getattr(self, name) is not None for name in self.__slots__)
+
+
+class SessionOptions(TypedDict, total=False):
+    """The options of a session, as `Session` has them; one that is left out stays as the log has it."""
+
+    budget: Budget | int | None
+    system: Any
+    summarizer: Any
+    summary_mode: SummaryMode
+    max_summary_tokens: int | None
+    min_recent_tokens: int | None
+    summarize_threshold_tokens: int | None
+    summarize_threshold_messages: int
+    model: str | None
+    counter: Any
+    message_overhead: int
+    summary_role: str
+    anchors: Sequence[Any]
+    max_anchor_tokens: int | None
+    max_summary_rounds: int
+    summary_instructions: str | None
+    summary_timeout_seconds: float | None
+    hooks: Any
+    background: bool
+    pending_first: bool
+    tools: Any
+    format: str | Format
+    context: Context | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -186,11 +229,6 @@ class Options:
             self.measured = blocks
 
     @property
-    def names_form(self) -> bool:
-        """True if the wire form is not left to the log; beside a context it never is."""
-        return self.format != "auto" or self.context is not None
-
-    @property
     def context_changed(self) -> bool:
         """True if blocks of the context are others than those that were measured."""
         if self.context is None:
@@ -266,49 +304,31 @@ _DATA = (
 )
 
 
+def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
+    """Return everything a session is made with: what is given, and of the rest what a log remembers.
+
+    Raises:
+        CorruptSessionError: The log holds no options.
+    """
+    values: dict[str, Any] = {**plain_options(data), "format": data["format"], **given}
+    if values["format"] == "auto":
+        values["format"] = data["format"]
+    if values.get("context") is None and values.get("budget") is None:
+        values["budget"] = data["budget_tokens"] or None
+    return values
+
+
+FUNCTIONS = ("summarizer", "counter", "context")
+"""What a session cannot do without once it was made with it, and no log can keep."""
+
+
 def options_from(data: Mapping[str, Any], given: Mapping[str, Any], /) -> Options:
-    """Make the options a log remembers, with the functions given again.
+    """Make the options of a session that is in a log: those given, the rest as the log remembers it.
 
     Raises:
-        CorruptSessionError: They are none.
+        CorruptSessionError: The log holds no options.
     """
-    values = plain_options(data)
-    return Options(
-        budget=(data["budget_tokens"] or None) if given.get("context") is None else None,
-        format=data["format"],
-        **{**values, **given},
-    )
-
-
-def options_filled_in(given: Options, data: Mapping[str, Any], /) -> Options:
-    """Return options that were given without a budget, the rest as a log remembers it.
-
-    What was given as it is by default counts as not given.
-
-    Raises:
-        CorruptSessionError: What the log holds are no options.
-    """
-    known = plain_options(data)
-    default = Options()
-    values = {
-        name: known[name] if getattr(given, name) == getattr(default, name) else getattr(given, name)
-        for name in _DATA
-    }
-    options = Options(**values, **functions_of(given), format=_format_of(given, data))
-    options.budget_tokens = data["budget_tokens"]
-    return options
-
-
-def in_form_of(given: Options, data: Mapping[str, Any], /) -> Options:
-    """Return options as they were given; where they name no wire form, in that of a log."""
-    if given.names_form or given.reader.name == data["format"]:
-        return given
-    values = {name: getattr(given, name) for name in _DATA}
-    return Options(budget=given.budget, **values, **functions_of(given), format=_format_of(given, data))
-
-
-def _format_of(given: Options, data: Mapping[str, Any]) -> Any:
-    return data["format"] if given.format == "auto" else given.format
+    return Options(**as_given(data, given))
 
 
 def plain_options(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -333,26 +353,20 @@ def plain_options(data: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def again(options: Options, /) -> Options:
-    """Make the same options anew, for another session."""
-    return options_from(options.to_data(), functions_of(options))
-
-
 def functions_of(options: Options, /) -> dict[str, Any]:
     """Return what no log can keep."""
     return {name: getattr(options, name) for name in ("summarizer", "counter", "hooks", "context")}
 
 
-def lacking(data: Mapping[str, Any], options: Options, /) -> dict[str, Any]:
-    """Return what the session was made with and is not given now, as the log remembers it."""
-    given = data.get("given", {})
-    names = ("summarizer", "counter", "context")
-    return {name: given[name] for name in names if given.get(name) and getattr(options, name) is None}
+def lacking(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
+    """Return what the session was made with and was left out now, as the log remembers it."""
+    known = data.get("given", {})
+    return {name: known[name] for name in FUNCTIONS if known.get(name) and name not in given}
 
 
-def missing_functions(data: Mapping[str, Any], options: Options, /) -> str | None:
-    """Name a function the session was made with and is not given now; None if there is none."""
-    for name, what in lacking(data, options).items():
+def missing_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> str | None:
+    """Name a function the session was made with and was left out now; None if there is none."""
+    for name, what in lacking(data, given).items():
         return f"{name} ({what.removeprefix(f'{name} ')})" if isinstance(what, str) else name
     return None
 

@@ -139,5 +139,5 @@ def deleting(core: Core) -> Steps[None]:
     """Remove the session from its store."""
     yield Delete(core.session)
     core.scene, core.job = None, None
-    if core.given is None:
+    if not core.begins:
         core.options = None

@@ -13,7 +13,7 @@ from trimtab.session._adding import adding
 from trimtab.session._copies import Copies
 from trimtab.session._core import Core, new_event_id
 from trimtab.session._effects import Steps, answers_at_once
-from trimtab.session._options import Options, SummaryMode
+from trimtab.session._options import UNSET, SummaryMode, Unset
 from trimtab.session._orders import clearing, deleting, pinning, setting_anchors, setting_budget
 from trimtab.session._taking_back import redacting, undoing
 from trimtab.session._usage import recording_usage
@@ -56,28 +56,28 @@ class Session(Copies):
         self,
         budget: Budget | int | None = None,
         *,
-        system: Any = None,
-        summarizer: Any = None,
-        summary_mode: SummaryMode = "incremental",
-        max_summary_tokens: int | None = None,
-        min_recent_tokens: int | None = None,
-        summarize_threshold_tokens: int | None = None,
-        summarize_threshold_messages: int = 6,
-        model: str | None = None,
-        counter: Any = None,
-        message_overhead: int = 4,
-        summary_role: str = "system",
-        anchors: Sequence[Any] = (),
-        max_anchor_tokens: int | None = None,
-        max_summary_rounds: int = 5,
-        summary_instructions: str | None = None,
-        summary_timeout_seconds: float | None = None,
+        system: Any = UNSET,
+        summarizer: Any = UNSET,
+        summary_mode: SummaryMode | Unset = UNSET,
+        max_summary_tokens: int | Unset | None = UNSET,
+        min_recent_tokens: int | Unset | None = UNSET,
+        summarize_threshold_tokens: int | Unset | None = UNSET,
+        summarize_threshold_messages: int | Unset = UNSET,
+        model: str | Unset | None = UNSET,
+        counter: Any = UNSET,
+        message_overhead: int | Unset = UNSET,
+        summary_role: str | Unset = UNSET,
+        anchors: Sequence[Any] | Unset = UNSET,
+        max_anchor_tokens: int | Unset | None = UNSET,
+        max_summary_rounds: int | Unset = UNSET,
+        summary_instructions: str | Unset | None = UNSET,
+        summary_timeout_seconds: float | Unset | None = UNSET,
         hooks: Any = None,
-        background: bool = False,
-        pending_first: bool = False,
-        tools: Any = None,
+        background: bool | Unset = UNSET,
+        pending_first: bool | Unset = UNSET,
+        tools: Any = UNSET,
         format: str | Format = "auto",
-        context: Context | None = None,
+        context: Context | Unset | None = UNSET,
         store: Store | None = None,
         id: str | None = None,
         retry: Retry | None = None,
@@ -85,76 +85,79 @@ class Session(Copies):
     ) -> None:
         """Set the session up; nothing is read or written yet.
 
-        A session of that id in the store is gone on with: without a budget by what its log remembers and by
-        what is given here, with one by what is given here alone. What is by default stands as left out, so
-        that an option returns to its default only where the budget is given. Functions are always given
-        again. "None" below is the default.
+        A session of that id in the store is gone on with, and only what is given here changes: an option
+        that is left out (`UNSET`) stays as its log has it. None is a value: `system=None` takes the system
+        text away. No log can keep a function: summarizer, counter and context are given again each time,
+        or taken away by None. Where a session begins, an option left out is as it is by default.
 
         Args:
-            budget: Room for the view in tokens, at least 100, or a `Budget`. None: as the log has it, with
-                every other option that is left out here; where there is no such session yet, the window of
-                the model less its output reserve. With a budget (or a context) nothing is taken from the
-                log: an option left out is as by default from then on.
-            system: System text; never leaves.
+            budget: Room for the view in tokens, at least 100, or a `Budget`. None: as the log has it; where
+                there is no such session yet, the window of the model less its output reserve.
+            system: System text; never leaves. By default none.
             summarizer: A function of messages (and of the summary so far), or a `Summarizer`; may be async.
-                None: what finds no room is out of view, and stays in the log.
-            summary_mode: "incremental": given the new messages and the summary so far. "rolling": the summary
-                so far is the first of the messages. "anchored": anchors, or the first summary, stay word for
-                word, and the rest rolls.
-            max_summary_tokens: Cap of the summary. None: 0.3 of the budget in force, rounded down.
-            min_recent_tokens: What is kept of recent messages, if that can be. None: 0.3 of the budget.
-            summarize_threshold_tokens: Waiting tokens from which the summarizer is asked. None: 0.1 of it.
-            summarize_threshold_messages: The same in messages, once they have half those tokens.
+                None, the default: what finds no room is out of view, and stays in the log.
+            summary_mode: "incremental", the default: given the new messages and the summary so far.
+                "rolling": the summary so far is the first of the messages. "anchored": anchors, or the first
+                summary, stay word for word, and the rest rolls.
+            max_summary_tokens: Cap of the summary. None, the default: 0.3 of the budget in force, rounded
+                down.
+            min_recent_tokens: What is kept of recent messages, if that can be. None, the default: 0.3 of the
+                budget.
+            summarize_threshold_tokens: Waiting tokens from which the summarizer is asked. None, the default:
+                0.1 of it.
+            summarize_threshold_messages: The same in messages, once they have half those tokens; 6 by
+                default.
             model: Name of the model, for its tokenizer.
-            counter: What counts tokens; None: the model's own, or an estimate that errs high.
-            message_overhead: Tokens charged for each message, where tokens are estimated.
-            summary_role: Role of the summary's message: "system" or "user".
-            anchors: Messages that stand after the system text and never leave.
-            max_anchor_tokens: Their cap. None: 0.4 of the summary's.
-            max_summary_rounds: How often a summary that is too long is asked for again.
+            counter: What counts tokens; None, the default: the model's own, or an estimate that errs high.
+            message_overhead: Tokens charged for each message, where tokens are estimated; 4 by default.
+            summary_role: Role of the summary's message: "system", the default, or "user".
+            anchors: Messages that stand after the system text and never leave; none by default.
+            max_anchor_tokens: Their cap. None, the default: 0.4 of the summary's.
+            max_summary_rounds: How often a summary that is too long is asked for again; 5 by default.
             summary_instructions: What the summarizer is told to keep or to leave out.
-            summary_timeout_seconds: How long to wait for the summarizer. None: as long as it takes.
+            summary_timeout_seconds: How long to wait for the summarizer. None, the default: as long as it
+                takes.
             hooks: A `SessionHooks`, or a mapping of their names to functions.
-            background: Summarize ahead of time, beside the conversation; `add` never waits for it. After
-                `add` that is in a thread, where an async summarizer runs in an event loop of its own:
-                its client must not belong to another loop. After `aadd` it is in a task.
-            pending_first: Show what waits before the summary.
+            background: Summarize ahead of time, beside the conversation; `add` never waits for it; False by
+                default. After `add` that is in a thread, where an async summarizer runs in an event loop of
+                its own: its client must not belong to another loop. After `aadd` it is in a task.
+            pending_first: Show what waits before the summary; False by default.
             tools: Tool schemas that every request carries; counted.
-            format: Name of the wire form of the messages.
+            format: Name of the wire form of the messages. "auto": the log's; Chat where it begins.
             context: A `Context` the history becomes one block of, the one named "history"; it has the budget.
             store: Where the log is kept. None: in memory.
             id: Name of the session in the store. None: a new one.
             retry: How to go on after a conflict with another writer, or while a store is away. None: not.
             allow_missing: Open a session without the functions it was made with.
         """
-        options = Options(
-            budget=budget,
-            system=system,
-            summarizer=summarizer,
-            summary_mode=summary_mode,
-            max_summary_tokens=max_summary_tokens,
-            min_recent_tokens=min_recent_tokens,
-            summarize_threshold_tokens=summarize_threshold_tokens,
-            summarize_threshold_messages=summarize_threshold_messages,
-            model=model,
-            counter=counter,
-            message_overhead=message_overhead,
-            summary_role=summary_role,
-            anchors=anchors,
-            max_anchor_tokens=max_anchor_tokens,
-            max_summary_rounds=max_summary_rounds,
-            summary_instructions=summary_instructions,
-            summary_timeout_seconds=summary_timeout_seconds,
-            hooks=hooks,
-            background=background,
-            pending_first=pending_first,
-            tools=tools,
-            format=format,
-            context=context,
-        )
-        self._set_up(options, {}, store=store, id=id, retry=retry, allow_missing=allow_missing)
-        if options.budget_tokens:
-            Core(self._id, options, {}, allow_missing=True).begin()  # refuses what leaves no room
+        options = {
+            "system": system,
+            "summarizer": summarizer,
+            "summary_mode": summary_mode,
+            "max_summary_tokens": max_summary_tokens,
+            "min_recent_tokens": min_recent_tokens,
+            "summarize_threshold_tokens": summarize_threshold_tokens,
+            "summarize_threshold_messages": summarize_threshold_messages,
+            "model": model,
+            "counter": counter,
+            "message_overhead": message_overhead,
+            "summary_role": summary_role,
+            "anchors": anchors,
+            "max_anchor_tokens": max_anchor_tokens,
+            "max_summary_rounds": max_summary_rounds,
+            "summary_instructions": summary_instructions,
+            "summary_timeout_seconds": summary_timeout_seconds,
+            "background": background,
+            "pending_first": pending_first,
+            "tools": tools,
+            "context": context,
+        }
+        given = {name: value for name, value in options.items() if value is not UNSET}
+        given.update(budget=budget, hooks=hooks, format=format)
+        self._set_up(given, begins=True, store=store, id=id, retry=retry, allow_missing=allow_missing)
+        begun = self._core.in_force
+        if begun.budget_tokens and (store is None or id is None):  # else its log may say more, or less
+            Core(self._id, given, begins=True, allow_missing=True).begin()  # refuses what leaves no room
 
     def add(self, message: Any, /, *, id: str | None = None) -> Event:
         """Add a message: stored first, and never refused for its size.
@@ -209,10 +212,11 @@ class Session(Copies):
         return lambda: adding(self._core, listed, named)
 
     def _check_summarizer(self) -> None:
-        if self._core.options is None:
-            self._run(self._core.ready)
-        options = self._core.options
-        if options is None or options.summarizer is None or options.background:
+        core = self._core
+        if core.scene is None and core.last_scene is None:  # what was left out, its log says
+            self._run(core.ready)
+        options = core.in_force
+        if options.summarizer is None or options.background:
             return
         if not answers_at_once(options.summarizer):
             raise ConfigurationError(

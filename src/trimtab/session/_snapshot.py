@@ -9,7 +9,7 @@ from trimtab.errors import ConfigurationError, CorruptSessionError
 from trimtab.session._effects import Steps
 from trimtab.session._log import check_log
 from trimtab.session._looking import pages as pages_of
-from trimtab.session._options import Options, missing_functions, options_from
+from trimtab.session._options import FUNCTIONS, as_given, missing_functions, options_from
 from trimtab.session._plain import copied
 from trimtab.session._sizer import Sizer
 from trimtab.stores import Event
@@ -17,7 +17,7 @@ from trimtab.stores import Event
 if TYPE_CHECKING:
     from trimtab.session._core import Core
 
-__all__ = ["check_events", "events_from", "log_options", "snapshot_of"]
+__all__ = ["check_events", "events_from", "options_in", "snapshot_of"]
 
 VERSION = 1
 """Of the form of a snapshot."""
@@ -40,11 +40,10 @@ def snapshot_of(core: Core) -> Steps[dict[str, Any]]:
             }
             for event in page
         )
-    options = core.options
     return {
         "version": VERSION,
         "id": core.session,
-        "options": None if options is None else copied(options.to_data()),
+        "options": copied(core.options_data()),
         "events": events,
     }
 
@@ -89,34 +88,35 @@ def _event(value: Any, version: int) -> Event:
     return event
 
 
-def check_events(events: Sequence[Event], known: Any, functions: Mapping[str, Any], /) -> None:
+def check_events(events: Sequence[Event], known: Any, given: Mapping[str, Any], /) -> None:
     """Check the events of a snapshot, all of them.
 
     Args:
         events: In order, at least one.
         known: The options in force.
-        functions: Those the session is restored with.
+        given: Options the session is restored with; its functions read the messages.
 
     Raises:
         CorruptSessionError: One does not say what it should.
     """
     if not isinstance(known, Mapping):
         raise CorruptSessionError("the snapshot has events and no options among them")
+    functions = {name: given[name] for name in (*FUNCTIONS, "hooks") if name in given}
     check_log(events, Sizer(options_from(known, functions)).read)
 
 
-def log_options(data: Mapping[str, Any], functions: Mapping[str, Any], *, allow_missing: bool) -> Options:
-    """Read the options of a snapshot without events.
+def options_in(data: Mapping[str, Any], given: Mapping[str, Any], *, allow_missing: bool) -> dict[str, Any]:
+    """Return everything a session is restored with: what is given, the rest as a snapshot has it.
 
     Raises:
-        CorruptSessionError: There are none.
+        CorruptSessionError: It has no options.
         ConfigurationError: A function the session was made with is missing.
     """
     known = data.get("options")
     if not isinstance(known, Mapping):
         raise CorruptSessionError("the snapshot has no events and no options")
-    options = options_from(known, functions)
-    missing = missing_functions(known, options)
+    made = as_given(known, given)
+    missing = missing_functions(known, given)
     if missing is not None and not allow_missing:
         raise ConfigurationError(f"the session was made with a {missing}: pass it again to restore()")
-    return options
+    return made
