@@ -27,10 +27,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 MASK = "***"
 _SECRET_KEYS = ("password", "sslpassword", "passwd", "pwd", "token", "secret")
-_IN_URLS = re.compile(
-    rf"""(:/+|\b(?:{"|".join(_SECRET_KEYS)})=)(?:(?<=/)[^\s'"]*(?=@)|(?<==)[^&\s'"]+)""", re.IGNORECASE
-)
-"""What stands before the `@` of a URL, and values of its query that are secret."""
+_IN_QUERIES = re.compile(rf"""(\b(?:{"|".join(_SECRET_KEYS)})=)[^&\s'"]+""", re.IGNORECASE)
+"""Values of a URL's query that are secret."""
+_IN_URLS = re.compile(r"""(:/+)([^\s'"]*)""")
+"""What stands behind the scheme of a URL."""
 _KINDS = "sqlite:///FILE, postgresql://… or redis://…"
 
 
@@ -55,10 +55,16 @@ def id_option(command: F) -> F:
 
 def masked(text: str, *urls: str) -> str:
     """Return the text without what is secret in these URLs, or in any URL that stands in it."""
-    text = _IN_URLS.sub(rf"\1{MASK}", text)
+    text = _IN_QUERIES.sub(rf"\1{MASK}", text)
+    text = _IN_URLS.sub(_without_user, text)
     for secret in sorted({one for url in urls for one in _secrets(url)}, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", MASK, text)
     return text
+
+
+def _without_user(found: re.Match[str]) -> str:
+    _, at, rest = found[2].rpartition("@")
+    return f"{found[1]}{MASK}{at}{rest}" if at else found[0]
 
 
 def _secrets(url: str) -> Generator[str]:
