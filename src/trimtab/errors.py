@@ -12,6 +12,7 @@ ContextError(Exception)
 └── StoreError
     ├── StoreUnavailableError(ConnectionError)
     ├── VersionConflictError
+    ├── SessionDeletedError
     └── CorruptSessionError(ValueError)
 """
 
@@ -27,6 +28,7 @@ __all__ = [
     "CountingError",
     "FormatError",
     "MissingExtraError",
+    "SessionDeletedError",
     "StoreError",
     "StoreUnavailableError",
     "StrategyContractError",
@@ -199,6 +201,19 @@ class VersionConflictError(StoreError):
         """The version the write was decided on."""
         self.actual_version = actual_version
         """The version the session is at."""
+
+
+class SessionDeletedError(StoreError):
+    """The session this was decided on was deleted; another may have its name now.
+
+    Nothing was changed. `Retry` does not repeat it: what was decided on the deleted session, as an answer to
+    it, has no place in the new one.
+    """
+
+    def __init__(self, message: str, *, session: str = "") -> None:
+        super().__init__(message)
+        self.session = session
+        """Name of the session."""
 
 
 class CorruptSessionError(StoreError, ValueError):

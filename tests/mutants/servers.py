@@ -34,16 +34,16 @@ SERVERS = (
             "self._pools.arun(self._operations.append(request))\n        if False and",
         ),
         (
-            "self._pools.run(self._operations.delete(session))\n        if self._scrub_on_delete:",
-            "self._pools.run(self._operations.delete(session))\n        if False:",
+            "self._pools.run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
+            "self._pools.run(self._operations.delete(session, incarnation))\n        if False:",
         ),
         (
-            "await self._pools.arun(self._operations.delete(session))\n        if self._scrub_on_delete:",
-            "await self._pools.arun(self._operations.delete(session))\n        if False:",
+            "await self._pools.arun(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
+            "await self._pools.arun(self._operations.delete(session, incarnation))\n        if False:",
         ),
         (
-            "self._pools.run(self._operations.delete(session))\n        if self._scrub_on_delete:",
-            "self._pools.run(self._operations.delete(session))\n        if True:",
+            "self._pools.run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
+            "self._pools.run(self._operations.delete(session, incarnation))\n        if True:",
         ),
     ),
     module(
@@ -149,16 +149,16 @@ SERVERS = (
             "self._arun(self._operations.append(request))\n        if False and",
         ),
         (
-            "        self._run(self._operations.delete(session))\n        if self._scrub_on_delete:",
-            "        self._run(self._operations.delete(session))\n        if False:",
+            "        self._run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
+            "        self._run(self._operations.delete(session, incarnation))\n        if False:",
         ),
         (
-            "await self._arun(self._operations.delete(session))\n        if self._scrub_on_delete:",
-            "await self._arun(self._operations.delete(session))\n        if False:",
+            "await self._arun(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
+            "await self._arun(self._operations.delete(session, incarnation))\n        if False:",
         ),
         (
-            "        self._run(self._operations.delete(session))\n        if self._scrub_on_delete:",
-            "        self._run(self._operations.delete(session))\n        if True:",
+            "        self._run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
+            "        self._run(self._operations.delete(session, incarnation))\n        if True:",
         ),
     ),
     module(
@@ -187,7 +187,7 @@ SERVERS = (
         ("first = max(0, request.after) + 1", "first = max(0, request.after)"),
         ("min(request.before - 1, MOST)", "min(request.before, MOST)"),
         ("step = -1 if request.newest_first else 1", "step = 1"),
-        ("elif now < version:", "elif False:"),
+        ("elif incarnation != _incarnation(told):", "elif False:"),
         ("version, last = now, min(last, now)", "version = now"),
         (
             "(first, last - most) if request.newest_first else (first + most, last)",

@@ -128,7 +128,7 @@ def test_a_retry_may_order_its_keys_otherwise() -> None:
     request = AppendRequest(session="s", expected_version=0, events=[EVENT, replace(EVENT, id="f")])
     store.append(request)
     turned = replace(EVENT, data={"a": 2, "b": 1})
-    assert tuple(store.append(replace(request, events=[turned]))) == (2, True)
+    assert store.append(replace(request, events=[turned]))[:2] == (2, True)
     for other in (replace(EVENT, kind="other"), replace(EVENT, data={"a": 2})):
         with pytest.raises(ConfigurationError, match="taken"):
             store.append(replace(request, events=[other]))

@@ -52,7 +52,7 @@ def test_an_append_whose_answer_was_lost_is_stored_once(served: Served, relay: R
             return store.append(again)
 
         answer = Retry(first_seconds=0.001).call(attempt)
-        assert tuple(answer) == (4, True)
+        assert answer[:2] == (4, True)
         assert relay.lost == 1
         assert contents(load(store)) == ["number 0", "number 1", "number 2", "losemyanswer"]
 
@@ -66,7 +66,7 @@ def test_an_awaited_append_whose_answer_was_lost_is_stored_once(served: Served, 
             await store.asessions()
             relay.lose = b"losemyanswer"
             answer = await Retry(first_seconds=0.001).acall(lambda: store.aappend(again))
-            assert tuple(answer) == (1, True)
+            assert answer[:2] == (1, True)
             assert relay.lost == 1
 
     asyncio.run(lost())

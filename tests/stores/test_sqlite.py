@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from trimtab import ConfigurationError
-from trimtab.errors import StoreError, StoreUnavailableError
+from trimtab.errors import SessionDeletedError, StoreError, StoreUnavailableError
 from trimtab.stores import AppendRequest, Event, LoadRequest, SearchRequest, SQLiteStore
 from trimtab.stores import _sqlite_search as search_index
 from trimtab.stores._rows import to_row
@@ -199,6 +199,22 @@ def test_a_file_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> Non
     with _raw(path) as connection:
         applied = connection.execute("SELECT version, name FROM trimtab_schema ORDER BY version").fetchall()
     assert applied == [(at, migration.name) for at, migration in enumerate(MIGRATIONS, 1)]
+
+
+def test_sessions_of_an_older_file_get_an_incarnation_each(tmp_path: Path) -> None:
+    """Who read one before it was deleted is told apart, as in a new file."""
+    path = tmp_path / "a.db"
+    events = _first_schema(path)
+    with SQLiteStore(path) as store:
+        (first,) = {event.incarnation for event in store.load(LoadRequest(session="s"))}
+        assert first
+        store.delete("s")
+        again = AppendRequest(session="s", expected_version=0, events=events)
+        assert store.append(again).incarnation != first
+        late = AppendRequest(session="s", expected_version=3, events=[_message(4)], incarnation=first)
+        with pytest.raises(SessionDeletedError, match="'s' was deleted"):
+            store.append(late)
+        assert store.load(LoadRequest(session="s")) == events
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:

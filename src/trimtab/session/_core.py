@@ -89,6 +89,10 @@ class Core:
         """None: to be read from the log before anything else."""
         self.last_scene: Scene | None = None
         """What a property shows while an operation has none."""
+        self._incarnation: str | None = None
+        """Which session of its name this object knows; None: it knows of none."""
+        self._bound = False
+        """Whether every request means that one; else the next takes whichever is there."""
         self.opened: dict[str, Any] | None = None
         """Options that the log does not know yet; they are written with the next event."""
         self.opened_state = State()
@@ -107,10 +111,26 @@ class Core:
         """Read where the session stands, unless it is known."""
         if self.scene is None:
             newest = yield LoadRequest(session=self.session, limit=1, newest_first=True)
+            self._meet(newest[0].incarnation if newest else None)
             self.scene = (yield from self._open(newest[0])) if newest else self.begin()
         if self.in_force.context_changed:
             self.scene = yield from self._in_other_room(self.scene)
         return self.scene
+
+    def incarnation(self) -> str | None:
+        """Say which session of its name is meant; None: whichever is there."""
+        return self._incarnation if self._bound else None
+
+    def _meet(self, incarnation: str | None) -> None:
+        """Note which session is there; what was begun on another one of its name has no place in it."""
+        if self._incarnation not in (None, incarnation):
+            self.job = self.view_given = self.last_failure = None
+        self._incarnation = incarnation
+        self._bound = bool(incarnation)
+
+    def release(self) -> None:
+        """Take whichever session has the name from now on: this one was removed, or is to be read anew."""
+        self._bound = False
 
     def _in_other_room(self, scene: Scene) -> Steps[Scene]:
         """Measure the room again, since a block of the context was changed."""
@@ -222,6 +242,11 @@ class Core:
                 version=version,
             ) from error
 
+    def refresh(self) -> Steps[Scene]:
+        """Read the session that has the name now, though it be another than before."""
+        self.release()
+        return (yield from self.again())
+
     def again(self) -> Steps[Scene]:
         """Read the session again: another writer may have been there."""
         self.scene, self.last_scene = None, self.scene or self.last_scene
@@ -273,9 +298,18 @@ class Core:
         done: Appended = yield AppendRequest(
             session=self.session, expected_version=scene.version, events=events, rewrites=rewrites
         )
-        if not done.duplicate:
-            scene.version, self.scene, self.opened = done.version, scene, None
-        return done
+        if done.duplicate and not (yield from self._is_own(scene, events[0])):
+            return done
+        if not self._bound:
+            self._meet(done.incarnation)
+        version = scene.version + len(events)
+        scene.version, self.scene, self.opened = version, scene, None
+        return Appended(version, incarnation=done.incarnation)
+
+    def _is_own(self, scene: Scene, first: Event) -> Steps[bool]:
+        """Tell whether an append that was stored before is this very one: its answer was lost on the way."""
+        stored: list[Event] = yield LoadRequest(session=self.session, ids=(first.id,))
+        return [(one.version, one.state) for one in stored] == [(scene.version + 1, first.state)]
 
     def tell(self, hook: str, *arguments: Any) -> None:
         """Call a hook; what it raises is logged and counted, and stops nothing (SPEC E8)."""

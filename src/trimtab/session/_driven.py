@@ -96,7 +96,12 @@ class Driven:
     def _run(self, make: Callable[[], Steps[T]], *, then_background: bool = False) -> T:
         with self._turns:
             done = self._retry.call(
-                lambda: run_steps(self._whole(make()), self._store, asking=self._turns.asking)
+                lambda: run_steps(
+                    self._whole(make()),
+                    self._store,
+                    incarnation=self._core.incarnation,
+                    asking=self._turns.asking,
+                )
             )
             if then_background:  # in the same turn: there may be no other one in this thread
                 self._start_background()
@@ -105,7 +110,12 @@ class Driven:
     async def _arun(self, make: Callable[[], Steps[T]], *, then_background: bool = False) -> T:
         async with self._turns:
             done = await self._retry.acall(
-                lambda: arun_steps(self._whole(make()), self._store, asking=self._turns.asking)
+                lambda: arun_steps(
+                    self._whole(make()),
+                    self._store,
+                    incarnation=self._core.incarnation,
+                    asking=self._turns.asking,
+                )
             )
             if then_background:
                 await self._astart_background()
@@ -162,7 +172,7 @@ class Driven:
         return self._writings.copy()
 
     def _start_background(self) -> None:
-        job = run_steps(self._next_job(), self._store)
+        job = run_steps(self._next_job(), self._store, incarnation=self._core.incarnation)
         if job is None:
             return
         writing = self._begun(job, None)
@@ -185,7 +195,11 @@ class Driven:
                 except SummaryError as error:
                     written = error
                 with self._turns:
-                    run_steps(self._concluding(writing.job, written), self._store)
+                    run_steps(
+                        self._concluding(writing.job, written),
+                        self._store,
+                        incarnation=self._core.incarnation,
+                    )
         finally:
             self._ended(writing)
 
@@ -202,7 +216,7 @@ class Driven:
             core.job = None
 
     async def _astart_background(self) -> None:
-        job = await arun_steps(self._next_job(), self._store)
+        job = await arun_steps(self._next_job(), self._store, incarnation=self._core.incarnation)
         if job is not None:
             writing = self._begun(job, asyncio.get_running_loop())
             writing.task = asyncio.create_task(self._awork(job))
@@ -214,11 +228,15 @@ class Driven:
             written: Written | SummaryError
             try:
                 sizer = Sizer(cast("Options", self._core.options))
-                written = await arun_steps(write_summary(job, sizer), self._store)
+                written = await arun_steps(
+                    write_summary(job, sizer), self._store, incarnation=self._core.incarnation
+                )
             except SummaryError as error:
                 written = error
             async with self._turns:
-                await arun_steps(self._concluding(job, written), self._store)
+                await arun_steps(
+                    self._concluding(job, written), self._store, incarnation=self._core.incarnation
+                )
 
     def drain(self) -> None:
         """Wait until no summary is being written in the background.

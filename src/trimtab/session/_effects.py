@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from trimtab._steps import run
@@ -45,9 +46,10 @@ class AskSummary(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """The order to remove a session."""
+    """The order to remove a session, and which one of its name; None: whichever is there."""
 
     session: str
+    incarnation: str | None
 
 
 class FitContext(NamedTuple):
@@ -66,21 +68,33 @@ Asking = Callable[[], AbstractContextManager[None]]
 """What surrounds a question to a summarizer."""
 
 
-def run_steps(steps: Steps[T], store: Store, /, *, asking: Asking = nullcontext) -> T:
-    """Run an algorithm to its end, waiting for each thing it needs."""
-    return run(steps, lambda effect: _perform(effect, store, asking), errors=Exception)
+def run_steps(
+    steps: Steps[T], store: Store, /, *, incarnation: Callable[[], str | None], asking: Asking = nullcontext
+) -> T:
+    """Run an algorithm to its end, waiting for each thing it needs.
+
+    Args:
+        steps: The algorithm.
+        store: Where the session is kept.
+        incarnation: Says which session of its name every request means.
+        asking: Surrounds each question to the summarizer.
+    """
+    return run(steps, lambda effect: _perform(_meant(effect, incarnation()), store, asking), errors=Exception)
 
 
-async def arun_steps(steps: Steps[T], store: Store, /, *, asking: Asking = nullcontext) -> T:
-    """Run an algorithm to its end, awaiting each thing it needs.
+async def arun_steps(
+    steps: Steps[T], store: Store, /, *, incarnation: Callable[[], str | None], asking: Asking = nullcontext
+) -> T:
+    """Run an algorithm to its end, awaiting each thing it needs; see `run_steps`.
 
     What is being written is awaited to its end even when the task is cancelled: it may be stored by then,
     and the algorithm has to know. Then the cancellation goes on.
     """
     cut_off: asyncio.CancelledError | None = None
     try:
-        effect = next(steps)
+        asked = next(steps)
         while True:
+            effect = _meant(asked, incarnation())
             try:
                 if isinstance(effect, AppendRequest | Delete):
                     writing = asyncio.ensure_future(_awritten(effect, store))
@@ -89,9 +103,9 @@ async def arun_steps(steps: Steps[T], store: Store, /, *, asking: Asking = nullc
                 else:
                     answer = await _aperform(effect, store, asking)
             except Exception as error:
-                effect = steps.throw(error)
+                asked = steps.throw(error)
             else:
-                effect = steps.send(answer)
+                asked = steps.send(answer)
             if cut_off is not None:
                 break
     except StopIteration as done:
@@ -104,6 +118,13 @@ async def arun_steps(steps: Steps[T], store: Store, /, *, asking: Asking = nullc
     finally:
         steps.close()
     raise cut_off
+
+
+def _meant(effect: Effect, incarnation: str | None) -> Effect:
+    """Say in a request which session of its name is meant."""
+    if isinstance(effect, LoadRequest | AppendRequest | SearchRequest):
+        return replace(effect, incarnation=incarnation)
+    return effect
 
 
 async def _outlast(writing: asyncio.Future[Any]) -> asyncio.CancelledError | None:
@@ -136,7 +157,7 @@ def _perform(effect: Effect, store: Store, asking: Asking) -> Any:
     if isinstance(effect, SearchRequest):
         return store.search(effect)
     if isinstance(effect, Delete):
-        return store.delete(effect.session)
+        return store.delete(effect.session, **_which(effect))
     with asking():
         return effect.context.fit() if isinstance(effect, FitContext) else ask(effect)
 
@@ -155,7 +176,12 @@ async def _aperform(
 async def _awritten(effect: AppendRequest | Delete, store: Store) -> Any:
     if isinstance(effect, AppendRequest):
         return await store.aappend(effect)
-    return await store.adelete(effect.session)
+    return await store.adelete(effect.session, **_which(effect))
+
+
+def _which(effect: Delete) -> dict[str, str]:
+    """Name the session that is meant; a store that knows no incarnations is not asked for one."""
+    return {} if effect.incarnation is None else {"incarnation": effect.incarnation}
 
 
 def ask(question: AskSummary, /) -> str:

@@ -254,8 +254,8 @@ class Looks(Driven):
 
         Another worker may have added to it.
         """
-        return self._run(self._core.again).version
+        return self._run(self._core.refresh).version
 
     async def arefresh(self) -> int:
         """Read where the session stands; see `refresh`."""
-        return (await self._arun(self._core.again)).version
+        return (await self._arun(self._core.refresh)).version

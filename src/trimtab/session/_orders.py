@@ -137,7 +137,8 @@ def pinning(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
 
 def deleting(core: Core) -> Steps[None]:
     """Remove the session from its store."""
-    yield Delete(core.session)
+    yield Delete(core.session, core.incarnation())
+    core.release()
     core.scene, core.job = None, None
     if not core.begins:
         core.options = None

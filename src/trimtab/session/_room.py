@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from trimtab.errors import StoreUnavailableError, VersionConflictError
+from trimtab.errors import SessionDeletedError, StoreUnavailableError, VersionConflictError
 from trimtab.session._core import Core
 from trimtab.session._covering import summarize_if_due, tell_gone
 from trimtab.session._effects import Steps
@@ -54,7 +54,7 @@ def make_room(
         if core.scene is not None:
             core.scene.truncate()
             yield from _reread_if_room(core)
-    except (StoreUnavailableError, VersionConflictError) as error:
+    except (StoreUnavailableError, VersionConflictError, SessionDeletedError) as error:
         core.scene = None
         _log.warning("session %r: a summary was put off: %s", core.session, error)
     tell_gone(core, seen)

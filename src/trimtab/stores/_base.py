@@ -3,13 +3,16 @@
 A store keeps one log of events a session, and nothing else. Versions count the events of a session
 from 1 without a gap; the version of a session is that of its newest event, 0 if it has none.
 
-Three rules hold for every store:
+Four rules hold for every store:
 
 * `append` is one atomic step. It is given the version it builds on; if another writer was faster it
   changes nothing and raises `VersionConflictError` with both versions.
 * `append` is idempotent by the id of its first event. Asked again after a lost answer it stores nothing
   twice, and says so.
 * What was acknowledged is there when the store is opened again.
+* A session has an incarnation: a text that the store makes when its first event is stored, and never again.
+  Every event read says it, and every request may say which one it means. Where that one was deleted the
+  request changes nothing, reads nothing, and raises `SessionDeletedError`.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from trimtab.errors import ConfigurationError
@@ -42,6 +46,8 @@ class Event:
     """Where the session stands after it: small, whatever the length of the log."""
     version: int = 0
     """Its place in the log, from 1; 0 while it is not stored."""
+    incarnation: str = field(default="", compare=False)
+    """Which session of its name it was read from; empty while it is not stored."""
 
     @property
     def message(self) -> Any:
@@ -60,6 +66,8 @@ class AppendRequest:
     """What to add, at least one; the store gives them the versions after the expected one, in order."""
     rewrites: Sequence[Event] = ()
     """Stored events whose data is replaced, by version; id, kind and time stay. For redaction only."""
+    incarnation: str | None = None
+    """Which session of that name this was decided on, as its events say; None: whichever is there."""
 
     def __post_init__(self) -> None:
         if not self.events:
@@ -78,6 +86,8 @@ class Appended(NamedTuple):
     """The version of the session now."""
     duplicate: bool = False
     """True if the first event was stored before, and with it the others: nothing was added."""
+    incarnation: str = ""
+    """Which session of that name it was stored in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +105,8 @@ class LoadRequest:
     """Begin with the newest."""
     ids: tuple[str, ...] | None = None
     """Only events with these ids."""
+    incarnation: str | None = None
+    """Which session of that name to read; None: whichever is there."""
 
     def __post_init__(self) -> None:
         if self.limit is not None:
@@ -110,6 +122,8 @@ class SearchRequest:
     """Words to find, as `query_terms` makes them of a text; a message with any of them is found."""
     limit: int
     """At most so many."""
+    incarnation: str | None = None
+    """Which session of that name to search; None: whichever is there."""
 
     def __post_init__(self) -> None:
         _check_limit(self.limit)
@@ -135,6 +149,7 @@ class Store(Protocol):
 
         Raises:
             VersionConflictError: The session is no longer at the version expected; nothing was changed.
+            SessionDeletedError: That session was deleted; nothing was changed.
             ConfigurationError: An id is taken by another event.
             StoreUnavailableError: It is not known to be stored; ask again.
         """
@@ -144,6 +159,7 @@ class Store(Protocol):
         """Read events.
 
         Raises:
+            SessionDeletedError: The session that was meant was deleted.
             CorruptSessionError: A row is missing, was changed by hand or cannot be read.
             StoreUnavailableError: Ask again.
         """
@@ -156,8 +172,12 @@ class Store(Protocol):
         """
         ...
 
-    def delete(self, session: str, /) -> None:
-        """Remove a session; no byte of it is left where the store keeps its data."""
+    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
+        """Remove a session; no byte of it is left where the store keeps its data.
+
+        Raises:
+            SessionDeletedError: Another one than the one meant has its name now, and is left as it is.
+        """
         ...
 
     def sessions(self) -> list[str]:
@@ -180,7 +200,7 @@ class Store(Protocol):
         """Find messages; see `search`."""
         ...
 
-    async def adelete(self, session: str, /) -> None:
+    async def adelete(self, session: str, /, *, incarnation: str | None = None) -> None:
         """Remove a session; see `delete`."""
         ...
 
@@ -209,7 +229,7 @@ class ThreadedStore(ABC):
         """Find messages with any of the terms; see `Store.search`."""
 
     @abstractmethod
-    def delete(self, session: str, /) -> None:
+    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
         """Remove a session; see `Store.delete`."""
 
     @abstractmethod
@@ -232,9 +252,9 @@ class ThreadedStore(ABC):
         """Find messages with any of the terms; see `Store.search`."""
         return await _in_thread(self.search, request)
 
-    async def adelete(self, session: str, /) -> None:
+    async def adelete(self, session: str, /, *, incarnation: str | None = None) -> None:
         """Remove a session; see `Store.delete`."""
-        await _in_thread(self.delete, session)
+        await _in_thread(partial(self.delete, session, incarnation=incarnation))
 
     async def asessions(self) -> list[str]:
         """List the names of all sessions; see `Store.sessions`."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from trimtab._steps import arun, run
 from trimtab.errors import ConfigurationError, StoreError
-from trimtab.stores._base import AppendRequest, Event, LoadRequest, Store
+from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, Store
 from trimtab.stores._rows import check_session_name
 
 __all__ = ["acopy_session", "copy_session"]
@@ -91,11 +91,17 @@ class _Copy(NamedTuple):
 
 def _copied(source: Store, target: Store, copy: _Copy) -> _Steps:
     at = 0
+    mine: str | None = None  # which sessions of their names are meant, once an event of them was read
+    theirs: str | None = None
     while True:
-        page: list[Event] = yield _Ask(source, "load", _page(copy.session, copy, at))
+        page: list[Event] = yield _Ask(source, "load", _page(copy.session, copy, at, incarnation=mine))
+        mine = mine or _incarnation(page)
         if not at and not page:
             yield from _check_there(source, copy)
-        there: list[Event] = yield _Ask(target, "load", _page(copy.to, copy, at, before=None))
+        there: list[Event] = yield _Ask(
+            target, "load", _page(copy.to, copy, at, before=None, incarnation=theirs)
+        )
+        theirs = theirs or _incarnation(there)
         _check_prefix(page, there, copy)
         if len(there) < copy.page_events:
             break
@@ -104,11 +110,17 @@ def _copied(source: Store, target: Store, copy: _Copy) -> _Steps:
     page = page[len(there) :]
     at += len(there)
     while page:
-        yield _Ask(target, "append", AppendRequest(session=copy.to, expected_version=at, events=page))
+        request = AppendRequest(session=copy.to, expected_version=at, events=page, incarnation=theirs)
+        appended: Appended = yield _Ask(target, "append", request)
+        theirs = theirs or appended.incarnation or None
         written += len(page)
         at += len(page)
-        page = yield _Ask(source, "load", _page(copy.session, copy, at))
+        page = yield _Ask(source, "load", _page(copy.session, copy, at, incarnation=mine))
     return written
+
+
+def _incarnation(page: list[Event]) -> str | None:
+    return (page[0].incarnation or None) if page else None
 
 
 def _page(session: str, copy: _Copy, after: int, **changes: Any) -> LoadRequest:

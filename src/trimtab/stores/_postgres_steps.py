@@ -11,6 +11,7 @@ from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, Se
 from trimtab.stores._postgres_schema import Execute, Tables
 from trimtab.stores._rows import (
     Row,
+    check_incarnation,
     check_session_name,
     conflict,
     from_row,
@@ -65,11 +66,11 @@ class Operations:
             if rewrites:
                 yield Execute("ROLLBACK")
             return (yield from self._refused(request))
+        ((key,),) = added
         if rewrites:
-            ((key,),) = added
             yield from self._rewrite(request, key, rewrites)
             yield Execute("COMMIT")
-        return Appended(rows[-1].version)
+        return Appended(rows[-1].version, incarnation=str(key))
 
     def _insert(self, request: AppendRequest, rows: list[Row]) -> Execute:
         """Take the place after the expected version and fill it: one statement, all or nothing.
@@ -79,11 +80,14 @@ class Operations:
         name, expected, version = request.session, request.expected_version, rows[-1].version
         if expected:
             taken = f"UPDATE {self._tables.sessions} SET version = %s WHERE name = %s AND version = %s"
-            place: tuple[object, ...] = (version, name, expected)
+            taken += " AND key::text = coalesce(%s, key::text)"
+            place: tuple[object, ...] = (version, name, expected, request.incarnation)
         else:
-            taken = f"INSERT INTO {self._tables.sessions} (name, version) VALUES (%s, %s)"
+            # who says which session was meant knows of one, and begins none
+            taken = f"INSERT INTO {self._tables.sessions} (name, version)"
+            taken += " SELECT %s::text, %s::bigint WHERE %s::text IS NULL"
             taken += " ON CONFLICT (name) DO NOTHING"
-            place = (name, version)
+            place = (name, version, request.incarnation)
         sql = f"""
             WITH taken AS ({taken} RETURNING key),
             added AS (
@@ -102,9 +106,10 @@ class Operations:
             LEFT JOIN {self._tables.events} e ON e.session = s.key AND e.id = %s
             WHERE s.name = %s"""
         rows = yield Execute(sql, (first.id, request.session))
-        key, version, *row = rows[0] if rows else (0, 0, None)
+        key, version, *row = rows[0] if rows else (None, 0, None)
+        check_incarnation(request.session, request.incarnation, _incarnation(key))
         if row[0] is not None:
-            stored = from_row(row, session=request.session)
+            stored = from_row(row, session=request.session, incarnation=str(key))
             return same_event(request, stored, version=version)
         if version != request.expected_version:
             raise conflict(request, version)
@@ -150,14 +155,21 @@ class Operations:
             bounds.append(storable_ids(request.ids))
         # The session's own row comes along, in the same moment: a missing end is noticed by it.
         sql = f"""
-            SELECT s.version, {_COLUMNS}
+            SELECT s.key, s.version, {_COLUMNS}
             FROM {self._tables.sessions} s LEFT JOIN {self._tables.events} e
             ON e.session = s.key AND e.version > %s AND e.version < %s {only}
             WHERE s.name = %s ORDER BY e.version {"DESC" if request.newest_first else "ASC"} LIMIT %s"""
         limit = None if request.limit is None else min(request.limit, MOST)
         rows = yield Execute(sql, (*bounds, request.session, limit))
-        version = rows[0][0] if rows else 0
-        events = [from_row(row[1:], session=request.session) for row in rows if row[1] is not None]
+        key, version = rows[0][:2] if rows else (None, 0)
+        if not rows and request.limit == 0:
+            return []  # there is no row to tell by
+        check_incarnation(request.session, request.incarnation, _incarnation(key))
+        events = [
+            from_row(row, session=request.session, incarnation=str(key))
+            for _, _, *row in rows
+            if row[0] is not None
+        ]
         return without_gaps(events, request, version=version) if rows else []
 
     def search(self, request: SearchRequest) -> Steps[list[Event]]:
@@ -165,8 +177,9 @@ class Operations:
         check_session_name(request.session)
         terms = usable_terms(request.terms)
         sql = f"SELECT key, version, indexed FROM {self._tables.sessions} WHERE name = %s"
-        rows = (yield Execute(sql, (request.session,))) if terms and request.limit else []
-        if not rows:
+        rows = yield Execute(sql, (request.session,))
+        check_incarnation(request.session, request.incarnation, _incarnation(rows[0][0] if rows else None))
+        if not rows or not terms or not request.limit:
             return []
         key, version, indexed = rows[0]
         while indexed < version:
@@ -181,7 +194,7 @@ class Operations:
         best = best_versions(found, request.limit)
         sql = f"SELECT {_COLUMNS} FROM {self._tables.events} e WHERE e.session = %s AND e.version = ANY(%s)"
         rows = yield Execute(sql, (key, best))
-        at = {row[0]: from_row(row, session=request.session) for row in rows}
+        at = {row[0]: from_row(row, session=request.session, incarnation=str(key)) for row in rows}
         return [at[version] for version in best if version in at]
 
     def _fill(self, key: int, session: str) -> Steps[int]:
@@ -220,13 +233,14 @@ class Operations:
                 FROM unnest(%s::bigint[], %s::int[], %s::text[]) AS r(version, part, terms)"""
             yield Execute(sql, (key, *(list(column) for column in zip(*parts, strict=True))))
 
-    def delete(self, session: str) -> Steps[None]:
+    def delete(self, session: str, incarnation: str | None) -> Steps[None]:
         """Remove the rows of a session."""
         check_session_name(session)
         # The row is locked by a statement of its own: the next one then sees what a writer added last.
         yield Execute(_BEGIN)
         sql = f"SELECT key FROM {self._tables.sessions} WHERE name = %s FOR UPDATE"
         for (key,) in (yield Execute(sql, (session,))):
+            check_incarnation(session, incarnation, _incarnation(key))
             yield Execute(f"DELETE FROM {self._tables.events} WHERE session = %s", (key,))
             yield Execute(f"DELETE FROM {self._tables.terms} WHERE session = %s", (key,))
             yield Execute(f"DELETE FROM {self._tables.sessions} WHERE key = %s", (key,))
@@ -267,6 +281,11 @@ class Operations:
             f"the rows are gone, but {table} still holds their bytes: a transaction that began earlier may"
             " see them. Wait for it to end, and call scrub()"
         )
+
+
+def _incarnation(key: int | None) -> str | None:
+    """Say which session of its name one is: numbers of sessions are given once."""
+    return None if key is None else str(key)
 
 
 def _columns(rows: list[Row]) -> list[list[Any]]:

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 from trimtab._steps import Pause, Steps
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
 from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
-from trimtab.stores._redis_scripts import APPEND, LOAD, PAGE_EVENTS, Script
+from trimtab.stores._redis_scripts import APPEND, DELETE, LOAD, PAGE_EVENTS, Script
 from trimtab.stores._rows import (
     Row,
+    check_incarnation,
     check_session_name,
     conflict,
     from_row,
     id_taken,
+    new_incarnation,
     not_stored,
     same_event,
     storable_ids,
@@ -84,16 +86,20 @@ class Operations:
         """Add events, and say the version."""
         rows, rewrites = to_rows(request)
         words: list[Any] = [request.expected_version, len(rows), len(rewrites)]
+        words += (request.incarnation or "", new_incarnation())
         for row in rows:
             words += (row.id, _packed(row))
         for row in rewrites:
             words += (row.version, _head(row), _packed(row))
-        outcome, version, *what = yield from self._script(APPEND, request.session, words)
+        outcome, version, told, *what = yield from self._script(APPEND, request.session, words)
+        incarnation = _incarnation(told)
+        check_incarnation(request.session, request.incarnation, incarnation)
         if outcome == b"added":
-            return Appended(version)
+            return Appended(version, incarnation=incarnation or "")
         if outcome == b"same":
             row, place = what
-            return same_event(request, _event(row, place, session=request.session), version=version)
+            event = _event(row, place, session=request.session, incarnation=incarnation)
+            return same_event(request, event, version=version)
         if outcome == b"conflict":
             raise conflict(request, version)
         if outcome == b"taken":
@@ -129,15 +135,18 @@ class Operations:
         step = -1 if request.newest_first else 1
         events: list[Event] = []
         version: int | None = None
+        wanted, incarnation = request.incarnation, request.incarnation
         while limit > len(events):
             most = min(PAGE_EVENTS, limit - len(events))
             words = ["span", first, last, step, most]
-            now, *rows = yield from self._script(LOAD, request.session, words)
+            now, told, *rows = yield from self._script(LOAD, request.session, words)
+            check_incarnation(request.session, wanted, _incarnation(told))
             if version is None:
                 version, last = now, min(last, now)  # what is added from now on is not part of the answer
-            elif now < version:
+                incarnation = _incarnation(told)
+            elif incarnation != _incarnation(told):
                 return (yield from self.load(request))  # it was removed, and perhaps begun again
-            events += _events(rows, session=request.session)
+            events += _events(rows, session=request.session, incarnation=incarnation)
             first, last = (first, last - most) if request.newest_first else (first + most, last)
             if first > last:
                 break
@@ -145,9 +154,12 @@ class Operations:
 
     def _by_ids(self, request: LoadRequest, ids: tuple[str, ...]) -> Steps[list[Event]]:
         words = ["ids", *storable_ids(ids)]
-        _, *rows = yield from self._script(LOAD, request.session, words)
+        _, told, *rows = yield from self._script(LOAD, request.session, words)
+        incarnation = _incarnation(told)
+        check_incarnation(request.session, request.incarnation, incarnation)
         before = MOST if request.before is None else request.before
-        found = sorted(_events(rows, session=request.session), key=lambda event: event.version)
+        found = _events(rows, session=request.session, incarnation=incarnation)
+        found.sort(key=lambda event: event.version)
         events = [event for event in found if request.after < event.version < before]
         if request.newest_first:
             events.reverse()
@@ -160,9 +172,17 @@ class Operations:
         found: dict[int, int] = {}
         kept: dict[int, Event] = {}
         before: int | None = None
+        incarnation = request.incarnation
         while terms and request.limit:
-            page = LoadRequest(session=request.session, before=before, limit=PAGE_EVENTS, newest_first=True)
+            page = LoadRequest(
+                session=request.session,
+                before=before,
+                limit=PAGE_EVENTS,
+                newest_first=True,
+                incarnation=incarnation,
+            )
             events = yield from self.load(page)
+            incarnation = events[0].incarnation if events else incarnation
             found.update((event.version, count_terms(event, terms)) for event in events)
             kept.update((event.version, event) for event in events)
             best = best_versions(found, request.limit)
@@ -172,10 +192,11 @@ class Operations:
             before = events[-1].version
         return list(kept.values())
 
-    def delete(self, session: str) -> Steps[None]:
+    def delete(self, session: str, incarnation: str | None) -> Steps[None]:
         """Remove the key of a session."""
         check_session_name(session)
-        yield Command(("UNLINK", self._key(session)))
+        other = yield from self._script(DELETE, session, [incarnation or ""])
+        check_incarnation(session, incarnation if other else None, _incarnation(other))
 
     def sessions(self) -> Steps[list[str]]:
         """List the names of all sessions."""
@@ -265,13 +286,13 @@ def _packed(row: Row) -> str:
     return f"{_head(row)}{json.dumps(row.seal)}]\n{row.body}"
 
 
-def _events(rows: list[Any], *, session: str) -> list[Event]:
+def _events(rows: list[Any], *, session: str, incarnation: str | None) -> list[Event]:
     """Read (place, row, place, row…); a missing row is left out, and noticed as a gap."""
     pairs = zip(rows[::2], rows[1::2], strict=True)
-    return [_event(row, place, session=session) for place, row in pairs if row]
+    return [_event(row, place, session=session, incarnation=incarnation) for place, row in pairs if row]
 
 
-def _event(row: bytes, place: Any, *, session: str) -> Event:
+def _event(row: bytes, place: Any, *, session: str, incarnation: str | None) -> Event:
     at = int(place)
     try:
         head, _, body = row.decode().partition("\n")
@@ -281,7 +302,12 @@ def _event(row: bytes, place: Any, *, session: str) -> Event:
         columns = (at, "", "", 0.0, "", "")  # no JSON in its body: what cannot be read is said in one place
     if columns[0] != at:
         columns = (at, *columns[1:])  # a row of another place does not match its seal here
-    return from_row(columns, session=session)
+    return from_row(columns, session=session, incarnation=incarnation or "")
+
+
+def _incarnation(told: Any) -> str | None:
+    """Read what a script says of a session's incarnation; None if there is no session."""
+    return None if told is None else _text(told)
 
 
 def _text(value: Any) -> str:

@@ -5,19 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trimtab.errors import ConfigurationError, CorruptSessionError, VersionConflictError
+from trimtab.errors import (
+    ConfigurationError,
+    CorruptSessionError,
+    SessionDeletedError,
+    VersionConflictError,
+)
 from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest
 
 __all__ = [
     "Row",
+    "check_incarnation",
     "check_session_name",
     "conflict",
     "from_row",
     "id_taken",
     "missing_event",
+    "new_incarnation",
     "not_stored",
     "same_event",
     "storable_ids",
@@ -89,8 +97,8 @@ def to_rows(request: AppendRequest, /) -> tuple[list[Row], list[Row]]:
     return [to_row(event) for event in request.numbered()], [to_row(event) for event in request.rewrites]
 
 
-def from_row(row: Sequence[Any], /, *, session: str) -> Event:
-    """Read an event.
+def from_row(row: Sequence[Any], /, *, session: str, incarnation: str = "") -> Event:
+    """Read an event of a session, and of which one of that name.
 
     Raises:
         CorruptSessionError: It was changed after it was written.
@@ -105,6 +113,7 @@ def from_row(row: Sequence[Any], /, *, session: str) -> Event:
             data=parsed["data"],
             state=parsed["state"],
             version=int(version),
+            incarnation=incarnation,
         )
         whole = _seal(event, body) == seal
     except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -173,12 +182,38 @@ def conflict(request: AppendRequest, actual_version: int, /) -> VersionConflictE
     )
 
 
+def new_incarnation() -> str:
+    """Make the incarnation of a session that begins now."""
+    return secrets.token_hex(8)
+
+
+def check_incarnation(session: str, wanted: str | None, actual: str | None, /) -> None:
+    """Insist that a session is the one that was meant.
+
+    Args:
+        session: Its name.
+        wanted: Which one of that name was meant; None: whichever is there.
+        actual: Which one is there; None: none.
+
+    Raises:
+        SessionDeletedError: It is another one, or none is there.
+    """
+    if wanted is None or wanted == actual:
+        return
+    now = "there is none of that name now" if actual is None else "another one has its name now"
+    raise SessionDeletedError(
+        f"session {session!r} was deleted since it was read, and {now}: nothing was changed. To go on with"
+        " what is there, refresh() the Session or open it again",
+        session=session,
+    )
+
+
 def same_event(request: AppendRequest, stored: Event, /, *, version: int) -> Appended:
     """Tell what to answer where the first event's id is stored already.
 
     Args:
         request: What was asked.
-        stored: The event with that id.
+        stored: The event with that id, as it was read.
         version: The version of the session now.
 
     Raises:
@@ -187,7 +222,7 @@ def same_event(request: AppendRequest, stored: Event, /, *, version: int) -> App
     first = request.events[0]
     if (stored.kind, _plain(stored.data)) != (first.kind, _plain(first.data)):
         raise id_taken(request, first.id)
-    return Appended(version, duplicate=True)
+    return Appended(version, duplicate=True, incarnation=stored.incarnation)
 
 
 def _plain(data: Mapping[str, Any]) -> str:

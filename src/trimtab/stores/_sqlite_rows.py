@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import sqlite3
 from operator import itemgetter
+from typing import NamedTuple
 
 from trimtab.errors import CorruptSessionError
 from trimtab.stores._base import Appended, AppendRequest, LoadRequest
 from trimtab.stores._rows import (
     Row,
+    check_incarnation,
     conflict,
     from_row,
     id_taken,
+    new_incarnation,
     not_stored,
     same_event,
     storable_ids,
 )
 
-__all__ = ["append_rows", "load_rows", "rewrite_rows", "version_of"]
+__all__ = ["Head", "append_rows", "head_of", "load_rows", "rewrite_rows"]
 
 _COLUMNS = "version, id, kind, time, body, seal"
 _BY_ID = f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND id = ?"
@@ -25,22 +28,37 @@ _MOST = 2**62
 """Above every version, and a number that SQLite can hold."""
 
 
-def version_of(connection: sqlite3.Connection, session: str) -> int:
-    """Return the version of a session by the record of its own."""
-    found = connection.execute(
-        "SELECT version FROM trimtab_sessions WHERE session = ?", (session,)
+class Head(NamedTuple):
+    """What the record of a session's own says."""
+
+    version: int
+    incarnation: str
+
+
+def head_of(connection: sqlite3.Connection, session: str, incarnation: str | None, /) -> Head | None:
+    """Return the record of a session; None if there is no session.
+
+    Raises:
+        SessionDeletedError: It is not of the incarnation that was meant.
+    """
+    row = connection.execute(
+        "SELECT version, incarnation FROM trimtab_sessions WHERE session = ?", (session,)
     ).fetchone()
-    return 0 if found is None else int(found[0])
+    head = None if row is None else Head(*row)
+    check_incarnation(session, incarnation, head and head.incarnation)
+    return head
 
 
 def append_rows(connection: sqlite3.Connection, request: AppendRequest, rows: list[Row]) -> Appended:
     """Add rows as `Store.append` promises."""
-    session, head = request.session, version_of(connection, request.session)
+    session, found = request.session, head_of(connection, request.session, request.incarnation)
+    head = found or Head(0, new_incarnation())
     stored = connection.execute(_BY_ID, (session, rows[0].id)).fetchone()
     if stored is not None:
-        return same_event(request, from_row(stored, session=session), version=head)
-    if request.expected_version != head:
-        raise conflict(request, head)
+        event = from_row(stored, session=session, incarnation=head.incarnation)
+        return same_event(request, event, version=head.version)
+    if request.expected_version != head.version:
+        raise conflict(request, head.version)
     for row in rows:
         try:
             connection.execute("INSERT INTO trimtab_events VALUES (?, ?, ?, ?, ?, ?, ?)", (session, *row))
@@ -48,13 +66,16 @@ def append_rows(connection: sqlite3.Connection, request: AppendRequest, rows: li
             if connection.execute(_BY_ID, (session, row.id)).fetchone() is not None:
                 raise id_taken(request, row.id) from error
             raise CorruptSessionError(
-                f"session {session!r}: it should end at version {head}, and holds version {row.version}."
-                " Restore the store from a backup",
+                f"session {session!r}: it should end at version {head.version}, and holds version"
+                f" {row.version}. Restore the store from a backup",
                 session=session,
                 version=row.version,
             ) from error
-    connection.execute("INSERT OR REPLACE INTO trimtab_sessions VALUES (?, ?)", (session, rows[-1].version))
-    return Appended(rows[-1].version)
+    connection.execute(
+        "INSERT OR REPLACE INTO trimtab_sessions (session, version, incarnation) VALUES (?, ?, ?)",
+        (session, rows[-1].version, head.incarnation),
+    )
+    return Appended(rows[-1].version, incarnation=head.incarnation)
 
 
 def rewrite_rows(connection: sqlite3.Connection, request: AppendRequest, rewrites: list[Row]) -> None:

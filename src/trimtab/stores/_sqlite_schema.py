@@ -57,6 +57,14 @@ MIGRATIONS = (
             "INSERT INTO trimtab_erasure VALUES (1, 0, 0)",
         ),
     ),
+    Migration(
+        "incarnations",
+        (
+            # Which of the sessions of its name it is: one that is deleted and begun anew is another.
+            "ALTER TABLE trimtab_sessions ADD COLUMN incarnation TEXT NOT NULL DEFAULT ''",
+            "UPDATE trimtab_sessions SET incarnation = lower(hex(randomblob(8)))",
+        ),
+    ),
 )
 """Only ever added to: a released one is never changed."""
 

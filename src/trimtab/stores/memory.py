@@ -8,10 +8,12 @@ from threading import Lock
 from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
 from trimtab.stores._rows import (
     Row,
+    check_incarnation,
     check_session_name,
     conflict,
     from_row,
     id_taken,
+    new_incarnation,
     not_stored,
     same_event,
     to_rows,
@@ -28,6 +30,7 @@ class _Log:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.places: dict[str, int] = {}
+        self.incarnation = new_incarnation()
 
 
 def _places(log: _Log, request: LoadRequest) -> Sequence[int]:
@@ -63,11 +66,11 @@ class MemoryStore(ThreadedStore):
         """Add events in one step; see `Store.append`."""
         rows, rewrites = to_rows(request)
         with self._lock:
-            log = self._logs.get(request.session) or _Log()
+            log = self._log(request)
             version = len(log.rows)
             stored = log.places.get(request.events[0].id)
             if stored is not None:
-                event = from_row(log.rows[stored], session=request.session)
+                event = from_row(log.rows[stored], session=request.session, incarnation=log.incarnation)
                 return same_event(request, event, version=version)
             if request.expected_version != version:
                 raise conflict(request, version)
@@ -82,38 +85,44 @@ class MemoryStore(ThreadedStore):
             log.places.update((row.id, row.version - 1) for row in rows)
             log.rows += rows
             self._logs[request.session] = log
-            return Appended(len(log.rows))
+            return Appended(len(log.rows), incarnation=log.incarnation)
 
     def load(self, request: LoadRequest, /) -> list[Event]:
         """Read events; see `Store.load`."""
         check_session_name(request.session)
         with self._lock:
-            log = self._logs.get(request.session) or _Log()
+            log = self._log(request)
             version = len(log.rows)
             rows = [log.rows[place] for place in _places(log, request)]
-        events = [from_row(row, session=request.session) for row in rows]
+        events = [from_row(row, session=request.session, incarnation=log.incarnation) for row in rows]
         return without_gaps(events, request, version=version)
 
     def search(self, request: SearchRequest, /) -> list[Event]:
         """Find messages with any of the terms; see `Store.search`."""
         terms = usable_terms(request.terms)
-        rows = self._rows(request.session) if terms else []
-        events = [from_row(row, session=request.session) for row in rows if row.kind == "message"]
+        check_session_name(request.session)
+        with self._lock:
+            log = self._log(request)
+            rows = [row for row in log.rows if row.kind == "message"] if terms else []
+        events = [from_row(row, session=request.session, incarnation=log.incarnation) for row in rows]
         found = {event.version: count_terms(event, terms) for event in events}
         at = {event.version: event for event in events}
         return [at[version] for version in best_versions(found, request.limit)]
 
-    def _rows(self, session: str) -> list[Row]:
-        check_session_name(session)
-        with self._lock:
-            log = self._logs.get(session)
-            return list(log.rows) if log else []
+    def _log(self, request: AppendRequest | LoadRequest | SearchRequest) -> _Log:
+        """Find what a request is about; an empty log where there is none."""
+        log = self._logs.get(request.session)
+        check_incarnation(request.session, request.incarnation, None if log is None else log.incarnation)
+        return log or _Log()
 
-    def delete(self, session: str, /) -> None:
+    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
         """Remove a session; see `Store.delete`."""
         check_session_name(session)
         with self._lock:
-            self._logs.pop(session, None)
+            log = self._logs.get(session)
+            if log is not None:
+                check_incarnation(session, incarnation, log.incarnation)
+                del self._logs[session]
 
     def sessions(self) -> list[str]:
         """List the names of all sessions, sorted."""

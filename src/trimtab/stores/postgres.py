@@ -107,14 +107,15 @@ class PostgresStore:
         """
         return self._pools.run(self._operations.search(request))
 
-    def delete(self, session: str, /) -> None:
+    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
         """Remove a session; see `Store.delete`.
 
         Raises:
+            SessionDeletedError: Another one than the one that was meant has its name now.
             StoreUnavailableError: The rows are gone, but an older transaction still sees them, so the
                 tables could not be rewritten; call `delete` or `scrub` again.
         """
-        self._pools.run(self._operations.delete(session))
+        self._pools.run(self._operations.delete(session, incarnation))
         if self._scrub_on_delete:
             self.scrub()
 
@@ -150,9 +151,9 @@ class PostgresStore:
         """Find messages; see `search`."""
         return await self._pools.arun(self._operations.search(request))
 
-    async def adelete(self, session: str, /) -> None:
+    async def adelete(self, session: str, /, *, incarnation: str | None = None) -> None:
         """Remove a session; see `delete`."""
-        await self._pools.arun(self._operations.delete(session))
+        await self._pools.arun(self._operations.delete(session, incarnation))
         if self._scrub_on_delete:
             await self.ascrub()
 

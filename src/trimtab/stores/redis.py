@@ -120,14 +120,15 @@ class RedisStore:
         events: list[Event] = self._run(self._operations.search(request))
         return events
 
-    def delete(self, session: str, /) -> None:
+    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
         """Remove a session; see `Store.delete`.
 
         Raises:
+            SessionDeletedError: Another one than the one that was meant has its name now.
             StoreUnavailableError: It is removed, but the server has not written its files anew; call
                 `delete` or `scrub` again.
         """
-        self._run(self._operations.delete(session))
+        self._run(self._operations.delete(session, incarnation))
         if self._scrub_on_delete:
             self.scrub()
 
@@ -164,9 +165,9 @@ class RedisStore:
         events: list[Event] = await self._arun(self._operations.search(request))
         return events
 
-    async def adelete(self, session: str, /) -> None:
+    async def adelete(self, session: str, /, *, incarnation: str | None = None) -> None:
         """Remove a session; see `delete`."""
-        await self._arun(self._operations.delete(session))
+        await self._arun(self._operations.delete(session, incarnation))
         if self._scrub_on_delete:
             await self.ascrub()
 

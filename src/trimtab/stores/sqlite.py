@@ -23,7 +23,7 @@ from trimtab.stores._rows import (
     without_gaps,
 )
 from trimtab.stores._sqlite_errors import is_busy, store_error
-from trimtab.stores._sqlite_rows import append_rows, load_rows, rewrite_rows, version_of
+from trimtab.stores._sqlite_rows import Head, append_rows, head_of, load_rows, rewrite_rows
 from trimtab.stores._sqlite_schema import MIGRATIONS, migrate, schema_version
 from trimtab.stores._sqlite_search import (
     BATCH_EVENTS,
@@ -108,12 +108,13 @@ class SQLiteStore(ThreadedStore):
         """Read events; see `Store.load`."""
         session = check_session_name(request.session)
 
-        def work(connection: sqlite3.Connection) -> tuple[int, list[Row]]:
-            return version_of(connection, session), load_rows(connection, request)
+        def work(connection: sqlite3.Connection) -> tuple[Head, list[Row]]:
+            head = head_of(connection, session, request.incarnation) or Head(0, "")
+            return head, load_rows(connection, request)
 
-        version, rows = self._run(work)
-        events = [from_row(row, session=session) for row in rows]
-        return without_gaps(events, request, version=version)
+        head, rows = self._run(work)
+        events = [from_row(row, session=session, incarnation=head.incarnation) for row in rows]
+        return without_gaps(events, request, version=head.version)
 
     def search(self, request: SearchRequest, /) -> list[Event]:
         """Find messages with any of the terms; see `Store.search`.
@@ -127,8 +128,13 @@ class SQLiteStore(ThreadedStore):
             return []
         while self._run(self._has_fts5) and self._run(lambda one: unindexed(one, session)) >= BATCH_EVENTS:
             self._run(lambda one: index_batch(one, session), writes=True)
-        rows = self._run(lambda one: best_rows(one, session, terms, limit=request.limit))
-        return [from_row(row, session=session) for row in rows]
+
+        def work(connection: sqlite3.Connection) -> tuple[Head, list[Row]]:
+            head = head_of(connection, session, request.incarnation) or Head(0, "")
+            return head, best_rows(connection, session, terms, limit=request.limit)
+
+        head, rows = self._run(work)
+        return [from_row(row, session=session, incarnation=head.incarnation) for row in rows]
 
     def _has_fts5(self, connection: sqlite3.Connection) -> bool:
         return has_fts5(connection)
@@ -145,17 +151,19 @@ class SQLiteStore(ThreadedStore):
                 )
             wipe_index(connection)
 
-    def delete(self, session: str, /) -> None:
+    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
         """Remove a session; no byte of it is left in the files.
 
         Raises:
+            SessionDeletedError: Another one than the one that was meant has its name now.
             StoreUnavailableError: It is removed, but somebody reads, so that the files cannot be cleaned
                 yet. Ask again.
         """
         check_session_name(session)
 
         def work(connection: sqlite3.Connection) -> None:
-            if connection.execute("DELETE FROM trimtab_sessions WHERE session = ?", (session,)).rowcount:
+            if head_of(connection, session, None) and head_of(connection, session, incarnation):
+                connection.execute("DELETE FROM trimtab_sessions WHERE session = ?", (session,))
                 self._wipe(connection, session)
                 connection.execute("DELETE FROM trimtab_events WHERE session = ?", (session,))
                 connection.execute("UPDATE trimtab_erasure SET asked = asked + 1")

@@ -15,6 +15,7 @@ from trimtab.stores import AppendRequest, Event, LoadRequest, Store
 from trimtab.testing._errors import broken
 from trimtab.testing._store_asking import Asking, entry, note, refusal
 from trimtab.testing._store_crowd import check_tasks, check_threads
+from trimtab.testing._store_incarnation import acheck_incarnations, check_incarnations
 from trimtab.testing._store_search import check_search
 
 __all__ = ["check_store"]
@@ -41,8 +42,9 @@ def check_store(
 
     What it checks, by the `rule` of the error: `answers` (every call answers, with values of the right
     kind), `versions` (from 1, without gap), `conflict` (carries both versions, changes nothing),
-    `idempotent` (asked again, nothing is stored twice), `ids`, `refuses` (what is no request), `atomic`,
-    `rewrites`, `paging`, `plain_data` (no object shared), `texts` (NUL, surrogates, a megabyte…),
+    `incarnation` (what was deleted does not come back), `idempotent` (asked again, nothing is stored
+    twice), `ids`, `refuses` (what is no request), `atomic`, `rewrites`, `paging`, `plain_data` (no object
+    shared), `texts` (NUL, surrogates, a megabyte…),
     `isolation` (sessions do not touch), `search`, `delete`, `sessions`, `handles` (two on one place see
     each other), `asynchronous` (async forms do the same), `threads`, `tasks`, `damage`, `close`.
 
@@ -98,6 +100,7 @@ class _Check(Asking):
         self.check_isolation()
         check_search(self)
         self.check_delete()
+        check_incarnations(self)
         self.check_sessions()
 
     def check_versions(self) -> None:
@@ -105,7 +108,7 @@ class _Check(Asking):
         self.equal("answers", self.load(session), [], "a session nobody wrote to has no events")
         for expected, count in ((0, 1), (1, 3), (4, 1)):
             answer = self.append(session, expected, count)
-            self.equal("answers", tuple(answer), (expected + count, False), "an append answers its version")
+            self.equal("answers", answer[:2], (expected + count, False), "an append answers its version")
         versions = [event.version for event in self.load(session)]
         self.equal("versions", versions, [1, 2, 3, 4, 5], "versions count from 1 without gap")
 
@@ -127,7 +130,7 @@ class _Check(Asking):
         stored = self.load(session)
         for moved in (0, 2):
             self.append(session, 3, moved)
-            answer = tuple(self.store.append(first))
+            answer = self.store.append(first)[:2]
             self.equal("idempotent", answer, (3 + moved, True), "a repeated append says so")
             self.equal("idempotent", self.load(session)[:3], stored, "a repeated append changes nothing")
             self.equal("idempotent", len(self.load(session)), 3 + moved, "a repeated append adds nothing")
@@ -318,6 +321,7 @@ async def _async_part(check: _Check, make_store: Callable[[], Store]) -> None:
     store = _made(make_store)
     try:
         await _check_async_forms(check, store)
+        await acheck_incarnations(check, store)
         await check_tasks(check, store)
     finally:
         if store is not check.store:
@@ -328,10 +332,8 @@ async def _async_part(check: _Check, make_store: Callable[[], Store]) -> None:
 async def _check_async_forms(check: _Check, store: Store) -> None:
     session, message = check.new_session(), entry({"content": "an otter sleeps"})
     request = AppendRequest(session=session, expected_version=0, events=[message])
-    check.equal("asynchronous", tuple(await store.aappend(request)), (1, False), "aappend stores")
-    check.equal(
-        "asynchronous", tuple(await store.aappend(request)), (1, True), "aappend knows a repeated one"
-    )
+    check.equal("asynchronous", (await store.aappend(request))[:2], (1, False), "aappend stores")
+    check.equal("asynchronous", (await store.aappend(request))[:2], (1, True), "aappend knows a repeated one")
     check.equal(
         "asynchronous", await store.aload(LoadRequest(session=session)), check.load(session), "aload reads"
     )
