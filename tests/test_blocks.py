@@ -26,8 +26,8 @@ from trimtab.testing import WordCounter
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"name": ""}, "a block needs a name, not ''"),
-        ({"name": None}, "a block needs a name, not None"),
+        ({"name": ""}, "a block needs a name, a text, not ''"),
+        ({"name": None}, "a block needs a name, a text, not None"),
         ({"priority": None}, "priority must be a finite number, not None"),
         ({"priority": True}, "priority must be a finite number, not True"),
         ({"priority": math.inf}, "priority must be a finite number, not inf"),
@@ -48,8 +48,8 @@ from trimtab.testing import WordCounter
         ({"pinned": 1}, "pinned must be True or False, not 1"),
         ({"trim_behavior": "word"}, "trim_behavior is 'message' or 'char', not 'word'"),
         ({"trim_behavior": "char", "strategy": Drop()}, "trim_behavior and strategy both say"),
-        ({"strategy": Drop}, "did you mean to call the class"),
-        ({"strategy": "drop"}, "has not"),
+        ({"strategy": Drop}, "the class Drop: write Drop(...)"),
+        ({"strategy": "drop"}, "write create_strategy('drop')"),
         ({"cache_control": 5}, "cache_control is a mapping as"),
         ({"content": 5}, "content is text, a message, a list of messages or None, not int"),
         ({"content": b"x"}, "content is text, a message, a list of messages or None, not bytes"),

@@ -222,7 +222,7 @@ def test_a_name_is_used_once() -> None:
         ({"system": 5}, "system is a text"),
         ({"pending_calls": "A"}, "pending_calls is a list"),
         ({"format": 5}, "format is 'auto'"),
-        ({"budget": 0}, "window"),
+        ({"budget": 0}, "budget must be at least 1 token"),
     ],
 )
 def test_nonsense_is_refused_when_the_context_is_made(options: Any, words_of_error: str) -> None:

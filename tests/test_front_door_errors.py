@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import pickle
 from collections.abc import Callable
@@ -13,17 +14,26 @@ from tests.builders import assistant, call, result, system, user
 from trimtab import (
     Budget,
     BudgetExceededError,
+    Cascade,
     CharCounter,
     ConfigurationError,
+    Context,
     CountingError,
     FixedCounter,
+    PriorityBased,
+    Session,
+    Strict,
+    afit,
     counter_from_text,
     fit,
     group,
+    message,
     repair,
     validate,
 )
-from trimtab.errors import FormatError, UnknownNameError
+from trimtab.counting import measure
+from trimtab.errors import FormatError, InvalidHistoryError, StrategyContractError, UnknownNameError
+from trimtab.strategies import EvictionRequest, EvictionResult
 
 TEN = FixedCounter(10)
 TALK = [user("one"), assistant("two"), user("three")]
@@ -47,8 +57,26 @@ class Later:
         return 1
 
 
+def add(a: int, b: int) -> int:
+    """Add, as a tool of a program would."""
+    return a + b
+
+
+class Model:
+    """A message of somebody's SDK."""
+
+    role = "user"
+
+    def model_dump(self) -> dict[str, str]:
+        """Give it as data."""
+        return {"role": self.role, "content": "hi"}
+
+
 NOTHING: Any = None
 FIVE: Any = 5
+RAG: Any = "rag"
+ONE: Any = {"role": "user", "content": "hi"}
+SCHEMA = {"type": "function", "function": {"name": "add", "parameters": {}}}
 FLOAT: Any = 5.0
 FOUR: Any = "4"
 LATER: Any = later
@@ -90,6 +118,45 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("text-function-async", lambda: counter_from_text(LATER), "asynchronously"),
     ("text-object-async", lambda: counter_from_text(LATER_OBJECT), "asynchronously"),
     ("width-text", lambda: fitted().report.to_text(width="80"), "width"),
+    ("budget-negative", lambda: fitted(budget=-5), "budget must be at least 1 token, not -5"),
+    ("budget-zero", lambda: Context(0), "budget must be at least 1 token, not 0"),
+    ("budget-class", lambda: fitted(budget=Budget), "budget is a number of tokens or a Budget"),
+    ("one-message", lambda: fitted(user()), r"one message: write \[message\]"),
+    ("one-message-object", lambda: fitted(Model()), r"one message: write \[message\]"),
+    ("one-message-group", lambda: group(ONE), r"one message: write \[message\]"),
+    ("one-message-validate", lambda: validate(user()), r"one message: write \[message\]"),
+    ("one-message-repair", lambda: repair(user()), r"one message: write \[message\]"),
+    ("one-message-measure", lambda: measure(user()), r"one message: write \[message\]"),
+    ("messages-sentence", lambda: fitted("hello"), r"a text: write \[\{'role': 'user'"),
+    ("messages-generator", lambda: fitted(iter(TALK)), r"write list\(messages\)"),
+    ("message-text", lambda: fitted(["hello"]), "write {'role': 'user', 'content': text}"),
+    ("message-pair", lambda: fitted([("user", "hello")]), "write {'role': 'user', 'content': text}"),
+    ("messages-nested", lambda: fitted([TALK]), "give the messages it holds one by one"),
+    ("tools-function", lambda: fitted(tools=[add]), r"tools\[0\] is the function add: give its schema"),
+    ("tools-builtin", lambda: Context(9, tools=[print]), r"tools\[0\] is the function print"),
+    ("tools-class", lambda: measure(TALK, tools=[SCHEMA, Model]), r"tools\[1\] is the class Model"),
+    ("tools-one", lambda: fitted(tools=SCHEMA), r"write \[tool\]"),
+    ("tools-one-object", lambda: Session(999, tools=Model()), r"write \[tool\]"),
+    ("tools-text", lambda: fitted(tools="add"), "tools is a list of tool schemas, not str"),
+    ("tools-nothing", lambda: fitted(tools=[None]), r"tools\[0\] is NoneType"),
+    ("tools-clone", lambda: Context(9).clone(tools=[print]), r"tools\[0\] is the function print"),
+    ("pin-one", lambda: fitted(pin=lambda m: True), r"pin is called with \(message, index\).*\(m\)"),
+    ("pin-message", lambda: fitted(pin=[TALK[0]]), "pin holds positions of messages"),
+    ("on_trim-two", lambda: fitted(on_trim=lambda a, b: None), r"on_trim is called with \(context\)"),
+    ("on_trim-block", lambda: Context(9).add("a", "b", on_trim=lambda: 1), "on_trim is called with"),
+    ("score-one", lambda: PriorityBased(score=str.upper), r"score is called with \(message, place\)"),
+    ("hook-one", lambda: Session(999, hooks={"on_evict": str.upper}), r"\(messages, reason\)"),
+    ("repair-word", lambda: fitted(repair="yes"), "repair is True or False"),
+    ("strict-word", lambda: fitted(strict=1), "strict is True or False"),
+    ("strict-context", lambda: Context(9, strict=FIVE), "strict is True or False"),
+    ("system-message", lambda: fitted(system=system("k")), "give the message's content"),
+    ("tier-word", lambda: Context(9).add("a", "b", tier=RAG), r"write Tier\.RAG"),
+    ("cascade-list", lambda: Cascade([Strict()]), r"a list: write Cascade\(first, second"),  # type: ignore[arg-type]  # wrong on purpose
+    ("cascade-class", lambda: Cascade(Strict), r"the class Strict: write Strict\("),  # type: ignore[arg-type]  # wrong on purpose
+    ("strategy-name", lambda: fitted(strategy="drop"), r"write create_strategy\('drop'\)"),
+    ("strategy-data", lambda: fitted(strategy={"kind": "drop"}), r"write create_strategy\(\{"),
+    ("message-part", lambda: message("user", 5), "a part of a message is a text or a mapping"),
+    ("message-role", lambda: message(NOTHING, "hi"), "a message needs a role"),
     ("remove-element", lambda: fitted(on_trim=lambda c: c.remove(c.message_elements[0])), "seq"),
 ]
 
@@ -98,8 +165,8 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
 def test_an_argument_of_the_wrong_kind_is_a_configuration_error(
     wrong: Callable[[], object], said: str
 ) -> None:
-    """It names the argument, and is never a TypeError from inside."""
-    with pytest.raises(ConfigurationError, match=said):
+    """It names the argument, says what to write, and is never a TypeError from inside."""
+    with pytest.raises((ConfigurationError, FormatError), match=said):
         wrong()
 
 
@@ -121,6 +188,90 @@ def test_any_collection_of_ids_is_taken(pending: Any) -> None:
 def test_what_is_no_number_of_a_message_is_ignored(seqs: Any) -> None:
     """SPEC D9: unknown seqs are ignored, of whatever kind."""
     assert fitted(on_trim=lambda context: context.remove(seqs)).messages == TALK
+
+
+class Breaking:
+    """A strategy that answers what is no result."""
+
+    name = "mine"
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Give the answer, or raise it."""
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        answer: EvictionResult = self.answer
+        return answer
+
+
+def test_a_breach_of_contract_says_which_block_it_was_asked_about() -> None:
+    """A context may have many blocks with one strategy; in `fit` the block is the history."""
+    breaking = Breaking(None)
+    context = Context(25, counter=TEN).add("documents", TALK, strategy=breaking).add("question", "Why?")
+    with pytest.raises(StrategyContractError, match="block 'documents': strategy mine returned") as caught:
+        context.fit()
+    assert (caught.value.block, caught.value.strategy) == ("documents", "mine")
+    with pytest.raises(StrategyContractError, match="block 'history'") as caught:
+        fitted(budget=15, strategy=breaking)
+    assert caught.value.block == "history"
+
+
+def test_what_a_strategy_raises_goes_on_with_a_note_that_says_where() -> None:
+    """The error is the strategy's own; which of several blocks it was asked about nobody else knows."""
+    with pytest.raises(KeyError) as caught:
+        fitted(budget=15, strategy=Breaking(KeyError("score")))
+    assert caught.value.__notes__ == ["raised by strategy mine for block 'history'"]
+
+
+# -- strict
+
+
+ORPHAN = [user("one"), result("lost"), user("three")]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda **options: fit(ORPHAN, 99, counter=TEN, **options),
+        lambda **options: fit({"messages": ORPHAN}, 99, counter=TEN, **options),
+        lambda **options: asyncio.run(afit(ORPHAN, 99, counter=TEN, **options)),
+        lambda **options: Context(99, counter=TEN, **options).add("history", ORPHAN).fit(),
+        lambda **options: Context(99, counter=TEN).clone(**options).add("history", ORPHAN).fit(),
+    ],
+    ids=["fit", "body", "afit", "context", "clone"],
+)
+def test_a_strict_fit_refuses_what_the_provider_would(ask: Callable[..., Any]) -> None:
+    """Without it the same input is fitted, and the report lists the fault."""
+    with pytest.raises(InvalidHistoryError, match="lost") as caught:
+        ask(strict=True)
+    assert (caught.value.index, caught.value.call_id) == (1, "lost")
+    assert [one.rule for one in caught.value.violations] == ["orphan_result"]
+    assert [one.rule for one in ask().report.violations] == ["orphan_result"]
+    twin = pickle.loads(pickle.dumps(caught.value))
+    assert (str(twin), twin.violations) == (str(caught.value), caught.value.violations)
+
+
+def test_a_strict_fit_takes_what_is_no_fault() -> None:
+    """A valid conversation, an open call, and what a repair has mended."""
+    assert fitted(strict=True).messages == TALK
+    waiting = [user("one"), call("c1")]
+    assert fitted(waiting, strict=True).messages == waiting
+    assert fitted(ORPHAN, strict=True, repair=True).messages == [ORPHAN[0], ORPHAN[2]]
+
+
+def test_a_strict_fit_names_the_first_three_faults_and_counts_the_rest() -> None:
+    """The text stays short; `.violations` has all of them."""
+    orphans = [result(name) for name in "abcde"]
+    with pytest.raises(InvalidHistoryError, match=r"5 faults.*; and 2 more") as caught:
+        fitted([user(), *orphans], strict=True)
+    assert [one.call_id for one in caught.value.violations] == list("abcde")
+    assert "'c'" in str(caught.value)
+    assert "'d'" not in str(caught.value)
+    with pytest.raises(InvalidHistoryError) as caught:
+        fitted([user(), *orphans[:3]], strict=True)
+    assert "more" not in str(caught.value)
 
 
 # -- nothing to fit, and too little room

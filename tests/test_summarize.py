@@ -235,7 +235,7 @@ def test_an_async_summarizer_needs_afit() -> None:
         (lambda: Summarize(slow, max_summary_tokens=0), "max_summary_tokens must be above 0"),
         (lambda: Summarize(slow, max_summary_tokens=-1), "max_summary_tokens must be a whole number >= 0"),
         (lambda: Summarize(slow, role="tool"), "role must be one of user, system, developer, assistant"),
-        (lambda: Summarize(slow, fallback=Drop), "did you mean to call the class"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: Summarize(slow, fallback=Drop), "the class Drop: write Drop(...)"),  # type: ignore[arg-type]  # wrong on purpose
     ],
 )
 def test_nonsense_is_refused_when_it_is_made(make: Callable[[], Any], words_of_error: str) -> None:

@@ -39,6 +39,7 @@ async def afit(
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
     repair: bool = False,
+    strict: bool = False,
 ) -> Fitted[Any]: ...
 
 
@@ -57,6 +58,7 @@ async def afit(
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
     repair: bool = False,
+    strict: bool = False,
 ) -> Fitted[M]: ...
 
 
@@ -74,6 +76,7 @@ async def afit(
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
     repair: bool = False,
+    strict: bool = False,
 ) -> Fitted[Any]:
     """Fit a conversation into a token budget, as `fit` does; awaits what is async.
 
@@ -102,6 +105,7 @@ async def afit(
         pending_calls=pending_calls,
         on_trim=on_trim,
         repair=repair,
+        strict=strict,
     )
     if on_trim is not None and isinstance(ask.counter, AwaitedCounter):
         before = await arun(lambda: prepare(replace(ask, on_trim=None)))

@@ -12,8 +12,11 @@ from trimtab.errors import ConfigurationError, CountingError, FormatError
 
 __all__ = [
     "answers_later",
+    "check_flag",
     "check_messages",
+    "check_parameters",
     "check_pending_calls",
+    "check_tools",
     "check_trim",
     "listed",
     "move",
@@ -49,9 +52,9 @@ def check_messages(value: Any, /) -> None:
     Raises:
         ConfigurationError: A text, None, a generator, or anything else without places to count.
     """
-    if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, Mapping)):
+    if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, Mapping)) or _is_message(value):
         raise ConfigurationError(
-            f"messages must be a list of messages or a request body, not {type(value).__name__}"
+            f"messages must be a list of messages or a request body, not {_said_of_messages(value)}"
         )
 
 
@@ -61,9 +64,99 @@ def listed(messages: Any, /) -> list[Any]:
     Raises:
         ConfigurationError: A text, a request body, or nothing that can be gone through.
     """
-    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
-        raise ConfigurationError(f"messages must be a list of messages, not {type(messages).__name__}")
+    wrong = isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable)
+    if wrong or _is_message(messages):
+        raise ConfigurationError(f"messages must be a list of messages, not {_said_of_messages(messages)}")
     return list(messages)
+
+
+def _is_message(value: Any) -> bool:
+    """Tell a message from a request body and from a list; a body has no role."""
+    if isinstance(value, Mapping):
+        return "role" in value and not any(key in value for key in _BODY_KEYS)
+    return callable(getattr(value, "model_dump", None)) and hasattr(value, "role")
+
+
+_BODY_KEYS = ("messages", "input", "contents")
+"""Where the forms that come with trimtab keep the messages of a body."""
+
+
+def _said_of_messages(value: Any) -> str:
+    """Say what was given for messages, and what to write."""
+    if _is_message(value):
+        return "one message: write [message]"
+    if isinstance(value, str):
+        return "a text: write [{'role': 'user', 'content': text}]"
+    if isinstance(value, Iterable) and not isinstance(value, bytes) and not hasattr(value, "model_dump"):
+        return f"{type(value).__name__}: write list(messages)"
+    return type(value).__name__
+
+
+def check_tools(value: Any, /) -> None:
+    """Refuse what is no list of tool schemas.
+
+    Raises:
+        ConfigurationError: It is one schema, a function, a text, or holds what is no schema.
+    """
+    if value is None:
+        return
+    if _is_schema(value):
+        raise ConfigurationError("tools is a list of tool schemas: write [tool], not the tool itself")
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise ConfigurationError(f"tools is a list of tool schemas, not {_kind_of_tool(value)}")
+    for at, tool in enumerate(value):
+        if not _is_schema(tool):
+            raise ConfigurationError(
+                f"tools[{at}] is {_kind_of_tool(tool)}: give its schema, the mapping that is sent to the"
+                " provider"
+            )
+
+
+def _is_schema(value: Any) -> bool:
+    if isinstance(value, type):
+        return False
+    return isinstance(value, Mapping) or callable(getattr(value, "model_dump", None))
+
+
+def _kind_of_tool(value: Any) -> str:
+    if inspect.isroutine(value):
+        return f"the function {value.__name__}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return f"{type(value).__name__}, {reprlib.repr(value)}"
+
+
+def check_flag(name: str, value: Any, /) -> None:
+    """Refuse what merely reads as True or False.
+
+    Raises:
+        ConfigurationError: It is another value.
+    """
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} is True or False, not {reprlib.repr(value)}")
+
+
+def check_parameters(name: str, function: Callable[..., Any], /, *parameters: str) -> None:
+    """Refuse a function that cannot be called with so many arguments by position.
+
+    Args:
+        name: What it was given as.
+        function: A callable; of some built-ins the parameters are not known, and they pass.
+        parameters: What it is given, a word each.
+
+    Raises:
+        ConfigurationError: With the parameters it is given and those it has.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*parameters)
+    except TypeError:
+        raise ConfigurationError(
+            f"{name} is called with ({', '.join(parameters)}), and the function given takes {signature}"
+        ) from None
 
 
 def check_trim(value: Any, /) -> None:
@@ -76,6 +169,7 @@ def check_trim(value: Any, /) -> None:
         raise ConfigurationError(f"on_trim is a function that takes a TrimContext, not {reprlib.repr(value)}")
     if answers_later(value):
         raise ConfigurationError("on_trim must act at once: pass a function that is not async")
+    check_parameters("on_trim", value, "context")
 
 
 def system_of(value: Any, /) -> str | list[Any] | None:
@@ -86,6 +180,8 @@ def system_of(value: Any, /) -> str | list[Any] | None:
     """
     if value is None or isinstance(value, str):
         return value or None
+    if isinstance(value, Mapping) and "role" in value and "content" in value:
+        raise ConfigurationError("system is a text or parts, not a message: give the message's content")
     if _is_part(value):
         return [value]
     if not isinstance(value, (list, tuple)) or not all(map(_is_part, value)):

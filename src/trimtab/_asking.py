@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trimtab._arguments import check_messages, check_pending_calls, check_trim, system_of
+from trimtab._arguments import (
+    check_flag,
+    check_messages,
+    check_pending_calls,
+    check_tools,
+    check_trim,
+    system_of,
+)
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting._checks import as_it_stands
 from trimtab.counting._door import as_counter
 from trimtab.counting._sizes import reading
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.errors import ConfigurationError, InvalidHistoryError, UnknownNameError
 from trimtab.formats import Format, Request
 from trimtab.models import facts_for
 from trimtab.strategies import Strategy
@@ -26,6 +33,7 @@ __all__ = [
     "check_model",
     "counter_of",
     "leading_system",
+    "refuse_faults",
     "take_model",
 ]
 
@@ -46,6 +54,7 @@ class Ask:
     pending_calls: Collection[str]
     on_trim: OnTrim | None
     repair: bool
+    strict: bool = False
     leading: int | None = None
     """Messages at the front that stay, where the caller knows; None: the leading system messages."""
     latest_user: int | None = -1
@@ -69,6 +78,32 @@ def check(ask: Ask) -> None:
         check_trim(ask.on_trim)
     if ask.system is not None:
         ask.system = system_of(ask.system)
+    check_tools(ask.tools)
+    check_flag("repair", ask.repair)
+    check_flag("strict", ask.strict)
+
+
+def refuse_faults(violations: Iterable[Any], /) -> None:
+    """Raise what is no fault of ours: the input holds what a provider refuses.
+
+    Raises:
+        InvalidHistoryError: With all of them, and the first few in its text.
+    """
+    faults = tuple(one for one in violations if one.fault)
+    if not faults:
+        return
+    said = "; ".join(one.message.rstrip(".") for one in faults[:_MOST_SAID])
+    more = f"; and {len(faults) - _MOST_SAID} more" if len(faults) > _MOST_SAID else ""
+    count = f"{len(faults)} faults" if len(faults) > 1 else "a fault"
+    raise InvalidHistoryError(
+        f"the input has {count}, and strict=True was asked for: {said}{more}. Mend it with repair(messages),"
+        " or leave strict out: what can be mended then leaves, and the report lists it",
+        violations=faults,
+    )
+
+
+_MOST_SAID = 3
+"""Faults in the text of an error; `.violations` has all of them."""
 
 
 def check_model(model: object, /) -> None:

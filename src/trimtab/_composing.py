@@ -9,11 +9,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from trimtab._arguments import check_pending_calls, check_trim, system_of
-from trimtab._asking import budget_of, check_model, counter_of, leading_system
+from trimtab._arguments import check_flag, check_pending_calls, check_tools, check_trim, system_of
+from trimtab._asking import budget_of, check_model, counter_of, leading_system, refuse_faults
 from trimtab._bonds import Bonds, bonds_of, is_leaderless, opener_of, starts_of
 from trimtab._grouping import format_of
 from trimtab._margins import within
@@ -32,9 +32,9 @@ from trimtab.trimming import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab.units import History
 
 if TYPE_CHECKING:
-    from trimtab.report import Reason
+    from trimtab.report import Reason, ViolationLike
 
-__all__ = ["Composition", "Part", "Policy", "by_block", "checked", "compose", "ties_of"]
+__all__ = ["Composition", "Part", "Policy", "by_block", "checked", "compose", "faults_of", "ties_of"]
 
 
 T = TypeVar("T")
@@ -53,6 +53,7 @@ class Policy:
     ties: Ties | None
     pending_calls: Collection[str]
     on_trim: OnTrim | None
+    strict: bool
     blocks: tuple[Block, ...]
     notes: tuple[str, ...] = ()
     """What the report should say of what was done before."""
@@ -86,6 +87,8 @@ def checked(policy: Policy, /) -> Policy:
     elif policy.model is not None:
         facts_for(policy.model)
     format_of([], policy.format)
+    check_tools(policy.tools)
+    check_flag("strict", policy.strict)
     return replace(
         policy,
         counter=counter,
@@ -201,6 +204,9 @@ def compose(policy: Policy) -> Composition:
     for block in blocks:
         with in_block(block.name):
             sources.append(messages_of(block, format))
+    if policy.strict:
+        source = [message for messages in sources for message in messages]
+        refuse_faults(faults_of(source, format, policy.pending_calls))
     removals = _Removals(policy, blocks, sources, format=format, counter=counter, budget=budget)
     if policy.trims:
         removals.run()
@@ -219,6 +225,18 @@ def compose(policy: Policy) -> Composition:
         lead=lead,
         fixed=Fixed(system=None if lead else policy.system, tools=policy.tools),
     )
+
+
+def faults_of(source: list[Any], format: Format, pending_calls: Collection[str]) -> list[ViolationLike]:
+    """List what the provider would refuse; of messages that are lifted out of the list, nothing."""
+    from trimtab._reporting import violations_of  # not above: loaded by who reads a report, or is strict
+
+    found = violations_of(source, format, pending_calls)
+    if not found or not format.rules.lifts_system:
+        return found
+    front = takewhile(lambda message: format.kind(mapping_of(message)) == "system", source)
+    lifted = sum(1 for _ in front)
+    return [one for one in found if one.index is None or one.index >= lifted]
 
 
 def messages_of(block: Block, format: Format) -> list[Any]:

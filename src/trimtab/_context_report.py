@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
-from itertools import takewhile
 from typing import Any
 
+from trimtab._composing import faults_of
 from trimtab._outcome import BlockDecision, Outcome
-from trimtab._reporting import Lazy, Rows, about, block_report, is_planned, system_rows, violations_of
+from trimtab._reporting import Lazy, Rows, about, block_report, is_planned, system_rows
 from trimtab.counting._sizes import Shares
-from trimtab.formats import Format, mapping_of
-from trimtab.report import BlockReport, InsertedRow, MessageRow, Report, ViolationLike
+from trimtab.report import BlockReport, InsertedRow, MessageRow, Report
 
 __all__ = ["report_of"]
 
@@ -55,7 +53,7 @@ def report_of(outcome: Outcome) -> Report:
         inserted=tuple(inserted),
         blocks_dropped=tuple(block.name for block, out in zip(blocks, outputs, strict=True) if not out),
         floors_ignored=outcome.floors_ignored,
-        violations=Lazy(lambda: _violations(composition.source, outcome.format, policy.pending_calls)),
+        violations=Lazy(lambda: faults_of(composition.source, outcome.format, policy.pending_calls)),
     )
 
 
@@ -133,13 +131,3 @@ class _ContextRows(Lazy[MessageRow]):
             for index in range(len(part.history)) if composition.bonds.units else ():
                 given[start + index] = part.start + part.source_index(index)
         return {given[index]: given[min(unit)] for unit in composition.bonds.units for index in unit}
-
-
-def _violations(source: list[Any], format: Format, pending_calls: Collection[str]) -> list[ViolationLike]:
-    """List what the provider would refuse; of messages that are lifted out of the list, nothing."""
-    found = violations_of(source, format, pending_calls)
-    if not found or not format.rules.lifts_system:
-        return found
-    front = takewhile(lambda message: format.kind(mapping_of(message)) == "system", source)
-    lifted = sum(1 for _ in front)
-    return [one for one in found if one.index is None or one.index >= lifted]

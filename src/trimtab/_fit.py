@@ -37,6 +37,7 @@ def fit(
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
     repair: bool = False,
+    strict: bool = False,
 ) -> Fitted[Any]: ...
 
 
@@ -55,6 +56,7 @@ def fit(
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
     repair: bool = False,
+    strict: bool = False,
 ) -> Fitted[M]: ...
 
 
@@ -72,6 +74,7 @@ def fit(
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
     repair: bool = False,
+    strict: bool = False,
 ) -> Fitted[Any]:
     """Fit a conversation into a token budget, valid for its provider.
 
@@ -97,6 +100,7 @@ def fit(
         pending_calls: Ids of calls whose results are still to come.
         on_trim: Called with a `TrimContext` before anything is decided, also when everything fits.
         repair: Mend orphaned results and unanswered calls first.
+        strict: Raise where the input (or what a repair left of it) holds what the provider refuses.
 
     Returns:
         A `Fitted`: `messages` ready to send and the `report`. Within budget, always.
@@ -106,6 +110,7 @@ def fit(
         ConfigurationError: No budget and no known window; arguments that contradict each other.
         UnknownNameError: An unknown model without a counter, or an unknown format.
         FormatError: An entry is no message; `.path` says which.
+        InvalidHistoryError: `strict` was asked for, and the input has faults; it lists them.
         CountingError: The counter failed or answered nonsense.
         StrategyContractError: The strategy broke its contract.
 
@@ -119,8 +124,8 @@ def fit(
         >>> len(fitted.messages), fitted.report.tokens_after
         (6, 18)
     """
-    alone = system is None and tools is None and strategy is None and on_trim is None and repair is False
-    if alone and pin == () == pending_calls:
+    alone = system is None and tools is None and strategy is None and on_trim is None
+    if alone and repair is False is strict and pin == () == pending_calls:
         plan = quick_plan(messages, budget, model=model, counter=counter, format=format)
         if plan is not None:
             return fitted_for(plan)
@@ -138,6 +143,7 @@ def fit(
             pending_calls=pending_calls,
             on_trim=on_trim,
             repair=repair,
+            strict=strict,
         )
     )
     return fitted_for(drive(deciding(work, work.budget)))

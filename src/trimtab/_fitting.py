@@ -6,7 +6,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trimtab._arguments import move_to_source
-from trimtab._asking import Ask, body_of, budget_of, check, counter_of, leading_system, take_model
+from trimtab._asking import (
+    Ask,
+    body_of,
+    budget_of,
+    check,
+    counter_of,
+    leading_system,
+    refuse_faults,
+    take_model,
+)
 from trimtab._grouping import format_of, resolve_pins
 from trimtab._margins import within
 from trimtab._portion import Portion
@@ -84,6 +93,8 @@ def prepare(ask: Ask) -> Work:
     if ask.repair:
         items, origin, gone, mended = _mended(ask, format, source if body is None else ask.messages)
         notes = (*notes, *_notes_of_repair(source, items, format))
+    if ask.strict:
+        _check_strictly(ask, format, items if ask.repair else ask.messages)
     pins = resolve_pins(ask.pin, source) if ask.pin is not None and ask.pin != () else frozenset[int]()
     if origin is not None and pins:
         pins = frozenset(at for at, index in enumerate(origin) if index in pins)
@@ -123,6 +134,13 @@ def prepare(ask: Ask) -> Work:
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
     return work
+
+
+def _check_strictly(ask: Ask, format: Format, messages: Any) -> None:
+    """Refuse faults of the input; after a repair those that it left, message by message."""
+    from trimtab.validity import validate  # not above: loaded by who asks for it
+
+    refuse_faults(validate(messages, format=format, pending_calls=ask.pending_calls))
 
 
 def _history(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
+from trimtab._arguments import check_parameters
 from trimtab._pairing import Pairing
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Kind, Structure, detect, formats, get_format
@@ -324,14 +326,20 @@ def resolve_pins(pin: object, messages: Sequence[Any]) -> frozenset[int]:
         ConfigurationError: An index is out of range, or `pin` is neither.
     """
     if callable(pin):
+        check_parameters("pin", pin, "message", "index")
         return frozenset(i for i, message in enumerate(messages) if pin(message, i))
     if isinstance(pin, (str, bytes)) or not isinstance(pin, Iterable):
-        raise ConfigurationError(f"pin is indices or a function (message, index) -> bool, not {pin!r}")
+        raise ConfigurationError(
+            f"pin is a list of positions or a function (message, index) -> bool, not {reprlib.repr(pin)}"
+        )
     count = len(messages)
     found = set()
     for index in pin:
         if isinstance(index, bool) or not isinstance(index, int):
-            raise ConfigurationError(f"pin: {index!r} is not an index")
+            raise ConfigurationError(
+                "pin holds positions of messages, as in [0, -1], or is a function (message, index) -> bool;"
+                f" {reprlib.repr(index)} is no position"
+            )
         if not -count <= index < count:
             raise ConfigurationError(f"pin: index {index} is out of range for {count} messages")
         found.add(index % count)

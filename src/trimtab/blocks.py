@@ -7,6 +7,7 @@ with its own strategy and limits. Which block gives way to which is `allocation.
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
@@ -105,7 +106,7 @@ class Block:
         """Check every value, and bring those with two spellings into one."""
         put = object.__setattr__
         if not isinstance(self.name, str) or not self.name:
-            raise ConfigurationError(f"a block needs a name, not {self.name!r}")
+            raise ConfigurationError(f"a block needs a name, a text, not {reprlib.repr(self.name)}")
         check = _Check(self.name)
         put(self, "content", check.content(self.content))
         check.rank(priority=self.priority, position=self.position, tier=self.tier)
@@ -189,6 +190,12 @@ def is_text_with_attachments(value: Any, /) -> bool:
     return "attachments" in value or value.keys() == {"text"}
 
 
+def _rank_of(value: object) -> str:
+    """Name the tier whose word was given in place of it."""
+    known = isinstance(value, str) and value.upper() in Tier.__members__
+    return f": write Tier.{str(value).upper()}" if known else ""
+
+
 class _Check:
     """Checks of one block's values; every error names the block."""
 
@@ -238,7 +245,7 @@ class _Check:
                 or not isinstance(value, (int, float))
                 or not -math.inf < value < math.inf
             ):
-                raise self.fail(f"{name} must be a finite number, not {value!r}")
+                raise self.fail(f"{name} must be a finite number, not {reprlib.repr(value)}{_rank_of(value)}")
         if tier is None:
             return
         if not isinstance(tier, int):

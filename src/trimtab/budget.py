@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -65,8 +66,8 @@ class Budget:
         if type(value) is int:
             return _bare(value)
         if not isinstance(value, (int, float)):
-            raise ConfigurationError(f"budget is a number of tokens or a Budget, not {value!r}")
-        return cls(value)
+            raise ConfigurationError(f"budget is a number of tokens or a Budget, not {reprlib.repr(value)}")
+        return cls(_whole("budget", value, 1))
 
     @property
     def input_tokens(self) -> int:
@@ -146,8 +147,12 @@ def _most_within(room_tokens: int, counter: Any) -> int:
 
 
 @lru_cache(maxsize=64, typed=True)
-def _bare(window: int) -> Budget:
-    return Budget(window)
+def _bare(tokens: int) -> Budget:
+    return Budget(_whole("budget", tokens, 1))
+
+
+def _tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{count} tokens"
 
 
 def _whole(name: str, value: object, least: int) -> int:
@@ -159,5 +164,5 @@ def _whole(name: str, value: object, least: int) -> int:
     if not math.isfinite(value) or value != int(value):
         raise ConfigurationError(f"{name} must be a finite whole number of tokens, not {value!r}")
     if value < least:
-        raise ConfigurationError(f"{name} must be at least {least}, not {value!r}")
+        raise ConfigurationError(f"{name} must be at least {_tokens(least)}, not {value!r}")
     return int(value)

@@ -45,6 +45,7 @@ class Context:
             one added first. None: "first" in a context that uses tiers, else "newest".
         pending_calls: Ids of calls whose results are still to come.
         on_trim: Called with a `TrimContext` of all messages before anything is decided.
+        strict: Raise when the messages of the blocks hold what the provider refuses.
 
     Raises:
         ConfigurationError: An argument is out of range or of the wrong kind; when made.
@@ -74,6 +75,7 @@ class Context:
         ties: Ties | None = None,
         pending_calls: Collection[str] = (),
         on_trim: OnTrim | None = None,
+        strict: bool = False,
     ) -> None:
         self._blocks: dict[str, Block] = {}
         self._policy = checked(
@@ -87,6 +89,7 @@ class Context:
                 ties=ties,
                 pending_calls=pending_calls,
                 on_trim=on_trim,
+                strict=strict,
                 blocks=(),
             )
         )
@@ -207,6 +210,7 @@ class Context:
         system: Any = None,
         tools: Any = None,
         pending_calls: Collection[str] | None = None,
+        strict: bool | None = None,
     ) -> Self:
         """Return a context with the same blocks, to be changed apart from this one.
 
@@ -223,6 +227,7 @@ class Context:
             "system": system,
             "tools": tools,
             "pending_calls": pending_calls,
+            "strict": strict,
         }
         changes = {name: value for name, value in given.items() if value is not None}
         twin = type(self).__new__(type(self))
@@ -241,6 +246,7 @@ class Context:
             ConfigurationError: There is no budget, a summarizer or the counter is async (await `afit`), or
                 a result stands in a block before its call.
             FormatError: An entry of a block is no message.
+            InvalidHistoryError: The context is `strict`, and its messages have faults; it lists them.
             CountingError: The counter failed or answered nonsense.
             StrategyContractError: A strategy broke its contract.
 

@@ -4,6 +4,7 @@ ContextError(Exception)
 ├── ConfigurationError(ValueError)
 │   └── UnknownNameError(LookupError)
 ├── BudgetExceededError
+├── InvalidHistoryError(ValueError)
 ├── CountingError
 ├── StrategyContractError
 ├── SummaryError
@@ -27,6 +28,7 @@ __all__ = [
     "CorruptSessionError",
     "CountingError",
     "FormatError",
+    "InvalidHistoryError",
     "MissingExtraError",
     "SessionDeletedError",
     "StoreError",
@@ -116,6 +118,31 @@ class BudgetExceededError(ContextError):
         return getattr(self.attempt, "report", None)
 
 
+class InvalidHistoryError(ContextError, ValueError):
+    """No provider would take the input as it is.
+
+    Raised where `strict=True` asks for it.
+    """
+
+    def __init__(self, message: str, *, violations: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.violations = violations
+        """What is wrong, as `validate` lists it; open calls are no fault and not among them."""
+
+    @property
+    def index(self) -> int | None:
+        """Position of the first message at fault.
+
+        None where it is the request as a whole.
+        """
+        return self.violations[0].index if self.violations else None
+
+    @property
+    def call_id(self) -> str | None:
+        """Id of the call the first of them is about, if it is about one."""
+        return self.violations[0].call_id if self.violations else None
+
+
 class CountingError(ContextError):
     """A counter failed or answered something that is not a count."""
 
@@ -141,10 +168,12 @@ class CountingError(ContextError):
 class StrategyContractError(ContextError):
     """A strategy broke its promise: a bug in the strategy, not in the input."""
 
-    def __init__(self, message: str, *, strategy: str = "") -> None:
+    def __init__(self, message: str, *, strategy: str = "", block: str | None = None) -> None:
         super().__init__(message)
         self.strategy = strategy
         """Name of the strategy."""
+        self.block = block
+        """Name of the block it was asked about; "history" in `fit`."""
 
 
 class SummaryError(ContextError):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from trimtab.counting._door import as_counter
 from trimtab.counting._sizes import Fixed, Shares, sizes_for
+from trimtab.errors import ConfigurationError
 from trimtab.formats import detect, mapping_of
 from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._check import check_roles
@@ -98,10 +99,20 @@ def message(role: str, *parts: Any) -> dict[str, Any]:
 
     One text gives text content; anything else a list of parts.
 
+    Raises:
+        ConfigurationError: The role is no text, or a part neither a text nor a mapping.
+
     Example:
         >>> message("user", "hi")
         {'role': 'user', 'content': 'hi'}
     """
+    if not isinstance(role, str) or not role:
+        raise ConfigurationError(f"a message needs a role, as in message('user', 'hi'), not {role!r:.80}")
+    for part in parts:
+        if not isinstance(part, (str, Mapping)) and not callable(getattr(part, "model_dump", None)):
+            raise ConfigurationError(
+                f"a part of a message is a text or a mapping, not {type(part).__name__}: {part!r:.80}"
+            )
     return detect([]).message(role, parts)
 
 

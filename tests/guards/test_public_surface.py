@@ -140,3 +140,26 @@ def test_public_data_has_a_docstring_below_it() -> None:
         and public.name.rpartition(".")[2] not in documented
     ]
     assert bare == []
+
+
+SHARED_BY_CLASSES = {
+    "ThreadedStore": "two stores have its methods; the name of one would be wrong for the other",
+    "ChatEndpoint": "two summarizers have its methods",
+    "RecallTool": "what `recall_tool` gives; its word is that of the method",
+}
+"""Classes that are not public and whose methods public ones have, each with its reason. May only shrink."""
+
+
+@pytest.mark.parametrize("public", public_callables(), ids=lambda public: public.name)
+def test_a_public_method_reads_as_one_of_a_public_class(public: Public) -> None:
+    """Python's own TypeErrors name the class a function was written in: nobody knows a private one."""
+    if not inspect.isfunction(public.value) or "." not in public.value.__qualname__:
+        return
+    classes = {one.value.__qualname__ for one in public_values() if inspect.isclass(one.value)}
+    assert public.value.__qualname__.split(".")[0] in classes | SHARED_BY_CLASSES.keys()
+
+
+def test_a_type_error_of_a_session_names_the_session() -> None:
+    """Of a method it inherits from a class of no public name as well."""
+    with pytest.raises(TypeError, match=r"^Session\.messages\(\)"):
+        trimtab.Session(999).messages(last=3)  # type: ignore[call-arg]  # wrong on purpose

@@ -54,7 +54,8 @@ class PolicyFitting:
         held = policy._policy
         self._given, self._held_budget = given, held.budget
         format = str(held.format) if format == "auto" else format
-        self._policy = policy.clone(format=format, pending_calls=given["pending_calls"])
+        strict = True if given["strict"] else None  # a policy may be strict by itself
+        self._policy = policy.clone(format=format, pending_calls=given["pending_calls"], strict=strict)
         self._names = [block.name for block in policy.blocks]
         try:  # what is wrong is refused at once
             self._asked = Asked(given, format=format, model=held.model, counter=held.counter)

@@ -90,6 +90,7 @@ def _totals(report: Report) -> str:
     is_flag=True,
     help="Mend orphaned results and unanswered calls first; where there is nothing else, nothing is left.",
 )
+@click.option("--strict", is_flag=True, help="Refuse a conversation with faults instead of fitting it.")
 @click.option(
     "--report", "only_report", is_flag=True, help="The report alone; in text, in full for each line."
 )
@@ -132,6 +133,7 @@ def _by_options(given: Mapping[str, Any], format: str) -> Callable[[Any], Answer
         "strategy": strategy_of(given["strategy"]),
         "pending_calls": given["pending_calls"],
         "repair": given["repair"],
+        "strict": given["strict"],
     }
 
     def fitted(value: Any) -> Answered:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from trimtab._arguments import check_tools
 from trimtab._later import later
 from trimtab.counting._additive import Additive
 from trimtab.counting._estimate import ESTIMATES, EstimateCounter
@@ -195,6 +196,7 @@ def measure(
     """
     if model is not None and counter is not None:
         raise ConfigurationError("pass model= or counter= to measure, not both: a model has a counter")
+    check_tools(tools)
     from trimtab.counting._measure import count_of_request
 
     if counter is None:

@@ -156,7 +156,17 @@ def mapping_of(message: Any) -> Dict:
             return dumped
     raise FormatError(
         f"a message must be a mapping or have model_dump(), not {type(message).__name__}: {shown(message)}"
+        f"{_instead(message)}"
     )
+
+
+def _instead(value: Any) -> str:
+    """Say what to write for what is often given as a message."""
+    if isinstance(value, str) or (isinstance(value, tuple) and all(isinstance(one, str) for one in value)):
+        return "; write {'role': 'user', 'content': text}"
+    if isinstance(value, (list, tuple)):
+        return "; give the messages it holds one by one"
+    return ""
 
 
 def entry_of(messages: Sequence[Any], index: int, /) -> Dict:

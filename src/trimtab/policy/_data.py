@@ -62,6 +62,7 @@ def written(context: Context, names: Mapping[str, Any], /) -> dict[str, Any]:
         "format": _format(policy.format, at.key("format")),
         "ties": policy.ties,
         "on_trim": _name(policy.on_trim, at.key("on_trim")),
+        "strict": policy.strict or None,
         "budget": None if policy.budget is None else _budget(Budget.of(policy.budget)),
         "blocks": [_block(block, at.key("blocks").item(index)) for index, block in enumerate(context.blocks)],
     }

@@ -334,6 +334,7 @@ POLICY = Table(
         "on_trim": Key(
             Named("callback", gives_value=True), "Called before anything is decided; a name in names=."
         ),
+        "strict": Key(Flag(), "True: what a provider would refuse in the input is an error.", False),
         "budget": Key(
             Either((Whole(least=1), _BUDGET)),
             "Room in tokens; left out: the model's window less its output limit.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Literal, TypedDict, get_args
 
-from trimtab._arguments import answers_later, system_of
+from trimtab._arguments import answers_later, check_parameters, check_tools, system_of
 from trimtab._asking import check_model, counter_of
 from trimtab._grouping import format_of
 from trimtab.blocks import Block
@@ -42,6 +42,15 @@ UNSET: Final = Unset.UNSET
 
 SummaryMode = Literal["incremental", "rolling", "anchored"]
 """How a summary is continued; see `Session`."""
+
+
+_GIVEN = {
+    "on_evict": ("messages", "reason"),
+    "on_summarize": ("messages", "existing", "summary", "seconds"),
+    "on_budget_exceeded": ("total_tokens", "budget_tokens"),
+    "on_summary_compressed": ("old", "new"),
+}
+"""What each hook is called with: one that takes less would fail each time, and only the log would say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +91,8 @@ class SessionHooks:
             hook = getattr(value, name)
             if hook is not None and (not callable(hook) or answers_later(hook)):
                 raise ConfigurationError(f"hook {name} is a function that answers at once, not {hook!r:.80}")
+            if hook is not None:
+                check_parameters(f"hook {name}", hook, *_GIVEN[name])
         return value
 
     @property
@@ -166,6 +177,7 @@ class Options:
         """
         check_model(self.model)
         self.system = None if self.system == "" else system_of(self.system)
+        check_tools(self.tools)
         self._take_context()
         self.reader = format_of([], self.format, self.model)
         if self.summarizer is not None:

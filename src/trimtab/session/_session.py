@@ -368,3 +368,15 @@ class Session(Copies):
     async def adelete(self) -> None:
         """Remove the session from the store; see `delete`."""
         await self._arun(lambda: deleting(self._core))
+
+
+def _name_as_own(session: type[Session]) -> None:
+    """Make what is inherited read as the session's own: Python's TypeErrors name the class of a function."""
+    for kind in session.__mro__[1:-1]:
+        for name, value in vars(kind).items():
+            function = getattr(value, "fget", None) or getattr(value, "__func__", value)
+            if not name.startswith("_") and hasattr(function, "__qualname__"):
+                function.__qualname__ = f"{session.__qualname__}.{name}"
+
+
+_name_as_own(Session)

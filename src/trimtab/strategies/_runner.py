@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
+from trimtab.errors import ContextError, StrategyContractError
 from trimtab.formats import Path
 from trimtab.strategies._answers import breach, checked_answer, is_ours
 from trimtab.strategies._assembly import Insertion, assemble_one, merge_edits, owns_text, put_in
@@ -109,11 +110,23 @@ def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCa
         BudgetExceededError: Only if the strategy raises it itself.
     """
     name = str(getattr(strategy, "name", type(strategy).__name__))
-    answer = (
-        (yield from cast("Any", strategy).evicting(request)) if waits(strategy) else strategy.evict(request)
-    )
-    trusted = is_ours(strategy)
-    return _settled(request, answer if trusted else checked_answer(answer, request, name), name, trusted)
+    try:
+        answer = (
+            (yield from cast("Any", strategy).evicting(request))
+            if waits(strategy)
+            else strategy.evict(request)
+        )
+        trusted = is_ours(strategy)
+        return _settled(request, answer if trusted else checked_answer(answer, request, name), name, trusted)
+    except StrategyContractError as error:
+        error.block = request.block
+        error.args = (f"block {request.block!r}: {error}",)
+        raise
+    except ContextError:
+        raise
+    except Exception as error:
+        error.add_note(f"raised by strategy {name} for block {request.block!r}")
+        raise
 
 
 def _settled(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from trimtab._arguments import check_parameters
 from trimtab.errors import ConfigurationError
 from trimtab.formats import mapping_of
 from trimtab.strategies._base import EvictionRequest, EvictionResult
@@ -84,6 +85,7 @@ class PriorityBased:
                 f"score must be a function of a message and its place, or a name given to create_strategy "
                 f"with names={{{self.score!r}: function}}"
             )
+        check_parameters("score", self.score, "message", "place")
 
     @property
     def name(self) -> str:

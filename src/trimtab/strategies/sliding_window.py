@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -176,10 +177,25 @@ def require_strategy(value: object, /) -> Any:
         ConfigurationError: It has no `evict` and `name`.
     """
     if isinstance(value, type) or not callable(getattr(value, "evict", None)):
-        raise ConfigurationError(
-            f"a strategy has evict(request) and name; {value!r} has not (did you mean to call the class?)"
-        )
+        said = _instead(value)
+        raise ConfigurationError(f"a strategy is an object with evict(request) and name, not {said}")
     name = getattr(value, "name", None)
     if not isinstance(name, str) or not name:
-        raise ConfigurationError(f"a strategy has a word for reports under name; {value!r} has {name!r}")
+        raise ConfigurationError(
+            f"a strategy has a word for reports under name, as in name = 'mine'; {reprlib.repr(value)} has"
+            f" {name!r}"
+        )
     return value
+
+
+def _instead(value: object) -> str:
+    """Say what was given for a strategy, and what to write."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}: write {value.__name__}(...)"
+    if isinstance(value, str):
+        return f"its name: write create_strategy({value!r})"
+    if isinstance(value, Mapping):
+        return "its data: write create_strategy({...})"
+    if isinstance(value, (list, tuple)):
+        return f"a {type(value).__name__}: write Cascade(first, second, ...), the strategies one by one"
+    return f"{type(value).__name__}, {reprlib.repr(value)}"

@@ -28,7 +28,7 @@ LimitParameter = Literal["max_tokens", "max_completion_tokens"]
 Client = TypeVar("Client", "OpenAI", "AsyncOpenAI")
 
 
-class _Endpoint(Generic[Client]):
+class ChatEndpoint(Generic[Client]):
     """A model behind an endpoint: the body of a request to it, and how its answer is read."""
 
     _client_name: ClassVar[str]
@@ -129,7 +129,7 @@ class _Endpoint(Generic[Client]):
         return package_of("openai", package="openai", needed_by=type(self).__name__)
 
 
-class OpenAISummarizer(_Endpoint["OpenAI"]):
+class OpenAISummarizer(ChatEndpoint["OpenAI"]):
     """Summaries by a chat model, asked through the `openai` package.
 
     The conversation goes out as data, in one user message that fits the model's window; where the oldest
@@ -177,7 +177,7 @@ class OpenAISummarizer(_Endpoint["OpenAI"]):
         return self._text_of(self.client.chat.completions.create(**self._body(request)))
 
 
-class AsyncOpenAISummarizer(_Endpoint["AsyncOpenAI"]):
+class AsyncOpenAISummarizer(ChatEndpoint["AsyncOpenAI"]):
     """`OpenAISummarizer` with an `AsyncOpenAI` client, for `afit`.
 
     Cancelling the task that awaits it ends the request.

@@ -1,0 +1,57 @@
+"""Every extra that an error or a document names is there, and brings what is said to be missing."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+
+import pytest
+
+from tests.docs.documents import pages
+from tests.guards.source import ROOT, sources
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+NAMED = re.compile(r"trimtab\[((?!extra)[\w,-]+)\]")
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    for source in sources():
+        yield source.name, source.text
+    for page in pages():
+        yield str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")
+
+
+def test_every_extra_that_is_named_can_be_installed() -> None:
+    """Pip only warns of an extra that is not there, and installs nothing."""
+    named = {
+        (where, extra) for where, text in _texts() for one in NAMED.findall(text) for extra in one.split(",")
+    }
+    assert len(named) >= 10
+    assert sorted((where, extra) for where, extra in named if extra not in EXTRAS) == []
+
+
+def _missing() -> Iterator[tuple[str, str, str]]:
+    """List (where, extra, package) of calls that say a package is missing, where both are written out."""
+    for source in sources():
+        for node in ast.walk(source.tree):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if node.func.id not in ("package_of", "MissingExtraError"):
+                continue
+            given = {one.arg: one.value for one in node.keywords}
+            if node.func.id == "package_of" and node.args:
+                given["extra"] = node.args[0]
+            words = [given.get(key) for key in ("extra", "package")]
+            extra, package = (one.value if isinstance(one, ast.Constant) else "" for one in words)
+            if extra and package:
+                yield source.where(node), str(extra), str(package)
+
+
+@pytest.mark.parametrize(("where", "extra", "package"), list(_missing()))
+def test_an_extra_brings_the_package_that_is_missing(where: str, extra: str, package: str) -> None:
+    """Else the line that is to help installs something else."""
+    brought = {re.split(r"[\[<>=~!; ]", one)[0].replace("-", "_").lower() for one in EXTRAS[extra]}
+    assert package.replace("-", "_").lower() in brought, where
