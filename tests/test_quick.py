@@ -176,7 +176,7 @@ class Margin(Budget):
         pytest.param({"on_trim": lambda ctx: ctx.remove(2)}, id="on-trim"),
         pytest.param({"on_trim": 5}, id="on-trim-number"),
         pytest.param({"repair": True}, id="repair"),
-        pytest.param({"repair": 0}, id="repair-zero"),
+        pytest.param({"strict": True}, id="strict"),
         pytest.param({"messages": tuple(PLAIN)}, id="tuple"),
         pytest.param({"messages": {"messages": PLAIN}}, id="body"),
         pytest.param({"messages": "hi"}, id="text"),
@@ -250,7 +250,9 @@ def test_whatever_else_is_asked_for_goes_the_full_way(asked: dict[str, Any]) -> 
         pytest.param({"model": "gpt-4o", "counter": None}, id="counter-of-the-model"),
         pytest.param({"counter": None}, id="estimate"),
         pytest.param({"counter": EstimateCounter()}, id="estimate-given"),
-        pytest.param({"pin": (), "pending_calls": (), "repair": False}, id="defaults-written-out"),
+        pytest.param(
+            {"pin": (), "pending_calls": (), "repair": False, "strict": False}, id="defaults-written-out"
+        ),
     ],
 )
 def test_a_plain_request_may_be_asked_for_in_several_ways(asked: dict[str, Any]) -> None:

@@ -95,9 +95,7 @@ def prepare(ask: Ask) -> Work:
         notes = (*notes, *_notes_of_repair(source, items, format))
     if ask.strict:
         _check_strictly(ask, format, items if ask.repair else ask.messages)
-    pins = resolve_pins(ask.pin, source) if ask.pin is not None and ask.pin != () else frozenset[int]()
-    if origin is not None and pins:
-        pins = frozenset(at for at, index in enumerate(origin) if index in pins)
+    pins = _pins(ask, source, origin)
     lead = leading_system(ask.system, format)
     try:
         history = _history(
@@ -134,6 +132,14 @@ def prepare(ask: Ask) -> Work:
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
     return work
+
+
+def _pins(ask: Ask, source: list[Any], origin: list[int] | None) -> frozenset[int]:
+    """Return the pins as positions in what is fitted."""
+    pins = resolve_pins(ask.pin, source) if ask.pin is not None and ask.pin != () else frozenset[int]()
+    if origin is None or not pins:
+        return pins
+    return frozenset(at for at, index in enumerate(origin) if index in pins)
 
 
 def _check_strictly(ask: Ask, format: Format, messages: Any) -> None:
