@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from trimtab.counting._additive import Additive
 from trimtab.counting._billed import Billed, key_of_message
@@ -85,7 +85,7 @@ class UsageBaseline(Additive):
         twin = super().with_format(format)
         twin._counter = reading(self._counter, twin._format)
         twin._given = twin._format
-        twin._lock = threading.Lock()
+        twin._billed = self._billed
         return twin
 
     def _told(self, form: Format) -> Self:
@@ -96,9 +96,18 @@ class UsageBaseline(Additive):
     def _for_one_fit(self) -> Self:
         """Return the counter as it stands, which no later report changes: a fit goes by one set of bills."""
         with self._lock:
-            twin = copy(self)
-        twin._lock = threading.Lock()
-        return twin
+            return copy(self)
+
+    def __getstate__(self) -> object:
+        """Leave behind the lock, and what was read of the messages that were billed."""
+        own, slots = cast("tuple[Any, dict[str, Any]]", super().__getstate__())
+        return own, {**slots, "_lock": None, "_billed": Billed()}
+
+    def __setstate__(self, state: tuple[Any, dict[str, Any]]) -> None:
+        """Take a lock of its own."""
+        own, slots = state
+        for name, value in {**(own or {}), **slots, "_lock": threading.Lock()}.items():
+            setattr(self, name, value)
 
     # -- counting
 
@@ -221,7 +230,7 @@ class UsageBaseline(Additive):
     def to_dict(self) -> dict[str, Any]:
         """Write what was recorded as plain data; no text of a message is in it.
 
-        This is how a baseline is kept: it does not pickle or copy deeply, for its lock and its counter.
+        This is how a baseline is kept; between processes it travels by pickling, too.
         """
         bills = self._bills
         return {

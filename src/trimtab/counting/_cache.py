@@ -77,7 +77,7 @@ class TextCache:
     of them right.
     """
 
-    __slots__ = ("_lock", "_name", "count_text", "max_chars", "max_entries", "young")
+    __slots__ = ("_lock", "_name", "_origin", "count_text", "max_chars", "max_entries", "young")
 
     def __init__(
         self,
@@ -87,6 +87,7 @@ class TextCache:
         name: str,
         max_entries: int = MAX_ENTRIES,
         max_chars: int = MAX_CHARS,
+        origin: tuple[Any, ...] | None = None,
     ) -> None:
         self.count_text = count_text
         self._name = name
@@ -97,6 +98,12 @@ class TextCache:
         """Characters of one generation at most."""
         self.young = TextCounts(self, {})
         """The newest counts, for a hot loop to look in."""
+        self._origin = origin or (_made, (count_text, name, max_entries, max_chars))
+        """What makes it, or finds it, in another process: a function and its arguments."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel by what it is made of: the counts stay behind."""
+        return self._origin
 
     def get(self, text: str) -> int | None:
         """Return the count of a text, or None if it is not remembered."""
@@ -148,6 +155,10 @@ class TextCache:
         """Count the texts remembered."""
         with self._lock:
             return len((self.young.keys() | self.young.old.keys()) - {None})
+
+
+def _made(count_text: TextFunction, name: str, max_entries: int, max_chars: int) -> TextCache:
+    return TextCache(count_text, name=name, max_entries=max_entries, max_chars=max_chars)
 
 
 def _shown(text: str) -> str:

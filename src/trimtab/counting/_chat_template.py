@@ -37,19 +37,30 @@ def template_renderer(source: Any, /, *, name: str, variables: Mapping[str, Any]
         ConfigurationError: It is no template, or does not compile.
         MissingExtraError: jinja2 is not installed.
     """
-    package_of("tokenizers", package="jinja2", needed_by="a chat template")
     sources = _sources(source, name)
     first = next(iter(sources.values()))
-    template = _compiled(sources.get("tool_use") or sources.get("default") or first, name)
+    return _Template(sources.get("tool_use") or sources.get("default") or first, name, variables)
 
-    def render(entries: Entries, tools: list[Any] | None, answer_begins: bool) -> str:
+
+class _Template:
+    """A compiled chat template; travels to another process as its text."""
+
+    def __init__(self, text: str, name: str, variables: Mapping[str, Any]) -> None:
+        package_of("tokenizers", package="jinja2", needed_by="a chat template")
+        self._template = _compiled(text, name)
+        self._made_of = (text, name, variables)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Template, self._made_of
+
+    def __call__(self, entries: Entries, tools: list[Any] | None, answer_begins: bool) -> str:
+        """Write messages and tools as one text."""
+        _, name, variables = self._made_of
         given: dict[str, Any] = {"tools": tools, "documents": None, **variables}
         try:
-            return str(template.render(messages=entries, add_generation_prompt=answer_begins, **given))
+            return str(self._template.render(messages=entries, add_generation_prompt=answer_begins, **given))
         except Exception as error:  # a template may call anything on anything
             raise refused(name, error) from error
-
-    return render
 
 
 def refused(name: str, error: Exception) -> CountingError:

@@ -11,7 +11,12 @@ from trimtab.models import Framing, MediaRule
 _FRAMING = Framing(tools_style="json", tools_tokens=8, tools_saved_by_system_tokens=0)
 """As OpenAI charges, but tools as JSON: how another provider shows them is not known."""
 
-ESTIMATES = TextCache(estimate_tokens, name="estimate")
+
+def _estimates() -> TextCache:
+    return ESTIMATES
+
+
+ESTIMATES = TextCache(estimate_tokens, name="estimate", origin=(_estimates, ()))
 """Estimates remembered for the whole process: they depend on nothing but the text."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -138,44 +139,59 @@ def _from_transformers(
 ) -> _Found:
     """Let a tokenizer of transformers render; what it splits with is inside it, if it is a fast one."""
     named = name or str(getattr(tokenizer, "name_or_path", "")).rpartition("/")[2] or "tokenizer"
+    render = _Written(tokenizer, chat_template, variables, named)
+    return _Found(getattr(tokenizer, "backend_tokenizer", None) or tokenizer, named, render=render)
 
-    def render(entries: Entries, tools: list[Any] | None, answer_begins: bool) -> str:
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What a tokenizer of transformers renders."""
+
+    tokenizer: Any
+    chat_template: Any
+    variables: Mapping[str, Any]
+    name: str
+
+    def __call__(self, entries: Entries, tools: list[Any] | None, answer_begins: bool) -> str:
         try:
-            written = tokenizer.apply_chat_template(
+            written = self.tokenizer.apply_chat_template(
                 entries,
                 tools=tools,
-                chat_template=chat_template,
+                chat_template=self.chat_template,
                 add_generation_prompt=answer_begins,
                 tokenize=False,
-                **variables,
+                **self.variables,
             )
         except Exception as error:  # of jinja2 or of transformers
-            raise refused(named, error) from error
+            raise refused(self.name, error) from error
         return str(written)
-
-    return _Found(getattr(tokenizer, "backend_tokenizer", None) or tokenizer, named, render=render)
 
 
 def _text_function(tokenizer: Any) -> tuple[TextFunction, Iterable[str]]:
     """Return how a tokenizer counts text, and its special tokens."""
-    encode = tokenizer.encode
     special: Iterable[str]
     if hasattr(tokenizer, "get_added_tokens_decoder"):
         tokenizer = _whole(tokenizer)
-        encode = tokenizer.encode
         added = tokenizer.get_added_tokens_decoder().values()
         special = [token.content for token in added if token.special]
     else:
         special = getattr(tokenizer, "all_special_tokens", ())
+    return _Split(tokenizer), special
 
-    def count(text: str) -> int:
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """Counts the tokens a tokenizer splits a text into."""
+
+    tokenizer: Any
+
+    def __call__(self, text: str, /) -> int:
+        encode = self.tokenizer.encode
         try:
             return len(encode(text, add_special_tokens=False))
         except (UnicodeEncodeError, TypeError):  # lone surrogates
             plain = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             return len(encode(plain, add_special_tokens=False))
-
-    return count, special
 
 
 def _whole(tokenizer: Any) -> Any:

@@ -126,6 +126,14 @@ class RemoteCounter:
         if not callable(ask):
             raise ConfigurationError(f"ask is an async function of a CountQuestion, not {ask!r:.80}")
         self._ask = ask
+        self._made_of = {
+            "name": name,
+            "estimate": estimate,
+            "timeout_seconds": timeout_seconds,
+            "retry_after_seconds": retry_after_seconds,
+            "max_concurrent": max_concurrent,
+            "max_entries": max_entries,
+        }
         if name is not None and not isinstance(name, str):
             raise ConfigurationError(f"name is a text, not {name!r:.80}")
         self._name = name or counter_name(ask)
@@ -146,6 +154,10 @@ class RemoteCounter:
         """Questions the estimate answered in place of the provider."""
         self.last_failure: str | None = None
         """Why it did so last; None if it never did."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel by what it is made of; answers, and what is under way, stay behind."""
+        return _made, (type(self), self._ask, self._made_of)
 
     @classmethod
     def of(
@@ -397,3 +409,7 @@ def _seconds(name: str, value: float, *, least: float | None = None) -> float:
             f" {value!r:.80}"
         )
     return float(value)
+
+
+def _made(kind: type[RemoteCounter], ask: Any, options: Mapping[str, Any]) -> RemoteCounter:
+    return kind(ask, **options)

@@ -38,6 +38,17 @@ class Endpoint:
         self._model = model
         self._options = options
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse: a client holds connections and locks.
+
+        Raises:
+            TypeError: Always, with what to do instead.
+        """
+        raise TypeError(
+            "a RemoteCounter that asks through a client can't be pickled or deep-copied: make it where it is"
+            " used, as RemoteCounter.of(client, model=...)"
+        )
+
     async def ask(self, question: CountQuestion, /) -> int | Told:
         """Ask; what it raises is the client's."""
         raise NotImplementedError

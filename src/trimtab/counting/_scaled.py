@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from trimtab.counting._cache import TextCache
-from trimtab.counting._tokenizers import Tokenizer
+from trimtab.counting._tokenizers import Tokenizer, load_tokenizer
 
 _PER = 1_000
 
@@ -27,8 +27,16 @@ def scaled(tokenizer: Tokenizer, factor: float, /) -> TextCache:
             def count_scaled(text: str) -> int:
                 return (count(text) * thousandths + _PER // 2) // _PER
 
-            found = _SCALED[key] = TextCache(count_scaled, name=f"{tokenizer.encoding} x {factor:g}")
+            found = _SCALED[key] = TextCache(
+                count_scaled,
+                name=f"{tokenizer.encoding} x {factor:g}",
+                origin=(_scaled_cache, (tokenizer.encoding, tokenizer.package or None, factor)),
+            )
         return found
+
+
+def _scaled_cache(encoding: str, package: str | None, factor: float) -> TextCache:
+    return scaled(load_tokenizer(encoding, package=package), factor)
 
 
 def forget_scaled() -> None:

@@ -40,6 +40,7 @@ class TemplateCounter(Additive):
         "_correction_tokens",
         "_fixed",
         "_known",
+        "_made_of",
         "_render",
         "_served",
         "_shape",
@@ -68,6 +69,7 @@ class TemplateCounter(Additive):
         self._format = get_format(format)
         found = sorted(filter(None, special_tokens), key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, found))) if found else None
+        self._made_of = {"name": name, "special_tokens": found, "media": media}
         self._known: dict[str, int] = {}
         self._text = TextCache(self._text_tokens, name=name)
         self._sizes = TextCache(lambda key: self._size(json.loads(key)), name=name)
@@ -76,6 +78,17 @@ class TemplateCounter(Additive):
         self._correction_tokens = 0
         self._correction_tokens, self.spread_tokens = self._compared()
         self.exact = self.spread_tokens == 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel by what it is made of; the counts stay behind."""
+        return _made, (type(self), self._render, self._served, {**self._made_of, "format": self._format})
+
+    def __copy__(self) -> TemplateCounter:
+        """Share the counts."""
+        twin = object.__new__(type(self))
+        for slot in (*Additive.__slots__, *TemplateCounter.__slots__):
+            setattr(twin, slot, getattr(self, slot))
+        return twin
 
     def clear(self) -> None:
         """Forget the counts remembered."""
@@ -258,3 +271,9 @@ class TemplateCounter(Additive):
         if not short:
             self._tokens([USER], answer_begins=True)  # raises what it says
         return max(0, *short), max(short) - min(short)
+
+
+def _made(
+    kind: type[TemplateCounter], render: Render, count: TextFunction, options: Mapping[str, Any]
+) -> TemplateCounter:
+    return kind(render, count, **options)

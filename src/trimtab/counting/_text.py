@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from trimtab.counting._additive import Additive
 from trimtab.counting._cache import TextCache, TextCounts
@@ -94,6 +94,11 @@ class TextCounter(Additive):
         twin.margin = self._margins.get(form.name, self._margins[""])
         twin._prices = None
         return twin
+
+    def __getstate__(self) -> object:
+        """Leave behind what is looked up again when it is needed."""
+        own, slots = cast("tuple[Any, dict[str, Any]]", super().__getstate__())
+        return own, {**slots, "_prices": None}
 
     def clear(self) -> None:
         """Forget the counts remembered by text."""

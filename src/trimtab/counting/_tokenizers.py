@@ -86,7 +86,7 @@ def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool =
             )
         if name in _REGISTERED:
             _REPLACED.append(name)
-        cache = TextCache(count_text, name=name)
+        cache = TextCache(count_text, name=name, origin=(_registered_cache, (name, count_text)))
         _REGISTERED[name] = Tokenizer(encoding=name, package="", count=count_text, cache=cache)
 
 
@@ -108,7 +108,10 @@ def _load(encoding: str, package: str | None) -> Tokenizer:
             return _LOADED.setdefault(
                 (encoding, name),
                 Tokenizer(
-                    encoding=encoding, package=name, count=count, cache=TextCache(count, name=encoding)
+                    encoding=encoding,
+                    package=name,
+                    count=count,
+                    cache=TextCache(count, name=encoding, origin=(_loaded_cache, (encoding, name))),
                 ),
             )
     extra, distribution = _INSTALLED_BY[package or able[0]]
@@ -119,6 +122,20 @@ def _load(encoding: str, package: str | None) -> Tokenizer:
         f" Install one with: pip install {wanted}",
         extra=extra,
         package=distribution,
+    )
+
+
+def _loaded_cache(encoding: str, package: str) -> TextCache:
+    """Return the counts of an encoding in this process, for a counter that comes from another."""
+    return load_tokenizer(encoding, package=package).cache
+
+
+def _registered_cache(name: str, count_text: TextFunction) -> TextCache:
+    """Return the same of an encoding that a user registered; counts of its own where nobody did here."""
+    with _LOCK:
+        known = _REGISTERED.get(name)
+    return (
+        known.cache if known is not None and known.count is count_text else TextCache(count_text, name=name)
     )
 
 

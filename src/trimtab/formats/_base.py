@@ -21,6 +21,7 @@ __all__ = [
     "Path",
     "Pieces",
     "Prices",
+    "Registered",
     "Request",
     "Rules",
     "Structure",
@@ -314,3 +315,25 @@ class Format(Protocol):
     def transcript(self, message: Dict, /) -> str:
         """Write a message for reading: whose it is, and its text, calls or result."""
         ...
+
+
+class Registered:
+    """A wire form of which there is one object in a process: copies and pickles come back to it."""
+
+    name: str
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as the name, with what it takes to be made where nobody registered it."""
+        return _registered, (type(self), self.name, vars(self))
+
+
+def _registered(kind: type[Any], name: str, state: dict[str, Any]) -> Any:
+    """Return the wire form that is registered under a name; another of its kind where none is."""
+    from trimtab.formats import formats, get_format  # which import this module
+
+    found = get_format(name) if name in formats() else None
+    if type(found) is kind:
+        return found
+    made = object.__new__(kind)
+    made.__dict__.update(state)
+    return made

@@ -44,6 +44,7 @@ from trimtab.formats._base import (
     Kind,
     Path,
     Pieces,
+    Registered,
     Request,
     Rules,
     Structure,
@@ -92,7 +93,7 @@ _UNMARKED = THINKING | {"fallback", "mcp_tool_listing"}
 """Blocks that cannot carry `cache_control`."""
 
 
-class Anthropic:
+class Anthropic(Registered):
     """Messages and request bodies of the Messages API.
 
     See `Format` for what each method does.

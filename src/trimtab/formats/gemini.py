@@ -18,6 +18,7 @@ from trimtab.formats._base import (
     Kind,
     Path,
     Pieces,
+    Registered,
     Request,
     Rules,
     Structure,
@@ -73,7 +74,7 @@ _MOST_TEXTS = 64
 """Texts of a response that may be shortened, the longest: a thousand short ones take long and free little."""
 
 
-class Gemini:
+class Gemini(Registered):
     """Contents and request bodies of Gemini's generateContent.
 
     See `Format` for what each method does.

@@ -27,6 +27,7 @@ from trimtab.formats._base import (
     Path,
     Pieces,
     Prices,
+    Registered,
     Request,
     Rules,
     Structure,
@@ -73,7 +74,7 @@ _ONLY_HERE = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"
 _PARTS_ONLY_HERE = frozenset({"image_url", "file"})
 
 
-class OpenAIChat:
+class OpenAIChat(Registered):
     """Chat Completions messages and request bodies.
 
     See `Format` for what each method does.

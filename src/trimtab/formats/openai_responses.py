@@ -27,6 +27,7 @@ from trimtab.formats._base import (
     Kind,
     Path,
     Pieces,
+    Registered,
     Request,
     Rules,
     Structure,
@@ -95,7 +96,7 @@ _PARTS_ONLY_HERE = frozenset({"input_text", "output_text", "input_image", "input
 _OUTPUT_KEYS = ("id", "status", "phase")
 
 
-class OpenAIResponses:
+class OpenAIResponses(Registered):
     """Responses API input items and request bodies.
 
     See `Format` for what each method does.
