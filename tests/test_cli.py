@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from tests.chat_shapes import calling, function_call, result
@@ -389,7 +390,7 @@ USAGE = {
     "no command": ((), "Usage:"),
     "no budget": (("fit",), "--budget"),
     "zero budget": (("fit", "--budget", "0"), "--budget"),
-    "budget is no number": (("fit", "--budget", "8k"), "--budget"),
+    "budget is no number": (("fit", "--budget", "8 thousand"), "--budget"),
     "negative margin": (("fit", "--budget", "9", "--margin", "-1"), "--margin"),
     "unknown model": (("fit", "--model", "gpt-4p"), "did you mean"),
     "unknown model to count": (("count", "--model", "gpt-4p"), "--counter estimate"),
@@ -582,7 +583,7 @@ def test_every_option_has_help() -> None:
     documented = "".join((docs / name).read_text(encoding="utf-8") for name in ("cli.md", "cli-session.md"))
     assert isinstance(trimtab, click.Group)
     context = click.Context(trimtab)
-    assert set(trimtab.list_commands(context)) == {*COMMANDS, "models", "policy", "session"}
+    assert set(trimtab.list_commands(context)) == {*COMMANDS, "models", "policy", "repair", "session"}
     group = trimtab.get_command(context, "session")
     assert isinstance(group, click.Group)
     inner = {f"session {name}": command for name, command in group.commands.items()}
@@ -758,7 +759,8 @@ def test_progress_says_how_much_of_a_file_is_read(tmp_path: Path) -> None:
     seconds = iter([0.0, 0.9, 1.1, 1.2, 1.4])
     errors = Terminal()
     with (tmp_path / "file").open("rb") as file:
-        progress = Progress(file, errors=errors, results=io.StringIO(), clock=lambda: next(seconds))
+        progress = Progress(1, errors=errors, results=io.StringIO(), clock=lambda: next(seconds))
+        progress.begin(file)
         for done in (1, 2, 3):
             file.read(250)
             progress.step(done * 1_000)
@@ -767,6 +769,213 @@ def test_progress_says_how_much_of_a_file_is_read(tmp_path: Path) -> None:
         progress.step(4_000)
     clear = "\r\x1b[K"
     assert errors.getvalue() == (f"{clear}2,000 conversations, 50% …{clear}{clear}4,000 conversations, 75% …")
+
+
+# --- many files, and one command after another
+
+
+def many(folder: Path) -> tuple[str, ...]:
+    """Write three files: a conversation, two of them a line each, and one that is none."""
+    (folder / "a.json").write_bytes(json.dumps(CHAT).encode())
+    (folder / "b.jsonl").write_bytes(lines(CHAT, CHAT))
+    (folder / "c.json").write_bytes(b"[oops]")
+    return tuple(str(folder / name) for name in ("a.json", "b.jsonl", "c.json"))
+
+
+def test_many_files_are_answered_in_order_each_with_its_place(tmp_path: Path) -> None:
+    """The one that cannot be read stops none; one line at the end says how it went with all."""
+    a, b, c = many(tmp_path)
+    found = run("count", *CHARS, a, b, c)
+    assert found.exit_code == 1
+    told = answers(found)
+    assert [(one["file"], one.get("line")) for one in told] == [(a, None), (b, 1), (b, 2), (c, None)]
+    tokens = [one["tokens"] for one in told[:3]]
+    assert told[3]["error"]["type"] == "FormatError"
+    *_, summary = found.stderr.splitlines()
+    assert summary == (
+        f"trimtab: 1 of 4 conversations in 3 files cannot be counted; {sum(tokens):,} tokens in all"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("fit", "--budget", "100"), "all 3 conversations in 2 files fit; "),
+        (("fit", "--budget", "30"), "all 3 conversations in 2 files fit; "),
+        (("fit", "--budget", "20"), "3 of 3 conversations in 2 files do not fit or cannot be read"),
+        (("count",), "all 3 conversations in 2 files are counted; "),
+        (("validate",), "all 3 conversations in 2 files are valid"),
+        (("repair",), "all 3 conversations in 2 files are valid"),
+    ],
+)
+def test_the_summary_is_one_line_whatever_came_of_it(
+    tmp_path: Path, command: tuple[str, ...], said: str
+) -> None:
+    """Of several files also if all is well."""
+    a, b, _ = many(tmp_path)
+    counting = CHARS if command[0] in ("fit", "count") else ()
+    found = run(*command, *counting, a, b)
+    *_, summary = found.stderr.splitlines()
+    assert summary.startswith(f"trimtab: {said}")
+
+
+def test_a_row_of_text_names_file_and_line(tmp_path: Path) -> None:
+    """And `-` is standard input among files."""
+    _, b, _ = many(tmp_path)
+    found = run("validate", "--output", "text", b, "-", data=ORPHAN)
+    assert found.stdout.splitlines()[:3] == [
+        f"{b}, line 1: valid",
+        f"{b}, line 2: valid",
+        "standard input: invalid",
+    ]
+    assert "in 2 files are invalid" in found.stderr
+
+
+def test_a_pattern_is_looked_up_where_no_shell_did(tmp_path: Path) -> None:
+    """In order of name, folders below with `**`; a file whose name looks like a pattern is itself."""
+    a, _, c = many(tmp_path)
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "d.json").write_bytes(json.dumps(CHAT).encode())
+    found = answers(run("count", str(tmp_path / "*.json")))
+    assert [one["file"] for one in found] == [a, c]
+    found = answers(run("count", str(tmp_path / "**" / "*.json")))
+    assert [one["file"] for one in found] == [a, c, str(tmp_path / "deep" / "d.json")]
+    (tmp_path / "[ac].json").write_bytes(json.dumps([]).encode())
+    assert "file" not in answers(run("count", str(tmp_path / "[ac].json")))[0]
+
+
+@pytest.mark.parametrize("name", ["none.json", "none*.json", "folder"])
+def test_a_file_that_is_not_there_stops_all_before_the_first(tmp_path: Path, name: str) -> None:
+    """Wrong usage: nothing is on standard output, and the file is named."""
+    a, *_ = many(tmp_path)
+    (tmp_path / "folder").mkdir()
+    found = run("count", a, str(tmp_path / name))
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert name in found.stderr
+
+
+def test_what_fit_writes_goes_into_the_other_commands() -> None:
+    """Lists and bodies, a line each or alone; what did not fit is still an error of its line."""
+    body = {"model": "gpt-4o", "messages": CHAT}
+    long = [{"role": "user", "content": "x" * 900}]
+    fitted = run("fit", "--budget", "200", *CHARS, data=lines(CHAT, body, long))
+    assert fitted.exit_code == 1
+    first, second, third = answers(fitted)
+    for command in COMMANDS[1:]:
+        found = answers(run(command, data=fitted.stdout))
+        alone = [answers(run(command, data=one))[0] for one in (first["messages"], second["request"])]
+        assert [{**one, "line": at} for at, one in enumerate(alone, 1)] == found[:2]
+        assert third["error"]["message"] in found[2]["error"]["message"]
+    assert answers(run("count", data=fitted.stdout.splitlines()[0]))[0]["total_messages"] == len(CHAT)
+    again = answers(run("fit", "--budget", "200", *CHARS, data=fitted.stdout.splitlines()[1]))[0]
+    assert again["request"] == body
+
+
+def test_a_part_of_a_policy_may_be_called_as_our_answers_are(tmp_path: Path) -> None:
+    """Only what `fit` and `repair` write is unpacked."""
+    (tmp_path / "p.json").write_text('{"budget": 500, "blocks": [{"name": "report"}]}', encoding="utf-8")
+    found = run("fit", "--policy", str(tmp_path / "p.json"), data={"report": "all is well"})
+    assert answers(found)[0]["messages"] == [{"role": "user", "content": "all is well"}]
+
+
+def test_messages_can_come_alone(tmp_path: Path) -> None:
+    """Ready to send; of many a line each, and none for one that does not fit."""
+    body = {"model": "gpt-4o", "messages": CHAT}
+    alone = ("fit", "--budget", "200", *CHARS, "--messages-only")
+    assert answers(run(*alone, data=CHAT)) == [CHAT]
+    assert answers(run(*alone, data=body)) == [body]
+    long = [{"role": "user", "content": "x" * 900}]
+    found = run(*alone, data=lines(CHAT, long, body))
+    assert (found.exit_code, answers(found)) == (1, [CHAT, body])
+    assert "line 2: " in found.stderr
+    for other in (("--report",), ("--output", "text")):
+        refused = run(*alone, *other, data=CHAT)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+
+
+def test_repair_writes_what_is_mended_and_what_was_done() -> None:
+    """The messages or the body, each change by its place; what is still refused makes the exit code 1."""
+    found = run("repair", data=ORPHAN)
+    told = answers(found)[0]
+    assert (found.exit_code, told["messages"], told["violations"]) == (0, [QUESTION], [])
+    assert told["changes"] == [{"index": 1, "action": "removed", "rule": "orphan_result", "call_id": "lost"}]
+    assert answers(run("repair", data={"messages": ORPHAN}))[0]["request"] == {"messages": [QUESTION]}
+    assert answers(run("repair", "--messages-only", data=ORPHAN)) == [[QUESTION]]
+    assert answers(run("validate", data=run("repair", data=ORPHAN).stdout))[0]["valid"]
+    open_call = [QUESTION, CALL, QUESTION]
+    assert answers(run("repair", data=open_call))[0]["messages"] == [QUESTION, QUESTION]
+    kept = run("repair", "--pending-call", "a", data=open_call)
+    assert answers(kept)[0]["messages"] == open_call
+    broken = run("repair", data=[*ORPHAN, {"role": "user", "content": 5}])
+    assert broken.exit_code == 1
+    assert [one["index"] for one in answers(broken)[0]["violations"]] == [1]
+
+
+def test_a_repair_for_people_is_a_line_a_change() -> None:
+    """Of many a row each."""
+    shown = run("repair", "--output", "text", data=ORPHAN).stdout
+    assert shown == "repaired: 1 change\n  1 removed: orphan_result of call 'lost'\n"
+    assert run("repair", "--output", "text", data=CHAT).stdout == "nothing to repair\n"
+    rows = run("repair", "--output", "text", data=lines(CHAT, ORPHAN)).stdout
+    assert rows == "line 1: nothing to repair\nline 2: repaired: 1 change\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "tokens"),
+    [
+        ("4000", 4_000),
+        ("4k", 4_000),
+        ("4K", 4_000),
+        ("1.5k", 1_500),
+        ("0.004m", 4_000),
+        ("4_000", 4_000),
+        ("4,000", 4_000),
+    ],
+)
+def test_a_budget_may_be_written_in_thousands(given: str, tokens: int) -> None:
+    """So may what is kept free."""
+    report = answers(run("fit", "--budget", given, "--report", data=CHAT))[0]["report"]
+    assert report["input_tokens"] == tokens
+    report = answers(run("fit", "--budget", "9k", "--output-reserve", given, "--report", data=CHAT))[0][
+        "report"
+    ]
+    assert report["input_tokens"] == 9_000 - tokens
+
+
+@pytest.mark.parametrize("given", ["4kk", "k", "0.0001k", "-4k", "0k", "1e3", "four"])
+def test_what_is_no_number_of_tokens_is_refused(given: str) -> None:
+    """Half a token too; exit 2, with the option and the value."""
+    found = run("fit", f"--budget={given}", data=CHAT)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "--budget" in found.stderr
+
+
+def test_help_shows_kinds_and_examples() -> None:
+    """Every kind that can stand alone, and a line to copy."""
+    shown = " ".join(run("fit", "--help").stdout.split())
+    for kind in ("sliding_window", "drop", "clear_tool_results", "priority_based", "truncate_text"):
+        assert run("fit", "--budget", "99", "--strategy", kind, data=CHAT).exit_code == 0
+        assert kind in shown
+    for command in ("fit", "count", "validate", "repair"):
+        assert f"Examples: trimtab {command} " in " ".join(run(command, "--help").stdout.split())
+
+
+def completions(*arguments: str, incomplete: str = "") -> list[str]:
+    """List what a shell is offered."""
+    found = ShellComplete(trimtab, {}, "trimtab", "_TRIMTAB_COMPLETE").get_completions(
+        list(arguments), incomplete
+    )
+    return [one.value for one in found]
+
+
+def test_a_shell_is_offered_names_that_are_known() -> None:
+    """Commands, models, kinds of strategies, wire forms, providers."""
+    assert {"fit", "repair", "session"} <= set(completions())
+    assert "gpt-4o" in completions("count", "--model", incomplete="gpt-4")
+    assert all(name.startswith("claude-") for name in completions("models", incomplete="claude-"))
+    assert completions("fit", "--strategy", incomplete="drop") == ["drop", "drop_newest"]
+    assert completions("fit", "--format", incomplete="anth") == ["anthropic"]
+    assert "anthropic" in completions("models", "--provider", incomplete="a")
 
 
 # --- real conversations

@@ -8,12 +8,13 @@ from trimtab.cli.count import count
 from trimtab.cli.fit import fit
 from trimtab.cli.models import models
 from trimtab.cli.policy import policy
+from trimtab.cli.repair import repair
 from trimtab.cli.validate import validate
 
 HELP = """Fit conversations with language models into token budgets.
 
-Reads FILE or standard input: a JSON list of messages, a request body, or JSONL, one of these a line.
-Writes JSON on standard output; messages for people go to standard error.
+Reads each FILE, or standard input: a JSON list of messages, a request body, or JSONL, one of these a
+line. Writes JSON on standard output; messages for people go to standard error.
 
 \b
 Exit codes: 0  all is well
@@ -44,5 +45,5 @@ def trimtab() -> None:
     """Take the options that stand before a command; there are none yet."""
 
 
-for command in (fit, count, validate, policy, models):
+for command in (fit, count, validate, repair, policy, models):
     trimtab.add_command(command)

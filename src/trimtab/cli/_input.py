@@ -147,6 +147,7 @@ def _conversation(value: Any, *, parts: bool = False) -> Any:
     Raises:
         FormatError: It is something else; the message says what would be read.
     """
+    value = _unpacked(value)
     if isinstance(value, list) and value and all(map(_is_conversation, value)):
         raise FormatError("a list of conversations, not of messages: write one a line and use --input jsonl")
     if _is_message(value):
@@ -157,6 +158,27 @@ def _conversation(value: Any, *, parts: bool = False) -> Any:
             "a conversation is a list of messages, or a mapping with 'messages', 'input' or 'contents',"
             f" not {what}"
         )
+    return value
+
+
+_ANSWER_KEYS = frozenset({"file", "line", "report", "changes", "violations"})
+"""What our commands write beside a conversation."""
+
+
+def _unpacked(value: Any) -> Any:
+    """Take the conversation out of what `fit` or `repair` wrote: commands can be piped into each other.
+
+    Raises:
+        FormatError: It was refused there.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    beside = _ANSWER_KEYS.intersection(value)
+    if isinstance(value.get("error"), Mapping) and len(value) == 1 + len(beside):
+        raise FormatError(f"refused before: {value['error'].get('message', value['error'])}")
+    for key in ("messages", "request"):
+        if not beside.isdisjoint(("report", "changes")) and len(value) == 1 + len(beside) and key in value:
+            return value[key]
     return value
 
 

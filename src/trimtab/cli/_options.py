@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from trimtab.cli._input import INPUT_KINDS
 from trimtab.formats import formats
+from trimtab.models import model_names
 
 __all__ = [
+    "BUDGET",
     "PIN",
     "TOKENS",
+    "bare_option",
+    "complete_models",
     "input_options",
     "margin_option",
     "pending_option",
@@ -22,7 +28,32 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-TOKENS = click.IntRange(min=0)
+_NUMBER = re.compile(r"(\d[\d_,]*)(\.\d+)?([km])?", re.IGNORECASE)
+_TIMES = {None: 1, "k": 1_000, "m": 1_000_000}
+
+
+class _Tokens(click.IntRange):
+    """A number of tokens: 4000, 4_000, 4k, 1.5m."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read it; k is a thousand, m a million."""
+        found = _NUMBER.fullmatch(str(value).strip())
+        if found is None:
+            self.fail(f"{value!r} is no number of tokens, as 4000, 4k or 1.5m", param, ctx)
+        whole, fraction, suffix = found.groups()
+        tokens = float(re.sub("[_,]", "", whole) + (fraction or "")) * _TIMES[suffix and suffix.lower()]
+        if tokens != int(tokens):
+            self.fail(f"{value!r} is no whole number of tokens", param, ctx)
+        return int(super().convert(int(tokens), param, ctx))
+
+
+TOKENS = _Tokens(min=0)
+BUDGET = _Tokens(min=1)
+
+
+def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the models that are known to a shell."""
+    return [CompletionItem(name) for name in model_names() if name.startswith(incomplete)]
 
 
 class _Margin(click.ParamType[Any]):
@@ -58,9 +89,9 @@ def input_options(command: F) -> F:
             type=click.Choice(INPUT_KINDS),
             default="auto",
             show_default=True,
-            help="What FILE is: one JSON document, a conversation a line, or a message a line.",
+            help="What each FILE is: one JSON document, a conversation a line, or a message a line.",
         ),
-        click.argument("file", type=click.File("rb"), required=False),
+        click.argument("files", metavar="[FILE]...", type=click.Path(allow_dash=True), nargs=-1),
     ):
         command = option(command)
     return command
@@ -70,16 +101,32 @@ def request_options(command: F) -> F:
     """Add what is counted, and how."""
     for option in (
         click.option("--system", metavar="TEXT|@FILE", help="System text beside the messages."),
-        click.option("--tools", metavar="FILE", help="JSON list of tool schemas, counted with the request."),
+        click.option(
+            "--tools",
+            metavar="FILE",
+            type=click.Path(),
+            help="JSON list of tool schemas, counted with the request.",
+        ),
         click.option(
             "--counter",
             metavar="estimate|chars:N",
             help="Count without the tokenizer of the model: by estimate, or a token each N characters.",
         ),
-        click.option("--model", metavar="NAME", help="Model to count for."),
+        click.option("--model", metavar="NAME", shell_complete=complete_models, help="Model to count for."),
     ):
         command = option(command)
     return command
+
+
+def bare_option(command: F) -> F:
+    """Add that only the messages are written."""
+    option = click.option(
+        "--messages-only",
+        "bare",
+        is_flag=True,
+        help="Write the messages alone, or the request body; nothing for what is refused.",
+    )
+    return option(command)
 
 
 def pending_option(command: F) -> F:

@@ -6,16 +6,17 @@ import functools
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, NoReturn, ParamSpec, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn, ParamSpec, Protocol
 
 import click
 
+from trimtab.cli._files import STANDARD_INPUT, files_of, opened
 from trimtab.cli._input import Entry, InputKind, entries
 from trimtab.cli._json import dump
 from trimtab.cli._progress import Progress
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
-from trimtab.report._lines import plain
+from trimtab.report._lines import counted, plain
 
 __all__ = [
     "Answer",
@@ -23,7 +24,6 @@ __all__ = [
     "answer_all",
     "encoded",
     "leave_pipe",
-    "standard_input",
     "usage",
     "wants_colour",
 ]
@@ -39,8 +39,17 @@ class Answer(Protocol):
         """Whether it fits, is valid, was counted."""
         ...
 
+    @property
+    def tokens(self) -> int | None:
+        """Tokens of it, for the summary of many; None where nothing was counted."""
+        ...
+
     def data(self) -> dict[str, Any]:
         """Say it for programs."""
+        ...
+
+    def result(self) -> Any:
+        """Give what was made of the conversation, ready to send, and nothing beside it."""
         ...
 
     def text(self, *, width: int, colour: bool) -> str:
@@ -58,8 +67,41 @@ def _public_name(error: ContextError) -> str:
     return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == tree)
 
 
-Render = Callable[[Answer, int | None], bytes]
-"""Writes an answer; the line is None where it is the only one."""
+class Place(NamedTuple):
+    """Where a conversation stands in the input."""
+
+    file: str | None = None
+    """None: the input is one file."""
+    line: int | None = None
+    """None: the file is this conversation."""
+
+    @property
+    def is_only(self) -> bool:
+        """Whether there are no others."""
+        return self.file is None and self.line is None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What an answer for programs begins with."""
+        return {key: value for key, value in self._asdict().items() if value is not None}
+
+    def label(self, file: str = "") -> str:
+        """Name it for people; `file` where the input is one."""
+        line = () if self.line is None else (f"line {self.line}",)
+        return ", ".join(filter(None, (self.file or file, *line)))
+
+
+Render = Callable[[Answer, Place], bytes]
+"""Writes an answer."""
+
+
+class Verdicts(NamedTuple):
+    """How a summary says what became of conversations."""
+
+    passing: str
+    """As in "all 3 conversations in 2 files *fit*"."""
+    failing: str
+    """As in "1 of 3 conversations *do not fit*"."""
 
 
 class Refused(click.ClickException):
@@ -85,6 +127,7 @@ class _Unanswered:
     """In the place of an answer: what went wrong with one conversation."""
 
     ok = False
+    tokens = None
 
     def __init__(self, error: ContextError) -> None:
         self.error = error
@@ -96,6 +139,9 @@ class _Unanswered:
         told = {key: value for key, value in vars(error).items() if type(value) in (int, str) and value != ""}
         data: dict[str, Any] = {"error": {"type": _public_name(error), "message": str(error), **told}}
         return data if self.report is None else {**data, "report": self.report.to_dict()}
+
+    def result(self) -> None:
+        """Give nothing: there is no such request."""
 
     def text(self, *, width: int, colour: bool) -> str:
         """Show the best attempt; the error itself is on standard error."""
@@ -109,11 +155,12 @@ class _Unanswered:
 def answer_all(
     answer: Callable[[Any], Answer],
     *,
-    file: BinaryIO | None,
+    files: Sequence[str],
     kind: InputKind,
     output: str,
-    failing: str,
+    verdicts: Verdicts,
     full: bool = False,
+    bare: bool = False,
     parts: bool = False,
 ) -> NoReturn:
     """Answer every conversation of the input in its order, and exit 0 or 1.
@@ -122,30 +169,32 @@ def answer_all(
 
     Args:
         answer: Answers one conversation.
-        file: The input; None is standard input.
-        kind: What the input is.
+        files: The FILE arguments; none is standard input.
+        kind: What each file is.
         output: "json" or "text".
-        failing: What conversations do that make the exit code 1, as in "do not fit".
+        verdicts: What the summary says of conversations.
         full: In text, write more than a row for each of many.
+        bare: Write what was made of each and nothing beside it; nothing for one that was refused.
         parts: An entry may be a mapping with parts of a request.
 
     Raises:
         Refused: The only conversation was refused for how trimtab was called.
     """
-    source = standard_input() if file is None else file
-    name = source.name if isinstance(getattr(source, "name", None), str) else ""
-    label = "standard input" if name in ("", "-", "<stdin>") else name
-    progress = Progress(source, errors=sys.stderr, results=sys.stdout)
-    render = _as_json if output == "json" else _as_report if full else _as_text
-    done = failed = 0
-    for done, entry in enumerate(entries(source, kind=kind, name=name, parts=parts), 1):
-        found, written = _answered(answer, entry, render)
+    if bare and output != "json":
+        raise Refused("messages alone are JSON: leave out --output text")
+    paths = files_of(files)
+    progress = Progress(len(paths), errors=sys.stderr, results=sys.stdout)
+    render = _as_result if bare else _as_json if output == "json" else _as_report if full else _as_text
+    done = failed = tokens = 0
+    for place, label, entry in _placed(paths, progress, kind=kind, parts=parts):
+        found, written = _answered(answer, entry, place, render)
+        done += 1
+        tokens += found.tokens or 0
         if not found.ok:
             failed += 1
             progress.clear()
         if isinstance(found, _Unanswered):
-            where = label if entry.line is None else f"{label}, line {entry.line}"
-            click.echo(f"trimtab: {plain(where)}: {plain(str(found.error))}", err=True)
+            click.echo(f"trimtab: {plain(place.label(label))}: {plain(str(found.error))}", err=True)
         try:
             click.echo(written, nl=False)
         except BrokenPipeError:
@@ -153,9 +202,31 @@ def answer_all(
             break
         progress.step(done)
     progress.clear()
-    if failed and done > 1:
-        click.echo(f"trimtab: {failed:,} of {done:,} conversations {failing}", err=True)
+    if (failed and done > 1) or len(paths) > 1:
+        click.echo(f"trimtab: {_summary(done, failed, tokens, len(paths), verdicts)}", err=True)
     sys.exit(1 if failed else 0)
+
+
+def _placed(
+    paths: Sequence[str], progress: Progress, *, kind: InputKind, parts: bool
+) -> Iterator[tuple[Place, str, Entry]]:
+    """Read the conversations of all files, each with its place and the name of its file."""
+    for path in paths:
+        is_stdin = path == STANDARD_INPUT
+        label = "standard input" if is_stdin else path
+        with opened(path) as file:
+            progress.begin(file)
+            for entry in entries(file, kind=kind, name="" if is_stdin else path, parts=parts):
+                yield Place(label if len(paths) > 1 else None, entry.line), label, entry
+
+
+def _summary(done: int, failed: int, tokens: int, files: int, verdicts: Verdicts) -> str:
+    """Say in one line how it went with all of them."""
+    listed = counted(done, "conversation") + (f" in {files:,} files" if files > 1 else "")
+    total = f"; {counted(tokens, 'token')} in all" if files > 1 and tokens else ""
+    if failed:
+        return f"{failed:,} of {listed} {verdicts.failing}{total}"
+    return f"all {listed} {verdicts.passing}{total}"
 
 
 def leave_pipe() -> None:
@@ -163,48 +234,50 @@ def leave_pipe() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def standard_input() -> BinaryIO:
-    if sys.stdin.isatty():
-        raise click.UsageError("give a FILE, or pipe one into standard input ('-' reads what you type)")
-    return sys.stdin.buffer
-
-
-def _answered(answer: Callable[[Any], Answer], entry: Entry, render: Render) -> tuple[Answer, bytes]:
+def _answered(
+    answer: Callable[[Any], Answer], entry: Entry, place: Place, render: Render
+) -> tuple[Answer, bytes]:
     """Answer one conversation and write the answer; among many an error is its answer."""
     try:
         if entry.error is not None:
             raise entry.error
         found = answer(entry.value)
-        return found, render(found, entry.line)
+        return found, render(found, place)
     except MissingExtraError as error:
         raise Refused(str(error)) from error
     except ConfigurationError as error:
-        if entry.line is None:
+        if place.is_only:
             raise Refused(str(error)) from error
         failed = _Unanswered(error)
     except ContextError as error:
         failed = _Unanswered(error)
     except RecursionError:
         failed = _Unanswered(FormatError("nested too deep"))
-    return failed, render(failed, entry.line)
+    return failed, render(failed, place)
 
 
-def _as_json(found: Answer, line: int | None) -> bytes:
-    place: Mapping[str, Any] = {} if line is None else {"line": line}
-    indent = 2 if line is None and sys.stdout.isatty() else None
-    return dump({**place, **found.data()}, indent=indent)
+def _as_json(found: Answer, place: Place) -> bytes:
+    return dump({**place.data, **found.data()}, indent=_indent(place))
 
 
-def _as_text(found: Answer, line: int | None) -> bytes:
-    if line is None:
-        return _as_report(found, line)
+def _as_result(found: Answer, place: Place) -> bytes:
+    return b"" if isinstance(found, _Unanswered) else dump(found.result(), indent=_indent(place))
+
+
+def _indent(place: Place) -> int | None:
+    return 2 if place.is_only and sys.stdout.isatty() else None
+
+
+def _as_text(found: Answer, place: Place) -> bytes:
+    if place.is_only:
+        return _as_report(found, place)
     row = found.row()
-    return encoded(f"line {line}: {row}\n" if row else "")
+    return encoded(f"{plain(place.label())}: {row}\n" if row else "")
 
 
-def _as_report(found: Answer, line: int | None) -> bytes:
+def _as_report(found: Answer, place: Place) -> bytes:
     text = found.text(width=shutil.get_terminal_size().columns, colour=wants_colour())
-    shown = f"{text}\n" if line is None else f"line {line}\n{text}\n\n"
+    shown = f"{text}\n" if place.is_only else f"{plain(place.label())}\n{text}\n\n"
     return encoded(shown if text else "")
 
 

@@ -23,15 +23,24 @@ class Progress:
     """
 
     def __init__(
-        self, file: BinaryIO, *, errors: TextIO, results: TextIO, clock: Callable[[], float] = time.monotonic
+        self, files: int, *, errors: TextIO, results: TextIO, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._clock = clock
-        self._file = file
+        self._files = files
+        self._begun = 0
         self._errors = errors
         self._active = errors.isatty() and not results.isatty()
         self._due_seconds = clock() + _FIRST_SECONDS
-        self._total_bytes = _size_bytes(file) if self._active else 0
+        self._part: Callable[[], str] = str
         self._shown = False
+
+    def begin(self, file: BinaryIO) -> None:
+        """Go on with the next file."""
+        self._begun += 1
+        if self._files > 1:
+            self._part = lambda: f", file {self._begun:,} of {self._files:,}"
+        elif self._active and (total_bytes := _size_bytes(file)):
+            self._part = lambda: f", {file.tell() / total_bytes:.0%}"
 
     def step(self, done: int) -> None:
         """Say how many conversations are done, if it is time to."""
@@ -39,8 +48,7 @@ class Progress:
         if not self._active or now_seconds < self._due_seconds:
             return
         self._due_seconds = now_seconds + _EVERY_SECONDS
-        part = f", {self._file.tell() / self._total_bytes:.0%}" if self._total_bytes else ""
-        self._errors.write(f"{_CLEAR}{counted(done, 'conversation')}{part} …")
+        self._errors.write(f"{_CLEAR}{counted(done, 'conversation')}{self._part()} …")
         self._errors.flush()
         self._shown = True
 

@@ -11,10 +11,10 @@ import click
 from trimtab._grouping import format_of
 from trimtab.budget import Budget
 from trimtab.cli._asked import Asked, budget_of
+from trimtab.cli._files import standard_input
 from trimtab.cli._input import entries
 from trimtab.cli._json import parse
 from trimtab.cli._options import TOKENS, margin_option, request_options
-from trimtab.cli._output import standard_input
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, formats

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
 from trimtab.cli._asked import Asked
 from trimtab.cli._input import InputKind
 from trimtab.cli._options import input_options, request_options
-from trimtab.cli._output import answer_all, usage
+from trimtab.cli._output import Verdicts, answer_all, usage
 from trimtab.counting import Count, EstimateCounter
 from trimtab.counting._measure import count_of_request
 from trimtab.counting._sizes import reading
@@ -33,6 +33,11 @@ class _Count:
     """Whether texts were counted by the model's own tokenizer."""
     model: str | None
     ok: bool = True
+
+    @property
+    def tokens(self) -> int:
+        """The whole request."""
+        return self.found.tokens
 
     @property
     def messages_tokens(self) -> int:
@@ -67,6 +72,10 @@ class _Count:
                 for index, (role, tokens) in enumerate(self.rows)
             ]
         return data
+
+    def result(self) -> int:
+        """Give the total."""
+        return self.found.tokens
 
     def text(self, *, width: int, colour: bool) -> str:
         """Give a small table, its numbers below each other."""
@@ -118,12 +127,20 @@ def _role(form: Format, message: Any) -> str:
     return str(entry.get("role") or form.kind(entry))
 
 
-@click.command()
+EPILOG = """\b
+Examples:
+  trimtab count chat.json --model NAME
+  trimtab count 'chats/*.jsonl' --output text
+  trimtab fit chats.jsonl --budget 8k | trimtab count
+"""
+
+
+@click.command(epilog=EPILOG)
 @input_options
 @request_options
 @click.option("--each", is_flag=True, help="Also the tokens of each message.")
 @usage
-def count(file: BinaryIO | None, kind: InputKind, output: str, each: bool, **given: Any) -> None:
+def count(files: tuple[str, ...], kind: InputKind, output: str, each: bool, **given: Any) -> None:
     """Count the tokens of conversations.
 
     Messages, tools and framing of the request, as the provider would charge them; says whether
@@ -134,5 +151,5 @@ def count(file: BinaryIO | None, kind: InputKind, output: str, each: bool, **giv
     def answer(value: Any) -> _Count:
         return _count(value, asked, each=each)
 
-    failing = "cannot be counted"
-    answer_all(answer, file=file, kind=kind, output=output, failing=failing, full=each)
+    verdicts = Verdicts(passing="are counted", failing="cannot be counted")
+    answer_all(answer, files=files, kind=kind, output=output, verdicts=verdicts, full=each)

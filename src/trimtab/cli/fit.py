@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from trimtab.cli._asked import Asked, budget_of, strategy_of
 from trimtab.cli._input import InputKind
 from trimtab.cli._options import (
+    BUDGET,
     PIN,
     TOKENS,
+    bare_option,
     input_options,
     margin_option,
     pending_option,
     pins_in,
     request_options,
 )
-from trimtab.cli._output import answer_all, usage
+from trimtab.cli._output import Refused, Verdicts, answer_all, usage
 from trimtab.cli._policy import Answered, PolicyFitting
 from trimtab.context import Fitted
 from trimtab.context import fit as fit_one
 from trimtab.report import Report
+from trimtab.strategies import StrategyKind
 
 __all__ = ["fit"]
 
@@ -36,6 +40,15 @@ class _Fit:
     request: Any
     only_report: bool
     ok: bool = True
+
+    @property
+    def tokens(self) -> int:
+        """What comes out."""
+        return self.fitted.report.tokens_after
+
+    def result(self) -> Any:
+        """Give messages or request body, as it came in."""
+        return self.request
 
     def data(self) -> dict[str, Any]:
         """Give messages or request body, as it came in, and the report."""
@@ -69,17 +82,49 @@ def _totals(report: Report) -> str:
     return f"fits{estimated}: {tokens}; {', '.join(fates) or 'no messages'}"
 
 
-@click.command()
+_NEED_OPTIONS = (
+    StrategyKind.CASCADE,
+    StrategyKind.SUMMARIZE,
+    StrategyKind.SLIDING_WINDOW_WITH_SUMMARY,
+)
+"""Kinds that say nothing alone: they need steps, or a function of a program."""
+ALONE = [kind.value for kind in StrategyKind if kind not in _NEED_OPTIONS]
+
+
+def complete_strategies(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the kinds of strategies, then files, to a shell."""
+    kinds = [CompletionItem(kind) for kind in ALONE if kind.startswith(incomplete)]
+    return kinds or [CompletionItem(incomplete, type="file")]
+
+
+EPILOG = """\b
+Examples:
+  trimtab fit chat.json --budget 8k --model NAME --output text
+  trimtab fit chat.json --model NAME --messages-only > fitted.json
+  trimtab fit 'chats/*.json' --budget 8k --strategy clear_tool_results
+  trimtab fit parts.jsonl --policy policy.toml --report
+"""
+
+
+@click.command(epilog=EPILOG)
 @input_options
 @click.option(
-    "--budget", type=click.IntRange(min=1), metavar="N", help="Room in tokens. Default: by --model."
+    "--budget", type=BUDGET, metavar="N", help="Room in tokens, as 8000 or 8k. Default: by --model."
 )
 @click.option("--output-reserve", type=TOKENS, metavar="N", help="Tokens of it kept free for the answer.")
 @margin_option
 @request_options
-@click.option("--strategy", metavar="KIND|FILE", help="What leaves first: a kind, or a JSON or TOML file.")
 @click.option(
-    "--policy", metavar="FILE", help="Blocks, their limits and strategies: a policy in TOML or JSON."
+    "--strategy",
+    metavar="KIND|FILE",
+    shell_complete=complete_strategies,
+    help=f"What leaves first: a JSON or TOML file, or a kind: {', '.join(ALONE)}.",
+)
+@click.option(
+    "--policy",
+    metavar="FILE",
+    type=click.Path(),
+    help="Blocks, their limits and strategies: a policy in TOML or JSON.",
 )
 @click.option(
     "--pin", type=PIN, multiple=True, help="Message that must stay: 3, -1; or a range: 0:4, -2:. Repeatable."
@@ -92,17 +137,26 @@ def _totals(report: Report) -> str:
 )
 @click.option("--strict", is_flag=True, help="Refuse a conversation with faults instead of fitting it.")
 @click.option(
-    "--report", "only_report", is_flag=True, help="The report alone; in text, in full for each line."
+    "--report", "only_report", is_flag=True, help="The report alone; in text, in full for each of many."
 )
+@bare_option
 @usage
 def fit(
-    file: BinaryIO | None, kind: InputKind, output: str, format: str, only_report: bool, **given: Any
+    files: tuple[str, ...],
+    kind: InputKind,
+    output: str,
+    format: str,
+    only_report: bool,
+    bare: bool,
+    **given: Any,
 ) -> None:
     """Fit conversations into a budget.
 
     Writes the messages that stay (or the request body with them) and the report of what left and
     why. Leading system messages and the latest user message always stay.
     """
+    if only_report and bare:
+        raise Refused("--report is the report alone and --messages-only the messages alone: give one")
     by_policy = given["policy"] is not None
     fitting = _by_policy(given, format) if by_policy else _by_options(given, format)
 
@@ -110,9 +164,15 @@ def fit(
         fitted, request = fitting(value)
         return _Fit(fitted=fitted, request=request, only_report=only_report)
 
-    failing = "do not fit or cannot be read"
     answer_all(
-        answer, file=file, kind=kind, output=output, failing=failing, full=only_report, parts=by_policy
+        answer,
+        files=files,
+        kind=kind,
+        output=output,
+        verdicts=Verdicts(passing="fit", failing="do not fit or cannot be read"),
+        full=only_report,
+        bare=bare,
+        parts=by_policy,
     )
 
 

@@ -7,9 +7,11 @@ import sys
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from trimtab._names import in_words
 from trimtab.cli._json import dump
+from trimtab.cli._options import complete_models
 from trimtab.cli._output import usage
 from trimtab.errors import UnknownNameError
 from trimtab.models import ModelFacts, facts_for, model_names
@@ -32,6 +34,15 @@ _SHOWN = (
 )
 
 
+def _providers() -> list[str]:
+    return sorted({facts_for(name).provider for name in model_names()})
+
+
+def _complete_providers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the providers to a shell."""
+    return [CompletionItem(name) for name in _providers() if name.startswith(incomplete)]
+
+
 @click.command()
 @click.option(
     "--output",
@@ -40,8 +51,13 @@ _SHOWN = (
     show_default=True,
     help="JSON for programs, or text for people.",
 )
-@click.option("--provider", metavar="NAME", help="Only the models of this provider.")
-@click.argument("names", metavar="[MODEL]...", nargs=-1)
+@click.option(
+    "--provider",
+    metavar="NAME",
+    shell_complete=_complete_providers,
+    help="Only the models of this provider.",
+)
+@click.argument("names", metavar="[MODEL]...", nargs=-1, shell_complete=complete_models)
 @usage
 def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
     """List the models trimtab knows, or look some up.
@@ -59,7 +75,7 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
             said = f"unknown model {name!r}{in_words(error.near)}"
             click.echo(f"trimtab: {plain(said)}", err=True)
     if provider is not None:
-        known = sorted({facts_for(name).provider for name in model_names()})
+        known = _providers()
         if provider not in known:
             raise click.UsageError(
                 f"no model of provider {provider!r} is known; providers: {', '.join(known)}"

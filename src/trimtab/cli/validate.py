@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
 from trimtab.cli._input import InputKind
 from trimtab.cli._options import input_options, pending_option
-from trimtab.cli._output import answer_all, usage
+from trimtab.cli._output import Verdicts, answer_all, usage
 from trimtab.report._lines import plain
 from trimtab.validity import Violation
 from trimtab.validity import validate as validate_one
 
-__all__ = ["validate"]
+__all__ = ["validate", "violation_line"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,7 @@ class _Validity:
     """What a provider would refuse."""
 
     violations: list[Violation]
+    tokens: None = None
 
     @property
     def ok(self) -> bool:
@@ -32,30 +33,43 @@ class _Validity:
         """Give the verdict and each violation."""
         return {"valid": self.ok, "violations": [asdict(violation) for violation in self.violations]}
 
+    def result(self) -> bool:
+        """Give the verdict."""
+        return self.ok
+
     def text(self, *, width: int, colour: bool) -> str:
         """Give a violation a line: where, which rule, and what the provider would say."""
-        lines = [_line(violation) for violation in self.violations]
+        lines = [violation_line(violation) for violation in self.violations]
         return "\n".join(["valid", *lines] if self.ok else lines)
 
     def row(self) -> str:
         """Give the verdict, and the violations below it."""
         verdict = "valid" if self.ok else "invalid"
-        return "\n".join([verdict, *(f"  {_line(violation)}" for violation in self.violations)])
+        return "\n".join([verdict, *(f"  {violation_line(violation)}" for violation in self.violations)])
 
 
-def _line(violation: Violation) -> str:
+def violation_line(violation: Violation) -> str:
+    """Write a violation for people: where, which rule, and what the provider would say."""
     where = "request" if violation.index is None else f"messages[{violation.index}]"
     said = violation.message.removeprefix(f"{where}: ")
     place = "request" if violation.index is None else violation.index
     return plain(f"{place} {violation.rule}: {said}") + ("" if violation.fault else " (no fault)")
 
 
-@click.command()
+EPILOG = """\b
+Examples:
+  trimtab validate chat.json --output text
+  trimtab validate 'chats/*.json' > verdicts.jsonl
+  trimtab fit chats.jsonl --budget 8k | trimtab validate
+"""
+
+
+@click.command(epilog=EPILOG)
 @input_options
 @pending_option
 @usage
 def validate(
-    file: BinaryIO | None, kind: InputKind, output: str, format: str, pending_calls: tuple[str, ...]
+    files: tuple[str, ...], kind: InputKind, output: str, format: str, pending_calls: tuple[str, ...]
 ) -> None:
     """List what a provider would refuse in conversations.
 
@@ -67,5 +81,5 @@ def validate(
     def answer(value: Any) -> _Validity:
         return _Validity(violations=validate_one(value, format=format, pending_calls=pending_calls))
 
-    failing = "are invalid or cannot be read"
-    answer_all(answer, file=file, kind=kind, output=output, failing=failing)
+    verdicts = Verdicts(passing="are valid", failing="are invalid or cannot be read")
+    answer_all(answer, files=files, kind=kind, output=output, verdicts=verdicts)
