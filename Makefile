@@ -29,9 +29,10 @@ format: $(DEV_READY)  ## format, and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-types: $(DEV_READY)  ## mypy and pyright, both strict, on src/ and on tests/typing
+types: $(DEV_READY)  ## mypy and pyright, both strict, on src/, tests/typing and the examples of the documents
 	$(BIN)/mypy src tests/typing
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/python -m tests.docs.typed
 
 docs: $(DEV_READY)  ## examples run, links resolve, CLI help is current
 	$(BIN)/python -m pytest tests/docs

@@ -12,9 +12,10 @@ from trimtab._fit_plan import deciding
 from trimtab._fitted import Fitted, fitted_for
 from trimtab._fitting import prepare
 from trimtab.budget import Budget
+from trimtab.counting import CounterLike
 from trimtab.counting._awaited import AwaitedCounter
 from trimtab.counting._door import as_awaited
-from trimtab.formats import Format
+from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.strategies._base import Strategy
 from trimtab.trimming import OnTrim
 
@@ -30,10 +31,10 @@ async def afit(
     budget: Budget | int | None = None,
     *,
     model: str | None = None,
-    counter: Any = None,
+    counter: CounterLike | None = None,
     format: str | Format = "auto",
-    system: Any = None,
-    tools: Any = None,
+    system: SystemLike | None = None,
+    tools: Sequence[ToolSchema] | None = None,
     strategy: Strategy | None = None,
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
     pending_calls: Collection[str] = (),
@@ -49,10 +50,10 @@ async def afit(
     budget: Budget | int | None = None,
     *,
     model: str | None = None,
-    counter: Any = None,
+    counter: CounterLike | None = None,
     format: str | Format = "auto",
-    system: Any = None,
-    tools: Any = None,
+    system: SystemLike | None = None,
+    tools: Sequence[ToolSchema] | None = None,
     strategy: Strategy | None = None,
     pin: Iterable[int] | Callable[[M, int], bool] = (),
     pending_calls: Collection[str] = (),
@@ -67,10 +68,10 @@ async def afit(
     budget: Budget | int | None = None,
     *,
     model: str | None = None,
-    counter: Any = None,
+    counter: CounterLike | None = None,
     format: str | Format = "auto",
-    system: Any = None,
-    tools: Any = None,
+    system: SystemLike | None = None,
+    tools: Sequence[ToolSchema] | None = None,
     strategy: Strategy | None = None,
     pin: Any = (),
     pending_calls: Collection[str] = (),

@@ -11,7 +11,8 @@ from trimtab._fitted import Fitted, fitted_for
 from trimtab._fitting import prepare
 from trimtab._quick import quick_plan
 from trimtab.budget import Budget
-from trimtab.formats import Format
+from trimtab.counting import CounterLike
+from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.strategies._base import Strategy
 from trimtab.summaries._base import drive
 from trimtab.trimming import OnTrim
@@ -28,10 +29,10 @@ def fit(
     budget: Budget | int | None = None,
     *,
     model: str | None = None,
-    counter: Any = None,
+    counter: CounterLike | None = None,
     format: str | Format = "auto",
-    system: Any = None,
-    tools: Any = None,
+    system: SystemLike | None = None,
+    tools: Sequence[ToolSchema] | None = None,
     strategy: Strategy | None = None,
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
     pending_calls: Collection[str] = (),
@@ -47,10 +48,10 @@ def fit(
     budget: Budget | int | None = None,
     *,
     model: str | None = None,
-    counter: Any = None,
+    counter: CounterLike | None = None,
     format: str | Format = "auto",
-    system: Any = None,
-    tools: Any = None,
+    system: SystemLike | None = None,
+    tools: Sequence[ToolSchema] | None = None,
     strategy: Strategy | None = None,
     pin: Iterable[int] | Callable[[M, int], bool] = (),
     pending_calls: Collection[str] = (),
@@ -65,10 +66,10 @@ def fit(
     budget: Budget | int | None = None,
     *,
     model: str | None = None,
-    counter: Any = None,
+    counter: CounterLike | None = None,
     format: str | Format = "auto",
-    system: Any = None,
-    tools: Any = None,
+    system: SystemLike | None = None,
+    tools: Sequence[ToolSchema] | None = None,
     strategy: Strategy | None = None,
     pin: Any = (),
     pending_calls: Collection[str] = (),

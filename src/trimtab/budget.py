@@ -6,9 +6,12 @@ import math
 import reprlib
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from trimtab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from trimtab.counting import CounterLike
 
 __all__ = ["Budget"]
 
@@ -84,7 +87,7 @@ class Budget:
             )
         return max(0, self.window - self.output_reserve - self.overhead_tokens - margin)
 
-    def resolved(self, counter: Any, /, *, unsure_tokens: int = 0) -> Budget:
+    def resolved(self, counter: CounterLike, /, *, unsure_tokens: int = 0) -> Budget:
         """Return the budget with its margin in tokens, as the counter says.
 
         One that has it already comes back itself. The input room is then the most tokens that stay within

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -15,11 +15,12 @@ from trimtab._settling import settling
 from trimtab.allocation import Ties
 from trimtab.blocks import Block, TrimBehavior
 from trimtab.budget import Budget
+from trimtab.counting import CounterLike
 from trimtab.counting._awaited import AwaitedCounter
 from trimtab.counting._door import as_awaited
 from trimtab.counting._sizes import sizes_for
 from trimtab.errors import ConfigurationError, UnknownNameError
-from trimtab.formats import Format
+from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.strategies._base import Strategy
 from trimtab.summaries._base import drive
 from trimtab.trimming import OnTrim
@@ -68,10 +69,10 @@ class Context:
         budget: Budget | int | None = None,
         *,
         model: str | None = None,
-        counter: Any = None,
+        counter: CounterLike | None = None,
         format: str | Format = "auto",
-        system: Any = None,
-        tools: Any = None,
+        system: SystemLike | None = None,
+        tools: Sequence[ToolSchema] | None = None,
         ties: Ties | None = None,
         pending_calls: Collection[str] = (),
         on_trim: OnTrim | None = None,
@@ -205,10 +206,10 @@ class Context:
         *,
         budget: Budget | int | None = None,
         model: str | None = None,
-        counter: Any = None,
+        counter: CounterLike | None = None,
         format: str | Format | None = None,
-        system: Any = None,
-        tools: Any = None,
+        system: SystemLike | None = None,
+        tools: Sequence[ToolSchema] | None = None,
         pending_calls: Collection[str] | None = None,
         strict: bool | None = None,
     ) -> Self:

@@ -102,12 +102,14 @@ class BudgetExceededError(ContextError):
         """The input room in tokens."""
         self.block = block
         """Name of the block that does not fit; "history" in `fit`."""
-        self.attempt = attempt
-        """The `Fitted` that came nearest, over budget; None if there is none.
+        self.attempt: Any = attempt
+        """The `Fitted` that came nearest, over budget, where `fit` or a `Context` raised it.
+
+        None where numbers alone were at odds: in `allocate`, or of what a session always shows.
 
         Where the error was pickled or copied it can be read, but not fitted to another budget."""
 
-    def with_attempt(self, attempt: object) -> Self:
+    def with_attempt(self, attempt: Any) -> Self:
         """Return the same error with its best attempt filled in."""
         self.attempt = attempt
         return self

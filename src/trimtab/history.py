@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from trimtab.counting import CounterLike
 from trimtab.counting._door import as_counter
 from trimtab.counting._sizes import Fixed, Shares, sizes_for
 from trimtab.errors import ConfigurationError
@@ -46,7 +47,7 @@ def span(messages: Sequence[M], from_end: int, to_end: int, /) -> list[M]:
     return list(messages[max(0, count - from_end) : max(0, count - to_end)])
 
 
-def within(messages: Sequence[M], limit_tokens: int, counter: Any, /) -> list[M]:
+def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) -> list[M]:
     """Return the newest messages that together stay within a limit.
 
     Walks from the newest message back and stops at the first that would pass the limit. Only messages
@@ -171,7 +172,7 @@ def evict_messages(
     messages: Sequence[M],
     limit_tokens: int,
     *,
-    counter: Any,
+    counter: CounterLike,
     protect_roles: Iterable[str] = ("system",),
 ) -> Evicted[M]:
     """Take the oldest units out of a list until the rest is within a limit.

@@ -2,36 +2,53 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, assert_type
 
+from anthropic.types import TextBlockParam, ToolParam
+from google.genai.types import Tool
 from openai import AsyncOpenAI, OpenAI
-from openai.types.chat import ChatCompletionMessageParam
+from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
 
 from trimtab import (
     Budget,
     BudgetExceededError,
     Cascade,
+    CharCounter,
+    Context,
     Drop,
+    EstimateCounter,
     Fitted,
+    FixedCounter,
     Report,
+    Session,
     SlidingWindow,
     Strict,
+    Summarize,
     TrimContext,
     TruncateText,
+    afit,
     counter_for,
     counter_from_text,
     create_strategy,
+    evict_messages,
     fit,
     repair,
     validate,
 )
+from trimtab.counting import Count, CounterLike, measure
+from trimtab.errors import InvalidHistoryError
+from trimtab.formats import ToolSchema
+from trimtab.history import within
+from trimtab.session import SessionHooks
 from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
 from trimtab.summaries import (
     AsyncOpenAISummarizer,
     ExtractiveSummarizer,
     OpenAISummarizer,
     Summarizer,
+    SummarizerLike,
     SummaryRequest,
     run_summarizer,
 )
@@ -110,11 +127,110 @@ async def summarizers(client: OpenAI, later: AsyncOpenAI, request: SummaryReques
     assert_type(OpenAISummarizer("gpt-4o").client, OpenAI)
 
 
+def summarize(messages: list[dict[str, Any]]) -> str:
+    return f"{len(messages)} messages"
+
+
+def summarize_on(messages: Sequence[Any], existing: str | None) -> str:
+    return f"{existing} and {len(messages)} messages"
+
+
+async def summarize_later(messages: list[dict[str, Any]]) -> str:
+    return f"{len(messages)} messages"
+
+
+class OneLine:
+    """A summarizer of a user."""
+
+    def summarize(self, request: SummaryRequest) -> str:
+        return f"{len(request.messages)} messages"
+
+
+def functions_as_summarizers(messages: list[dict[str, Any]]) -> None:
+    taken: list[SummarizerLike] = [summarize, summarize_on, summarize_later, OneLine()]
+    for one in taken:
+        fit(messages, 10, strategy=Summarize(one, max_summary_tokens=5, fallback=Drop()))
+        Session(999, summarizer=one, hooks={"on_evict": lambda messages, reason: None})
+    Summarize(summarize)
+    Summarize(summarize_on)
+    Summarize(summarize_later)
+    Summarize(lambda messages: f"{len(messages)} messages")
+    Summarize(lambda messages, existing: f"{existing}; {len(messages)} more")
+    assert_type(Summarize(summarize).summarizer, Summarizer)
+    Session(999, summarizer=None, hooks=SessionHooks(on_evict=lambda messages, reason: print(len(messages))))
+
+
+class OfDicts:
+    """A counter whose messages are dicts."""
+
+    def count(self, messages: list[dict[str, Any]]) -> int:
+        return len(messages)
+
+
+class Remote:
+    """A counter that has to be awaited."""
+
+    async def count(self, messages: Sequence[Any]) -> int:
+        return len(messages)
+
+
+async def count_later(messages: list[dict[str, Any]]) -> int:
+    return len(messages)
+
+
+def count_text(text: str) -> int:
+    return math.ceil(len(text) / 4)
+
+
+async def counters(messages: list[dict[str, Any]]) -> None:
+    taken: list[CounterLike] = [
+        Words(),
+        OfDicts(),
+        count_text,
+        "chars:4",
+        "estimate",
+        lambda text: math.ceil(len(text) / 4),
+        counter_for("gpt-4o"),
+        counter_from_text(len),
+        CharCounter(),
+        EstimateCounter(),
+        FixedCounter(10),
+    ]
+    for one in taken:
+        fit(messages, 10, counter=one)
+        Context(10, counter=one)
+        Session(999, counter=one)
+        within(messages, 10, one)
+        evict_messages(messages, 10, counter=one)
+        assert_type(measure(messages, counter=one), Count)
+    await afit(messages, 10, counter=Remote())
+    await afit(messages, 10, counter=count_later)
+
+
+def tools_and_system(
+    messages: list[dict[str, Any]],
+    openai_tools: list[ChatCompletionToolParam],
+    anthropic_tools: list[ToolParam],
+    gemini_tools: list[Tool],
+    parts: list[TextBlockParam],
+) -> None:
+    mine: list[ToolSchema] = [{"type": "function", "function": {"name": "add"}}]
+    fit(messages, 10, tools=mine, system="Be brief.")
+    fit(messages, 10, tools=openai_tools)
+    fit(messages, 10, tools=anthropic_tools, system=parts)
+    fit(messages, 10, tools=gemini_tools, strict=True)
+    Context(10, tools=openai_tools, system=parts, strict=True).clone(tools=mine, strict=False)
+    Session(999, tools=openai_tools, system=parts)
+
+
 def errors(messages: list[dict[str, Any]]) -> int | None:
     try:
         fit(messages, budget=10)
     except BudgetExceededError as error:
+        print(error.attempt.messages, error.attempt.report.to_text())
         return error.needed_tokens
+    except InvalidHistoryError as error:
+        return error.index
     return None
 
 

@@ -7,7 +7,7 @@ function over texts. Any object with `count(messages) -> int` is a counter too, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from trimtab._arguments import check_tools
 from trimtab._later import later
 from trimtab.counting._additive import Additive
 from trimtab.counting._estimate import ESTIMATES, EstimateCounter
-from trimtab.counting._protocols import AdditiveCounter, Counter, RequestCounter, TextFunction
+from trimtab.counting._protocols import AdditiveCounter, Counter, CounterLike, RequestCounter, TextFunction
 from trimtab.counting._scaled import forget_scaled, scaled
 from trimtab.counting._simple import CharCounter, FixedCounter, counter_from_text
 from trimtab.counting._text import TextCounter
@@ -29,7 +29,7 @@ from trimtab.counting._tokenizers import (
     replaced,
 )
 from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
-from trimtab.formats import Format
+from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.models import ModelFacts, facts_for
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ __all__ = [
     "Count",
     "CountQuestion",
     "Counter",
+    "CounterLike",
     "EstimateCounter",
     "FixedCounter",
     "MistralCounter",
@@ -165,10 +166,10 @@ def measure(
     /,
     *,
     model: str | None = None,
-    counter: Any = None,
+    counter: CounterLike | None = None,
     format: str | Format = "auto",
-    system: Any = None,
-    tools: Any = None,
+    system: SystemLike | None = None,
+    tools: Sequence[ToolSchema] | None = None,
 ) -> Count:
     """Count a whole request, with what it is made of and how far the bill may be off.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 TextFunction = Callable[[str], int]
 """Tells how many tokens a text has."""
@@ -99,3 +99,21 @@ class AdditiveCounter(Protocol):
             The lowest index whose size is filled in; `stop` if there was nothing to do.
         """
         ...
+
+
+class _CountsMessages(Protocol):
+    """A counter as users write it: whatever it calls a message, and whether it is async."""
+
+    def count(self, messages: Any, /) -> int | Awaitable[int]: ...
+
+
+class _CountsEach(Protocol):
+    """A counter of single messages, whose sizes add up."""
+
+    def count_message(self, message: Any, /) -> int | Awaitable[int]: ...
+
+
+CounterLike: TypeAlias = _CountsMessages | _CountsEach | Callable[[Any], int | Awaitable[int]] | str
+"""What `counter=` takes: a counter, a function of a list of messages or of a text, or "estimate", "chars:4".
+
+What is async is for `afit`."""

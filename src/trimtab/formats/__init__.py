@@ -19,7 +19,9 @@ from trimtab.formats._base import (
     Request,
     Rules,
     Structure,
+    SystemLike,
     TextSlot,
+    ToolSchema,
     mapping_of,
 )
 from trimtab.formats.anthropic import Anthropic
@@ -43,7 +45,9 @@ __all__ = [
     "Request",
     "Rules",
     "Structure",
+    "SystemLike",
     "TextSlot",
+    "ToolSchema",
     "detect",
     "formats",
     "get_format",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from trimtab.formats._structure import Dict, Kind, Prices, Structure, entry_of, mapping_of, shown
 
@@ -337,3 +337,16 @@ def _registered(kind: type[Any], name: str, state: dict[str, Any]) -> Any:
     made = object.__new__(kind)
     made.__dict__.update(state)
     return made
+
+
+class _Model(Protocol):
+    """An object of an SDK that can be written as plain data, as pydantic's can."""
+
+    def model_dump(self) -> Any: ...
+
+
+ToolSchema: TypeAlias = Mapping[str, object] | _Model
+"""A tool as it is sent to the provider: a mapping, or the SDK's own object."""
+
+SystemLike: TypeAlias = str | Mapping[str, object] | _Model | Sequence[str | Mapping[str, object] | _Model]
+"""What `system=` takes: a text, a part as the wire form has it, or a list of these."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trimtab.session._options import UNSET, SessionHooks
+from trimtab.session._options import UNSET, HooksLike, SessionHooks
 from trimtab.session._recall import RecallTool
 from trimtab.session._session import Session
 from trimtab.session._status import SessionStatus, ViewDiff
@@ -10,6 +10,7 @@ from trimtab.session._zones import TokenBreakdown, Zones, allocate_zones
 
 __all__ = [
     "UNSET",
+    "HooksLike",
     "RecallTool",
     "Session",
     "SessionHooks",

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self, Unpack
 
 from trimtab.context import Context
+from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, CorruptSessionError
 from trimtab.session._looks import Looks
-from trimtab.session._options import SessionOptions, as_given, functions_of
+from trimtab.session._options import HooksLike, SessionOptions, as_given, functions_of
 from trimtab.session._snapshot import check_events, events_from, options_in, snapshot_of
 from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store, acopy_session, copy_session
 from trimtab.stores._rows import check_session_name
+from trimtab.summaries import SummarizerLike
 
 __all__ = ["Copies"]
 
@@ -26,9 +28,9 @@ class Copies(Looks):
         store: Store,
         id: str,
         *,
-        summarizer: Any = None,
-        counter: Any = None,
-        hooks: Any = None,
+        summarizer: SummarizerLike | None = None,
+        counter: CounterLike | None = None,
+        hooks: HooksLike | None = None,
         context: Context | None = None,
         retry: Retry | None = None,
         allow_missing: bool = False,

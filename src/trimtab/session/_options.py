@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Literal, TypedDict, get_args
+from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
 
 from trimtab._arguments import answers_later, check_parameters, check_tools, system_of
 from trimtab._asking import check_model, counter_of
@@ -13,18 +13,18 @@ from trimtab._grouping import format_of
 from trimtab.blocks import Block
 from trimtab.budget import Budget
 from trimtab.context import Context
-from trimtab.counting import EstimateCounter
+from trimtab.counting import CounterLike, EstimateCounter
 from trimtab.counting._baseline import UsageBaseline
 from trimtab.counting._sizes import counter_name
 from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
-from trimtab.formats import Format
+from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.models import Framing
 from trimtab.session._budget import session_budget
 from trimtab.session._in_context import NO_ROOM, Room, require_context, room_for_history
 from trimtab.session._plain import plain_message
-from trimtab.summaries._base import require_summarizer, word_of
+from trimtab.summaries._base import SummarizerLike, require_summarizer, word_of
 
-__all__ = ["UNSET", "Options", "SessionHooks", "SessionOptions", "SummaryMode", "Unset"]
+__all__ = ["UNSET", "HooksLike", "Options", "SessionHooks", "SessionOptions", "SummaryMode", "Unset"]
 
 
 class Unset(Enum):
@@ -101,19 +101,23 @@ class SessionHooks:
         return any(getattr(self, name) is not None for name in self.__slots__)
 
 
+HooksLike: TypeAlias = SessionHooks | Mapping[str, Callable[..., object]]
+"""What `hooks=` takes: a `SessionHooks`, or a mapping of its names to functions."""
+
+
 class SessionOptions(TypedDict, total=False):
     """The options of a session, as `Session` has them; one that is left out stays as the log has it."""
 
     budget: Budget | int | None
-    system: Any
-    summarizer: Any
+    system: SystemLike | None
+    summarizer: SummarizerLike | None
     summary_mode: SummaryMode
     max_summary_tokens: int | None
     min_recent_tokens: int | None
     summarize_threshold_tokens: int | None
     summarize_threshold_messages: int
     model: str | None
-    counter: Any
+    counter: CounterLike | None
     message_overhead: int
     summary_role: str
     anchors: Sequence[Any]
@@ -121,10 +125,10 @@ class SessionOptions(TypedDict, total=False):
     max_summary_rounds: int
     summary_instructions: str | None
     summary_timeout_seconds: float | None
-    hooks: Any
+    hooks: HooksLike | None
     background: bool
     pending_first: bool
-    tools: Any
+    tools: Sequence[ToolSchema] | None
     format: str | Format
     context: Context | None
 

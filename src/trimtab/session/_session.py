@@ -7,18 +7,20 @@ from typing import Any
 
 from trimtab.budget import Budget
 from trimtab.context import Context
+from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError
-from trimtab.formats import Format
+from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.session._adding import adding
 from trimtab.session._copies import Copies
 from trimtab.session._core import Core, new_event_id
 from trimtab.session._effects import Steps, answers_at_once
-from trimtab.session._options import UNSET, SummaryMode, Unset
+from trimtab.session._options import UNSET, HooksLike, SummaryMode, Unset
 from trimtab.session._orders import clearing, deleting, pinning, setting_anchors, setting_budget
 from trimtab.session._taking_back import redacting, undoing
 from trimtab.session._usage import recording_usage
 from trimtab.stores import Event, Retry, Store
 from trimtab.stores._rows import check_session_name
+from trimtab.summaries import SummarizerLike
 
 __all__ = ["Session"]
 
@@ -56,15 +58,15 @@ class Session(Copies):
         self,
         budget: Budget | int | None = None,
         *,
-        system: Any = UNSET,
-        summarizer: Any = UNSET,
+        system: SystemLike | Unset | None = UNSET,
+        summarizer: SummarizerLike | Unset | None = UNSET,
         summary_mode: SummaryMode | Unset = UNSET,
         max_summary_tokens: int | Unset | None = UNSET,
         min_recent_tokens: int | Unset | None = UNSET,
         summarize_threshold_tokens: int | Unset | None = UNSET,
         summarize_threshold_messages: int | Unset = UNSET,
         model: str | Unset | None = UNSET,
-        counter: Any = UNSET,
+        counter: CounterLike | Unset | None = UNSET,
         message_overhead: int | Unset = UNSET,
         summary_role: str | Unset = UNSET,
         anchors: Sequence[Any] | Unset = UNSET,
@@ -72,10 +74,10 @@ class Session(Copies):
         max_summary_rounds: int | Unset = UNSET,
         summary_instructions: str | Unset | None = UNSET,
         summary_timeout_seconds: float | Unset | None = UNSET,
-        hooks: Any = None,
+        hooks: HooksLike | None = None,
         background: bool | Unset = UNSET,
         pending_first: bool | Unset = UNSET,
-        tools: Any = UNSET,
+        tools: Sequence[ToolSchema] | Unset | None = UNSET,
         format: str | Format = "auto",
         context: Context | Unset | None = UNSET,
         store: Store | None = None,
@@ -130,7 +132,7 @@ class Session(Copies):
             retry: How to go on after a conflict with another writer, or while a store is away. None: not.
             allow_missing: Open a session without the functions it was made with.
         """
-        options = {
+        options: dict[str, Any] = {
             "system": system,
             "summarizer": summarizer,
             "summary_mode": summary_mode,

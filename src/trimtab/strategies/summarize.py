@@ -15,6 +15,7 @@ from trimtab.strategies._runner import check_step
 from trimtab.strategies.sliding_window import SlidingWindow, require_strategy
 from trimtab.summaries._base import (
     Summarizer,
+    SummarizerLike,
     SummaryCall,
     SummaryRequest,
     drive,
@@ -28,6 +29,8 @@ __all__ = ["DEFAULT_SUMMARY_RATIO", "Summarize"]
 
 DEFAULT_SUMMARY_RATIO = 0.3
 """Part of the limit a summary may take where no other is given; the share seeds/004 gives it."""
+
+_FALLBACK: Strategy = SlidingWindow()
 
 _ROLES = ("user", "system", "developer", "assistant")
 
@@ -56,25 +59,33 @@ class Summarize:
     """
 
     summarizer: Summarizer
-    """What writes the text: a `Summarizer`, or a function of messages; may be async, then for `afit`."""
+    """What writes the text; made of a function where one was given."""
     max_summary_tokens: int | None = field(default=None, kw_only=True)
     """Cap of the message in tokens; None: 0.3 of the limit. At the limit everything free is summarized."""
     role: str = field(default="user", kw_only=True)
     """Role of the message."""
-    fallback: Strategy = field(default=SlidingWindow(), kw_only=True)
+    fallback: Strategy = field(default=_FALLBACK, kw_only=True)
     """What evicts where no summary can be used."""
     summarizer_name: str | None = field(default=None, kw_only=True, compare=False)
     """The summarizer's name in data; set by `create_strategy`."""
 
-    def __post_init__(self) -> None:
-        """Take a function as a summarizer, and check the rest."""
-        object.__setattr__(self, "summarizer", require_summarizer(self.summarizer))
-        if self.max_summary_tokens is not None and not check_count(
-            "max_summary_tokens", self.max_summary_tokens
-        ):
+    def __init__(
+        self,
+        summarizer: SummarizerLike,
+        *,
+        max_summary_tokens: int | None = None,
+        role: str = "user",
+        fallback: Strategy = _FALLBACK,
+        summarizer_name: str | None = None,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "summarizer", require_summarizer(summarizer))
+        if max_summary_tokens is not None and not check_count("max_summary_tokens", max_summary_tokens):
             raise ConfigurationError("max_summary_tokens must be above 0: a summary takes some room")
-        check_choice("role", self.role, _ROLES)
-        require_strategy(self.fallback)
+        put(self, "max_summary_tokens", max_summary_tokens)
+        put(self, "role", check_choice("role", role, _ROLES))
+        put(self, "fallback", require_strategy(fallback))
+        put(self, "summarizer_name", summarizer_name)
 
     asks_model: ClassVar[bool] = True
     """It is not asked a second time for one fit: each answer is a call of a model."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trimtab._later import later
 from trimtab.summaries._base import (
     Summarizer,
+    SummarizerLike,
     SummaryRequest,
     arun_summarizer,
     default_prompt,
@@ -34,6 +35,7 @@ __all__ = [
     "ExtractiveSummarizer",
     "OpenAISummarizer",
     "Summarizer",
+    "SummarizerLike",
     "SummaryRequest",
     "arun_summarizer",
     "default_prompt",

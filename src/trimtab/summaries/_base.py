@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from trimtab._arguments import answers_later
 from trimtab._steps import run
@@ -19,6 +19,7 @@ from trimtab.formats import Format, detect, mapping_of
 __all__ = [
     "SUMMARY_TAG",
     "Summarizer",
+    "SummarizerLike",
     "SummaryCall",
     "SummaryRequest",
     "aasked",
@@ -69,6 +70,18 @@ class Summarizer(Protocol):
         An empty one, or one longer than `request.max_tokens`, is not used.
         """
         ...
+
+
+class _Summarizes(Protocol):
+    """A summarizer as users write it, async or not."""
+
+    def summarize(self, request: Any, /) -> str | Awaitable[str]: ...
+
+
+SummarizerLike: TypeAlias = (
+    _Summarizes | Callable[[Any], str | Awaitable[str]] | Callable[[Any, Any], str | Awaitable[str]]
+)
+"""What is taken for a summarizer: one, or a function `(messages)` or `(messages, existing)`; may be async."""
 
 
 class FunctionSummarizer:
@@ -169,7 +182,7 @@ def default_prompt(messages: Sequence[Any], /) -> str:
     return f"Summarize the following conversation concisely:\n\n{lines}"
 
 
-def run_summarizer(summarizer: Any, request: SummaryRequest, /) -> str | None:
+def run_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> str | None:
     """Ask a summarizer once; None where it fails or answers no text.
 
     Raises:
@@ -185,7 +198,7 @@ def run_summarizer(summarizer: Any, request: SummaryRequest, /) -> str | None:
         return None
 
 
-async def arun_summarizer(summarizer: Any, request: SummaryRequest, /) -> str | None:
+async def arun_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> str | None:
     """Ask a summarizer once, async or not; None where it fails or answers no text.
 
     Raises:

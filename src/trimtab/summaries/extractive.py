@@ -16,7 +16,7 @@ from math import log
 from typing import Any, Literal, NamedTuple
 
 from trimtab._extra import package_of
-from trimtab.counting import EstimateCounter
+from trimtab.counting import AdditiveCounter, EstimateCounter
 from trimtab.counting._shorten import shorten
 from trimtab.errors import ConfigurationError
 from trimtab.formats import detect, mapping_of
@@ -68,7 +68,9 @@ class ExtractiveSummarizer:
     name = "extractive"
     """The word for it in reports."""
 
-    def __init__(self, *, language: str = "en", counter: Any = None, max_tokens: int = 500) -> None:
+    def __init__(
+        self, *, language: str = "en", counter: AdditiveCounter | None = None, max_tokens: int = 500
+    ) -> None:
         counter = EstimateCounter() if counter is None else counter
         if not callable(getattr(counter, "count_text", None)):
             raise ConfigurationError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from trimtab._extra import package_of
 from trimtab.budget import Budget
-from trimtab.counting import EstimateCounter, counter_for
+from trimtab.counting import CounterLike, EstimateCounter, counter_for
 from trimtab.counting._door import as_counter
 from trimtab.errors import ConfigurationError, SummaryError, UnknownNameError
 from trimtab.models import facts_for
@@ -42,7 +42,7 @@ class ChatEndpoint(Generic[Client]):
         base_url: str | None = None,
         api_key: str | None = None,
         budget: Budget | None = None,
-        counter: Any = None,
+        counter: CounterLike | None = None,
         instructions: str | None = None,
         timeout_seconds: float = 60.0,
         max_retries: int = 2,

@@ -1,0 +1,78 @@
+"""The examples of the documents pass both type checkers: `python -m tests.docs.typed` (part of `make types`).
+
+The Python blocks of each document are put into one file, as they run. Functions that an example defines need
+no annotations; everything an example does with trimtab is checked as strictly as in a program of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.docs.documents import ROOT, blocks, documents
+
+MYPY = ("--strict", "--allow-untyped-defs", "--allow-untyped-calls", "--allow-incomplete-defs")
+NAMED_AGAIN = "--allow-redefinition"
+"""The next example of a page may call something else `messages`."""
+
+PYRIGHT = {
+    "include": ["."],
+    "pythonVersion": "3.11",
+    "typeCheckingMode": "strict",
+    # What follows of functions without annotations.
+    "reportMissingParameterType": False,
+    "reportUnknownArgumentType": False,
+    "reportUnknownLambdaType": False,
+    "reportUnknownMemberType": False,
+    "reportUnknownParameterType": False,
+    "reportUnknownVariableType": False,
+    "reportMissingTypeArgument": False,
+    # What follows of many examples in one file.
+    "reportConstantRedefinition": False,
+    "reportRedeclaration": False,
+    "reportUnusedExpression": False,
+    "reportUnusedFunction": False,
+}
+
+
+def write(folder: Path) -> list[Path]:
+    """Write a file of each document that has Python examples, line by line as they stand there."""
+    written = []
+    for document in documents():
+        text = document.read_text(encoding="utf-8")
+        lines = [""] * (text.count("\n") + 1)
+        for block in blocks(text):
+            if block.kind == "python":
+                for at, line in enumerate(block.text.splitlines(), block.line - 1):
+                    lines[at] = line
+        if any(lines):
+            name = "_".join(document.relative_to(ROOT).with_suffix("").parts).replace("-", "_").lower()
+            path = folder / f"{name}.py"
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            written.append(path)
+    return written
+
+
+def check() -> int:
+    """Run both checkers over the examples; returns how many found something."""
+    with tempfile.TemporaryDirectory(prefix="trimtab-typed-") as name:
+        folder = Path(name)
+        files = [str(path) for path in write(folder)]
+        config = folder / "pyrightconfig.json"
+        config.write_text(json.dumps(PYRIGHT), encoding="utf-8")
+        (folder / "mypy.ini").write_text("[mypy]\npython_version = 3.11\n", encoding="utf-8")
+        commands = (
+            ["mypy", "--config-file", str(folder / "mypy.ini"), *MYPY, NAMED_AGAIN, *files],
+            ["pyright", "--pythonpath", sys.executable, "-p", str(config)],
+        )
+        return sum(
+            bool(subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False).returncode)
+            for command in commands
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(check())
