@@ -186,13 +186,13 @@ class _Walk:
         if self._permanent() > step["value"]:
             return "BudgetExceededError", "E3"
         self.budget = step["value"]
-        self._make_room()
+        self._make_room(summaries=8)
         return None, UNEXPLAINED
 
     def _set_anchor(self, step: Mapping[str, Any]) -> tuple[str | None, str]:
         wrong = self._anchored(step["messages"])
         if wrong is None:
-            self._make_room()
+            self._make_room(summaries=8)
         return wrong, "E2"
 
     def _clear(self, step: Mapping[str, Any]) -> tuple[str | None, str]:
@@ -281,8 +281,8 @@ class _Walk:
     def _live(self) -> list[_Unit]:
         return sorted([*self.pending, *self.recent], key=_place)
 
-    def _make_room(self) -> None:
-        """E3, E6, E8: what passing the budget brings about, in order."""
+    def _make_room(self, *, summaries: int = 1) -> None:
+        """E3, E6, E8: what passing the budget brings about, in order; an order is caught up with."""
         total = self._total()
         if total > self.budget:
             self.over = True
@@ -296,8 +296,9 @@ class _Walk:
                 self.recent = [unit for unit in self.recent if unit not in leaving]
                 self.pending = sorted([*self.pending, *leaving], key=_place)
                 self._say({"hook": "on_evict", "messages": _contents(leaving), "reason": "budget"})
-            if self._is_due():
-                self._summarize()
+            for _ in range(summaries):
+                if self._is_due():
+                    self._summarize()
         gone = self._look()
         if gone:
             self._say({"hook": "on_evict", "messages": _contents(gone), "reason": "truncation"})
@@ -327,7 +328,10 @@ class _Walk:
     # -- summaries
 
     def _is_due(self) -> bool:
-        """E6: enough waits; E7: after a failure, more than waited then, and (our own rule) twice as much."""
+        """E6: enough waits; E7: after a failure, more than waited then, and (our own rule) twice as much.
+
+        Our own rule, too: after a summary that took several calls, half a threshold for each of them.
+        """
         waiting = self._weight(*self.pending)
         if not self.functions.get("summarizer") or waiting < max(1, self.retry_tokens):
             return False
@@ -356,7 +360,7 @@ class _Walk:
         def fits(text: str) -> bool:
             return self.size(self._summary_message(text, stands_for)) <= limit
 
-        text = None
+        text, before = None, self.asked
         if self.size(self._summary_message("", stands_for)) < limit:
             text = self._ask(first, existing)
         text, compressed = self._compressed(text, fits)
@@ -373,11 +377,16 @@ class _Walk:
         said = {"input": [shown["content"] for _, _, shown in messages], "existing": self.summary}
         self._say({"hook": "on_summarize", **said, "summary": text})
         self.pending = self.pending[len(units) :]
-        self.rounds, self.failures, self.retry_tokens = self.rounds + 1, 0, 0
+        self.rounds, self.failures = self.rounds + 1, 0
+        self.retry_tokens = self._paid_back(self.asked - before)
         if becomes_anchor:
             self.written_anchor = [self._summary_message(text, stands_for)]
         else:
             self.summary, self.stands_for = text, stands_for
+
+    def _paid_back(self, calls: int) -> int:
+        half = (max(1, self._limit("summarize_threshold_tokens")) + 1) // 2
+        return min(self.budget, calls * half) if calls > 1 else 0
 
     def _anchoring(self) -> tuple[bool, int]:
         """E5: the first summary of mode "anchored" stays, unless anchors are given; all keep to one cap."""

@@ -396,13 +396,14 @@ class Plain:
         self.decisions.append(decision)
         return decision
 
-    def make_room(self, evicted: list[int], before: list[int], *, exceeded: bool) -> None:
-        """Tell, summarize if it is due, and tell what left the view."""
+    def make_room(self, evicted: list[int], before: list[int], *, exceeded: bool, summaries: int = 1) -> None:
+        """Tell, summarize while it is due, and tell what left the view."""
         still = [first for first in dict.fromkeys(evicted) if self.said[first].zone == "waiting"]
         if still:
             self.told.append(("on_evict", self.messages_in(still), "budget"))
-        if exceeded and self.is_due():
-            self.summarize()
+        for _ in range(summaries):
+            if exceeded and self.is_due():
+                self.summarize()
         view = self.in_view()
         alive = self.units("recent", "waiting")
         gone = sorted({first for first in before if first in alive and first not in view})
@@ -495,7 +496,7 @@ class Plain:
         if total > self.budget:
             self.told.append(("on_budget_exceeded", total, self.budget))
             evicted = self.cut()
-        self.make_room(evicted, before, exceeded=total > self.budget)
+        self.make_room(evicted, before, exceeded=total > self.budget, summaries=8)
 
     def clear(self) -> bool:
         """Begin anew; anchors as given, the budget stays. False where what comes back has no room."""

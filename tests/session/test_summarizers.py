@@ -12,6 +12,7 @@ import pytest
 
 from tests.builders import user, words
 from trimtab import ConfigurationError, Session
+from trimtab.errors import SummaryError
 from trimtab.summaries import SummaryRequest
 from trimtab.testing import WordCounter
 
@@ -390,3 +391,129 @@ def test_a_message_is_given_as_it_is_shown_and_as_a_copy() -> None:
         session.add(user(text))
     assert said(session) == texts(12)
     assert "spoiled" not in str(session.messages())
+
+
+def cut_down(budget: int, answer: Answer = lambda request: "sum") -> tuple[Session, Summarizer]:
+    """Say 3,000 tokens in a session of 4,000, and cut the budget down."""
+    summarizer = Summarizer(answer)
+    session = Session(4_000, counter=WORDS, summarizer=summarizer)
+    session.extend([user(text) for text in texts(300)])
+    assert summarizer.requests == []
+    session.set_budget(budget)
+    return session, summarizer
+
+
+def test_a_budget_cut_far_down_is_caught_up_with() -> None:
+    """What left is summarized in as many calls as that takes, none of them given more than a budget."""
+    session, summarizer = cut_down(500)
+    status = session.status()
+    assert (status.hidden_messages, status.pending_messages) == (0, 0)
+    assert status.summarized_messages + status.recent_messages == 300
+    assert len(summarizer.requests) == 6
+    assert all(10 * len(request.messages) <= 500 for request in summarizer.requests)
+    assert session.fit().report.tokens_after <= 500
+
+
+def test_catching_up_asks_eight_times_and_says_what_is_left() -> None:
+    """2,930 tokens and more wait, and 8 calls take 200 each; summarize() takes the rest, however little."""
+    session, summarizer = cut_down(200)
+    assert len(summarizer.requests) == 8
+    status = session.status()
+    assert status.summarized_messages == 160
+    assert status.hidden_messages > 100
+    note = f"{status.hidden_messages} messages of these wait for a summary: summarize() writes it."
+    assert note in session.fit().report.notes
+    assert session.summarize() == status.pending_messages
+    after = session.status()
+    assert (after.hidden_messages, after.pending_messages) == (0, 0)
+    assert after.summarized_messages == 160 + status.pending_messages
+    assert session.summarize() == 0
+
+
+def test_a_summary_on_demand_takes_what_is_not_due() -> None:
+    """One message waits; its ten tokens are no threshold."""
+    summarizer = Summarizer(lambda request: "sum")
+    session = one_session(summarizer, summarize_threshold_tokens=90, summarize_threshold_messages=50)
+    for text in texts(11):
+        session.add(user(text))
+    waiting = session.status().pending_messages
+    assert (waiting > 0, summarizer.requests) == (True, [])
+    assert session.summarize() == waiting
+    assert (len(summarizer.requests), session.summary) == (1, "sum")
+    assert session.status().pending_messages == 0
+
+
+def test_a_summary_on_demand_that_fails_says_so_and_loses_nothing() -> None:
+    """What it had done before stays; what waits goes on waiting."""
+    answers: list[Any] = ["sum"] * 9
+
+    def answer(request: SummaryRequest) -> Any:
+        return answers.pop() if answers else None
+
+    session, _ = cut_down(200, answer)
+    waiting = session.status().pending_messages
+    with pytest.raises(SummaryError, match="answered NoneType"):
+        session.summarize()
+    status = session.status()
+    assert status.pending_messages == waiting - 20
+    assert (status.failures, status.summarized_messages) == (1, 180)
+
+
+def test_a_summary_on_demand_needs_a_summarizer_that_can_be_asked() -> None:
+    """None is an error, and an async one is awaited, in the background too."""
+    with pytest.raises(ConfigurationError, match="pass summarizer="):
+        Session(100, counter=WORDS).summarize()
+    for background in (False, True):
+        session = one_session(AsyncSummarizer(lambda request: "sum"), background=background)
+        with pytest.raises(ConfigurationError, match=r"asummarize\("):
+            session.summarize()
+
+    async def main() -> None:
+        session = one_session(AsyncSummarizer(lambda request: "sum"), summarize_threshold_tokens=90)
+        for text in texts(11):
+            await session.aadd(user(text))
+        waiting = session.status().pending_messages
+        assert await session.asummarize() == waiting > 0
+
+    asyncio.run(main())
+
+
+def test_what_waits_is_caught_up_with_in_the_background() -> None:
+    """As beside the order itself: eight summaries, one after the other."""
+    summarizer = Summarizer(lambda request: "sum")
+    with Session(4_000, counter=WORDS, summarizer=summarizer, background=True) as session:
+        session.extend([user(text) for text in texts(300)])
+        session.set_budget(200)
+    assert len(summarizer.requests) == 8
+    assert session.status().summarized_messages == 160
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+def test_summaries_that_are_too_long_do_not_multiply_the_calls(rounds: int) -> None:
+    """Each call is paid for by half a threshold of new tokens, those for shorter texts included."""
+    summarizer = Summarizer(lambda request: words(200))
+    session = one_session(summarizer, max_summary_rounds=rounds)
+    said_tokens = 0
+    for text in texts(600):
+        session.add(user(text))
+        said_tokens += 10
+        assert len(summarizer.requests) <= said_tokens / 5 + rounds
+    assert len(summarizer.requests) > 600
+    assert len(list(session.history(kinds=("summary",)))) > 100
+
+
+def test_a_shorter_text_is_paid_for_and_no_more() -> None:
+    """Two calls are two halves of the threshold of 40: the next comes when 40 wait, not at 30."""
+    summarizer = Summarizer(lambda request: words(200))
+    session = one_session(
+        summarizer, max_summary_rounds=1, summarize_threshold_tokens=40, summarize_threshold_messages=1
+    )
+    waited = []
+    for text in texts(60):
+        session.add(user(text))
+        waited.append(session.status().pending_tokens)
+        assert session.status().retry_tokens in (0, 40)
+    first, *others = [len(request.messages) for request in summarizer.requests[::2]]
+    assert first >= 2
+    assert set(others) == {4}
+    assert max(waited) == 30

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from trimtab.errors import (
+    ConfigurationError,
     SummaryError,
     VersionConflictError,
 )
@@ -21,31 +22,67 @@ from trimtab.session._state import State
 from trimtab.session._summarizing import Job, Written, write_summary
 from trimtab.session._zones import limits_of
 
-__all__ = ["finish", "summarize_if_due", "tell_gone"]
+__all__ = ["CATCH_UP", "finish", "summarize_if_due", "summarize_waiting", "tell_gone"]
 
 _log = logging.getLogger("trimtab.session")
 
 
-def summarize_if_due(core: Core) -> Steps[None]:
-    scene = core.scene
-    if scene is None or not is_due(core, scene.state):
-        return
-    job = yield from waiting_job(core, scene)
-    if job is not None:
-        yield from summarize(core, job)
+CATCH_UP = 8
+"""Summaries one order may ask for: after a budget cut far down, more than one call's worth waits."""
+
+
+def summarize_if_due(core: Core, *, summaries: int = 1) -> Steps[None]:
+    """Have what waits summarized while enough of it does, in so many summaries at most."""
+    for _ in range(summaries):
+        scene = core.scene
+        if scene is None or not is_due(core, scene.state):
+            return
+        job = yield from waiting_job(core, scene)
+        if job is None or not (yield from summarize(core, job)):
+            return
+
+
+def summarize_waiting(core: Core) -> Steps[int]:
+    """Have everything that waits summarized, due or not; return how many messages that were.
+
+    Raises:
+        ConfigurationError: There is no summarizer.
+        SummaryError: It failed; what is left goes on waiting.
+    """
+    scene = yield from core.ready()
+    if core.in_force.summarizer is None:
+        raise ConfigurationError(
+            f"session {core.session!r} has no summarizer: pass summarizer=, a function of messages, where it"
+            " is made or opened"
+        )
+    seen, messages = scene.seen(), 0
+    try:
+        while (job := (yield from waiting_job(core, (yield from core.ready())))) is not None:
+            written = yield from written_for(core, job)
+            if not (yield from conclude(core, job, written)):
+                if isinstance(written, SummaryError):
+                    raise written
+                break  # another writer was there: what waits now is another matter
+            messages += len(job.messages)
+    finally:
+        tell_gone(core, seen)
+    return messages
 
 
 def summarize(core: Core, job: Job) -> Steps[bool]:
     """Have a summary written and put it in force; a failure loses nothing (SPEC E7)."""
-    written: Written | SummaryError
+    return (yield from conclude(core, job, (yield from written_for(core, job))))
+
+
+def written_for(core: Core, job: Job) -> Steps[Written | SummaryError]:
+    """Have a summary written, or say why there is none."""
     try:
-        written = yield from write_summary(job, Sizer(core.in_force))
+        return (yield from write_summary(job, Sizer(core.in_force)))
     except SummaryError as error:
-        written = error
-    return (yield from conclude(core, job, written))
+        return error
 
 
-def fail(core: Core, job: Job, why: str) -> Steps[bool]:
+def fail(core: Core, job: Job, why: str) -> Steps[None]:
     """Remember that a summary failed, so that the next attempt waits until there is more."""
     core.last_failure = why
     _log.warning("session %r: no summary: %s", core.session, why)
@@ -53,7 +90,7 @@ def fail(core: Core, job: Job, why: str) -> Steps[bool]:
         scene = yield from core.ready()
         state = scene.state
         if state.summary != job.base or state.epoch != job.epoch:
-            return False
+            return
         failures = state.failures + 1
         threshold = limits_of(core.in_force, state.room_tokens).threshold_tokens
         waiting = state.pending_tokens
@@ -64,7 +101,7 @@ def fail(core: Core, job: Job, why: str) -> Steps[bool]:
             yield from core.write(scene, "failed", {"why": why, "messages": len(job.messages)})
         except VersionConflictError:
             continue
-        return True
+        return
 
 
 def finish(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]:
@@ -83,8 +120,10 @@ def tell_gone(core: Core, seen: Mapping[int, LiveUnit]) -> None:
 
 
 def conclude(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]:
+    """Carry out what came of a summary; True if one is in force."""
     if isinstance(written, SummaryError):
-        return (yield from fail(core, job, str(written)))
+        yield from fail(core, job, str(written))
+        return False
     return (yield from put_in_force(core, job, written))
 
 
@@ -97,6 +136,7 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
             core.stale_summaries += 1
             return False
         version = core.next_version(scene)
+        state = replace(state, retry_tokens=paid_back(core, state, written))
         if job.becomes_anchor:
             scene.state = replace(state, anchor_summary=version)
         else:
@@ -124,6 +164,18 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
             core.tell("on_summary_compressed", old, new)
         core.tell("on_summarize", copied(job.messages), job.existing, written.text, written.seconds)
     return True
+
+
+def paid_back(core: Core, state: State, written: Written) -> int:
+    """Return how much has to wait before the next summary, where this one was asked for several times.
+
+    Each call pays for half a threshold of new tokens, so that a summarizer whose answers are too long is not
+    called more often than one whose answers fit. One budget is enough: a call is given no more.
+    """
+    if written.calls == 1:
+        return 0
+    threshold = limits_of(core.in_force, state.room_tokens).threshold_tokens
+    return min(state.room_tokens, written.calls * -(-threshold // 2))
 
 
 def covered(core: Core, scene: Scene, job: Job) -> Steps[State | None]:

@@ -10,17 +10,15 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 from weakref import WeakSet
 
 from trimtab.errors import ConfigurationError, StoreError, SummaryError
 from trimtab.session._core import Core
-from trimtab.session._covering import finish
+from trimtab.session._covering import finish, written_for
 from trimtab.session._effects import Steps, arun_steps, run_asking, run_steps
-from trimtab.session._jobs import early_job
-from trimtab.session._options import Options
-from trimtab.session._sizer import Sizer
-from trimtab.session._summarizing import Job, Written, write_summary
+from trimtab.session._jobs import early_job, is_due
+from trimtab.session._summarizing import Job, Written
 from trimtab.session._turns import Turns, running_future
 from trimtab.stores import MemoryStore, Retry, Store
 from trimtab.stores._rows import check_session_name
@@ -39,6 +37,8 @@ class Writing:
     job: Job
     loop: asyncio.AbstractEventLoop | None
     """Where a task writes it; None: a thread does."""
+    summaries: int
+    """How many may be written, one after the other, while enough goes on waiting."""
     done: Future[None] = field(default_factory=running_future)
     task: asyncio.Task[None] | None = None
     """Held here, since an event loop does not."""
@@ -93,7 +93,8 @@ class Driven:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _run(self, make: Callable[[], Steps[T]], *, then_background: bool = False) -> T:
+    def _run(self, make: Callable[[], Steps[T]], *, then_background: int = 0) -> T:
+        """Run an algorithm; then begin so many summaries in the background, at most."""
         with self._turns:
             done = self._retry.call(
                 lambda: run_steps(
@@ -104,10 +105,10 @@ class Driven:
                 )
             )
             if then_background:  # in the same turn: there may be no other one in this thread
-                self._start_background()
+                self._start_background(then_background)
             return done
 
-    async def _arun(self, make: Callable[[], Steps[T]], *, then_background: bool = False) -> T:
+    async def _arun(self, make: Callable[[], Steps[T]], *, then_background: int = 0) -> T:
         async with self._turns:
             done = await self._retry.acall(
                 lambda: arun_steps(
@@ -118,7 +119,7 @@ class Driven:
                 )
             )
             if then_background:
-                await self._astart_background()
+                await self._astart_background(then_background)
             return done
 
     def _whole(self, steps: Steps[T]) -> Steps[T]:
@@ -138,22 +139,24 @@ class Driven:
         self._writings = []
         self._core.job = None
 
-    def _next_job(self) -> Steps[Job | None]:
-        """Make the job of a background summary if one is due and none is being written."""
+    def _next_job(self, *, early: bool) -> Steps[Job | None]:
+        """Make the job of a background summary if one is due, or soon will be, and none is being written."""
         core = self._core
         self._underway()
         options, scene = core.options, core.scene
         if options is None or not options.background or core.job is not None or scene is None:
             return None
         try:
-            return (yield from early_job(core, scene))
+            if early or is_due(core, scene.state):
+                return (yield from early_job(core, scene))
+            return None
         except StoreError:
             core.scene = None  # what came before it is stored: it is tried again
             return None
 
-    def _begun(self, job: Job, loop: asyncio.AbstractEventLoop | None) -> Writing:
+    def _begun(self, job: Job, loop: asyncio.AbstractEventLoop | None, summaries: int) -> Writing:
         self._core.job = job
-        writing = Writing(job, loop)
+        writing = Writing(job, loop, summaries)
         self._writings.append(writing)
         return writing
 
@@ -171,11 +174,11 @@ class Driven:
                 self._ended(writing)
         return self._writings.copy()
 
-    def _start_background(self) -> None:
-        job = run_steps(self._next_job(), self._store, incarnation=self._core.incarnation)
+    def _start_background(self, summaries: int) -> None:
+        job = run_steps(self._next_job(early=True), self._store, incarnation=self._core.incarnation)
         if job is None:
             return
-        writing = self._begun(job, None)
+        writing = self._begun(job, None, summaries)
         name = f"trimtab-session-{self._id[:16]}"
         thread = threading.Thread(target=self._work, args=(writing,), name=name, daemon=True)
         try:
@@ -185,58 +188,60 @@ class Driven:
             _log.warning("session %r: no summary in the background: %s", self._id, error)
 
     def _work(self, writing: Writing) -> None:
-        """Write a summary beside the conversation and put it in force."""
+        """Write a summary beside the conversation and put it in force; more where enough goes on waiting."""
         try:
             with self._turns.asking(background=True):
-                written: Written | SummaryError
-                try:
-                    sizer = Sizer(cast("Options", self._core.options))
-                    written = run_asking(write_summary(writing.job, sizer))
-                except SummaryError as error:
-                    written = error
-                with self._turns:
-                    run_steps(
-                        self._concluding(writing.job, written),
-                        self._store,
-                        incarnation=self._core.incarnation,
-                    )
+                for _ in range(writing.summaries):
+                    written = run_asking(written_for(self._core, writing.job))
+                    with self._turns:
+                        goes_on = run_steps(
+                            self._concluding(writing, written),
+                            self._store,
+                            incarnation=self._core.incarnation,
+                        )
+                        if not goes_on:
+                            return
         finally:
             self._ended(writing)
 
-    def _concluding(self, job: Job, written: Written | SummaryError) -> Steps[None]:
+    def _concluding(self, writing: Writing, written: Written | SummaryError) -> Steps[bool]:
+        """Carry out what came of a summary; True if the next one is to be written."""
         core = self._core
-        if core.job is not job:
-            return
+        if core.job is not writing.job:
+            return False
+        done = False
         try:
-            yield from self._whole(finish(core, job, written))
+            done = yield from self._whole(finish(core, writing.job, written))
         except StoreError as error:
             core.scene = None  # it is read again, and the summary tried again
             _log.warning("session %r: a summary was put off: %s", self._id, error)
         finally:
             core.job = None
-
-    async def _astart_background(self) -> None:
-        job = await arun_steps(self._next_job(), self._store, incarnation=self._core.incarnation)
+        job = (yield from self._next_job(early=False)) if done and writing.summaries > 1 else None
         if job is not None:
-            writing = self._begun(job, asyncio.get_running_loop())
-            writing.task = asyncio.create_task(self._awork(job))
+            core.job = writing.job = job
+        return job is not None
+
+    async def _astart_background(self, summaries: int) -> None:
+        job = await arun_steps(self._next_job(early=True), self._store, incarnation=self._core.incarnation)
+        if job is not None:
+            writing = self._begun(job, asyncio.get_running_loop(), summaries)
+            writing.task = asyncio.create_task(self._awork(writing))
             # not at the end of the task: one that is cancelled before it begins has none
             writing.task.add_done_callback(lambda _: self._ended(writing))
 
-    async def _awork(self, job: Job) -> None:
+    async def _awork(self, writing: Writing) -> None:
         with self._turns.asking(background=True):
-            written: Written | SummaryError
-            try:
-                sizer = Sizer(cast("Options", self._core.options))
+            for _ in range(writing.summaries):
                 written = await arun_steps(
-                    write_summary(job, sizer), self._store, incarnation=self._core.incarnation
+                    written_for(self._core, writing.job), self._store, incarnation=self._core.incarnation
                 )
-            except SummaryError as error:
-                written = error
-            async with self._turns:
-                await arun_steps(
-                    self._concluding(job, written), self._store, incarnation=self._core.incarnation
-                )
+                async with self._turns:
+                    goes_on = await arun_steps(
+                        self._concluding(writing, written), self._store, incarnation=self._core.incarnation
+                    )
+                    if not goes_on:
+                        return
 
     def drain(self) -> None:
         """Wait until no summary is being written in the background.

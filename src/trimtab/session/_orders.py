@@ -9,6 +9,7 @@ from typing import Any
 from trimtab.errors import ConfigurationError
 from trimtab.session._budget import session_budget
 from trimtab.session._core import Core, id_of
+from trimtab.session._covering import CATCH_UP
 from trimtab.session._effects import Delete, Steps
 from trimtab.session._options import check_anchor
 from trimtab.session._plain import plain_message
@@ -74,7 +75,7 @@ def ordered(
     yield from core.append(scene, events)
     if exceeded:
         core.tell("on_budget_exceeded", total, scene.state.budget_tokens)
-    yield from make_room(core, scene, evicted, exceeded=exceeded, seen=seen)
+    yield from make_room(core, scene, evicted, exceeded=exceeded, summaries=CATCH_UP, seen=seen)
 
 
 def clearing(core: Core) -> Steps[None]:

@@ -32,6 +32,7 @@ def make_room(
     evicted: Sequence[LiveUnit] = (),
     *,
     exceeded: bool = False,
+    summaries: int = 1,
     seen: Mapping[int, LiveUnit],
 ) -> Steps[None]:
     """Tell what was evicted, summarize if it is time, and take out of view what has no room.
@@ -43,6 +44,7 @@ def make_room(
         scene: Where it stands.
         evicted: Units put aside; some may have been called back since.
         exceeded: Whether the budget was passed.
+        summaries: How many may be asked for.
         seen: What was in view before, and what came.
     """
     waiting = {unit.first: unit for unit in evicted if unit.first not in scene.recent}
@@ -50,7 +52,7 @@ def make_room(
         core.tell("on_evict", messages_of(list(waiting.values())), "budget")
     try:
         if exceeded and not core.in_force.background:
-            yield from summarize_if_due(core)
+            yield from summarize_if_due(core, summaries=summaries)
         if core.scene is not None:
             core.scene.truncate()
             yield from _reread_if_room(core)

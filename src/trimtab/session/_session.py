@@ -13,6 +13,7 @@ from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.session._adding import adding
 from trimtab.session._copies import Copies
 from trimtab.session._core import Core, new_event_id
+from trimtab.session._covering import CATCH_UP, summarize_waiting
 from trimtab.session._effects import Steps, answers_at_once
 from trimtab.session._options import UNSET, HooksLike, SummaryMode, Unset
 from trimtab.session._orders import clearing, deleting, pinning, setting_anchors, setting_budget
@@ -185,13 +186,13 @@ class Session(Copies):
     def extend(self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None) -> list[Event]:
         """Add messages in one step: all of them are stored, or none."""
         self._check_summarizer()
-        return self._run(self._adding(messages, ids), then_background=True)
+        return self._run(self._adding(messages, ids), then_background=1)
 
     async def aextend(
         self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None
     ) -> list[Event]:
         """Add messages in one step; see `extend`."""
-        return await self._arun(self._adding(messages, ids), then_background=True)
+        return await self._arun(self._adding(messages, ids), then_background=1)
 
     def _adding(
         self, messages: Sequence[Any], ids: Sequence[str | None] | None
@@ -213,32 +214,57 @@ class Session(Copies):
         named = [new_event_id() if one is None else one for one in given]
         return lambda: adding(self._core, listed, named)
 
-    def _check_summarizer(self) -> None:
+    def _check_summarizer(self, *, sync_in_background: bool = False) -> None:
         core = self._core
         if core.scene is None and core.last_scene is None:  # what was left out, its log says
             self._run(core.ready)
         options = core.in_force
-        if options.summarizer is None or options.background:
+        if options.summarizer is None or (options.background and not sync_in_background):
             return
         if not answers_at_once(options.summarizer):
             raise ConfigurationError(
                 "the summarizer is async: await aadd(...) instead of calling add(...), or pass"
-                " background=True"
+                " background=True; the same for the other methods, asummarize(...) among them"
             )
 
     def set_budget(self, budget: Budget | int, /) -> None:
         """Change the budget.
+
+        Where a smaller one makes much leave, up to eight summaries are asked for; `status().hidden_messages`
+        says what is left, and `summarize` takes the rest.
 
         Raises:
             ConfigurationError: It is below 100.
             BudgetExceededError: What is always shown passes it; nothing was changed.
         """
         self._check_summarizer()
-        self._run(lambda: setting_budget(self._core, budget), then_background=True)
+        self._run(lambda: setting_budget(self._core, budget), then_background=CATCH_UP)
 
     async def aset_budget(self, budget: Budget | int, /) -> None:
         """Change the budget; see `set_budget`."""
-        await self._arun(lambda: setting_budget(self._core, budget), then_background=True)
+        await self._arun(lambda: setting_budget(self._core, budget), then_background=CATCH_UP)
+
+    def summarize(self) -> int:
+        """Have everything that waits for a summary summarized now, due or not.
+
+        That is what left the recent messages; see `status().pending_messages`. A call of the summarizer
+        is given one budget's worth at most, so that a long backlog takes several.
+
+        Returns:
+            How many messages a summary stands for now that did not before.
+
+        Raises:
+            ConfigurationError: The session has no summarizer, or an async one.
+            SummaryError: The summarizer failed; what is left goes on waiting.
+        """
+        self._check_summarizer(sync_in_background=True)
+        self.drain()
+        return self._run(lambda: summarize_waiting(self._core))
+
+    async def asummarize(self) -> int:
+        """Have everything that waits for a summary summarized now; see `summarize`."""
+        await self.adrain()
+        return await self._arun(lambda: summarize_waiting(self._core))
 
     def record_usage(self, usage: Any, /) -> None:
         """Take in what the provider reported for the view given last.
@@ -258,11 +284,11 @@ class Session(Copies):
                 the session has a Context.
         """
         self._check_summarizer()
-        self._run(lambda: recording_usage(self._core, usage), then_background=True)
+        self._run(lambda: recording_usage(self._core, usage), then_background=CATCH_UP)
 
     async def arecord_usage(self, usage: Any, /) -> None:
         """Take in what the provider reported; see `record_usage`."""
-        await self._arun(lambda: recording_usage(self._core, usage), then_background=True)
+        await self._arun(lambda: recording_usage(self._core, usage), then_background=CATCH_UP)
 
     def set_anchors(self, messages: Sequence[Any], /) -> None:
         """Replace the anchors.

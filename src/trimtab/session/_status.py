@@ -29,12 +29,17 @@ class SessionStatus:
     pending_messages: int
     """Messages that wait for a summary."""
     pending_tokens: int
+    hidden_messages: int
+    """Messages that are neither in view nor summarized; `Session.summarize` takes those that wait."""
     summarized_messages: int
     """Messages the summaries in force stand for."""
     failures: int
     """Summaries that failed since the last one that did not."""
     retry_tokens: int
-    """Waiting tokens from which the summarizer is asked again; 0 if it did not fail."""
+    """Waiting tokens from which the summarizer is asked again.
+
+    0 if it did not fail, and did not have to be asked for a shorter text.
+    """
     last_failure: str | None
     """Why the last summary failed, as far as this object knows."""
     stale_summaries: int
@@ -55,6 +60,7 @@ class SessionStatus:
             recent_tokens=state.recent_tokens,
             pending_messages=state.pending_messages,
             pending_tokens=state.pending_tokens,
+            hidden_messages=scene.hidden_messages,
             summarized_messages=sum(one.messages for one in covering),
             failures=state.failures,
             retry_tokens=state.retry_tokens,

@@ -61,6 +61,8 @@ class Written:
     seconds: float
     compressions: list[tuple[str, str]] = field(default_factory=list)
     """Each text that was too long, and the one written in its place."""
+    calls: int = 1
+    """How often the summarizer was asked."""
 
 
 def write_summary(
@@ -102,7 +104,9 @@ def _written(job: Job, sizer: Sizer, clock: Callable[[], float]) -> Steps[Writte
     )
     tokens = size(text)
     compressions: list[tuple[str, str]] = []
+    calls = 1
     while tokens > limit and len(compressions) < options.max_summary_rounds:
+        calls += 1
         try:
             question = _question(options, [_as_message(sizer, text)], None, _aim(room), _SHORTER)
             shorter = _text((yield question), name)
@@ -113,7 +117,7 @@ def _written(job: Job, sizer: Sizer, clock: Callable[[], float]) -> Steps[Writte
     if tokens > limit:
         text = _cut(text, limit, size)
         tokens = size(text)
-    return Written(text=text, tokens=tokens, seconds=clock() - start, compressions=compressions)
+    return Written(text=text, tokens=tokens, seconds=clock() - start, compressions=compressions, calls=calls)
 
 
 def _aim(room_tokens: int) -> int:

@@ -138,6 +138,9 @@ def _notes(scene: Scene) -> tuple[str, ...]:
     )
     if hidden := scene.hidden_messages - misplaced:
         notes.append(f"Without room in view, but in the log: {counted(hidden, 'message')}.")
+        waiting = state.pending_messages - sum(len(unit.members) for unit in scene.shown.values())
+        if waiting and scene.sizer.options.summarizer is not None:
+            notes.append(f"{counted(waiting, 'message')} of these wait for a summary: summarize() writes it.")
     if misplaced:
         notes.append(f"Not in view, since they may not stand first there: {counted(misplaced, 'message')}.")
     units = scene.in_view()
