@@ -227,6 +227,6 @@ def test_a_message_that_cannot_be_written_is_named_by_its_index(
 def test_a_black_box_too_is_told_which_message_cannot_be_written() -> None:
     """Where its total has to be shared among messages."""
     chat = [user("a"), {"role": "assistant", "content": "x", "odd": circle()}]
-    shares = sizes_for(len, chat, Fixed(), has_system=False)
+    shares = sizes_for(len, chat, Fixed())
     with pytest.raises(FormatError, match=r"^messages\[1\]: "):
         shares.of(0)

@@ -9,7 +9,20 @@ import pytest
 from tests.builders import call, places, result, talk, user
 from tests.properties.toy_format import ToyFormat, said
 from tests.properties.toy_format import words as spoken
-from trimtab import Budget, BudgetExceededError, ConfigurationError, CountingError, counter_for, fit
+from trimtab import (
+    Budget,
+    BudgetExceededError,
+    ConfigurationError,
+    CountingError,
+    PriorityBased,
+    SlidingWindow,
+    Summarize,
+    TruncateText,
+    counter_for,
+    fit,
+)
+from trimtab.counting import measure
+from trimtab.formats import get_format
 from trimtab.models import facts_for
 from trimtab.testing import WordCounter
 
@@ -195,3 +208,55 @@ def test_the_error_says_the_numbers_and_what_to_change() -> None:
     assert "Raise the budget" in said
     assert caught.value.attempt is not None
     assert len(caught.value.attempt.messages) == 1
+
+
+def add_tool(form: str) -> list[Any]:
+    """Make the tools of a request: one that adds."""
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    return [get_format(form).tool_schema("add", description="Add numbers.", parameters=schema)]
+
+
+def test_a_responses_request_with_instructions_and_tools_is_held_to_what_it_measures() -> None:
+    """Tools cost a token more beside instructions there: the budget that holds it is the measure, no less."""
+    body = {
+        "model": "gpt-4o",
+        "instructions": "Be brief.",
+        "input": [{"role": "user", "content": "Hello there."}],
+        "tools": add_tool("openai_responses"),
+    }
+    tokens = measure(body, model="gpt-4o").tokens
+    assert fit(body, tokens).report.tokens_after == tokens
+    with pytest.raises(BudgetExceededError) as caught:
+        fit(body, tokens - 1)
+    assert caught.value.needed_tokens == tokens
+
+
+@pytest.mark.parametrize("form", ["openai_chat", "openai_responses"])
+@pytest.mark.parametrize("strategy", [None, SlidingWindow(keep_turns=True), PriorityBased(), TruncateText()])
+def test_a_later_system_message_that_comes_to_lead_is_charged_as_one(form: str, strategy: Any) -> None:
+    """What leads says what tools cost beside it: at its measure the rest stays, at a token less it does not."""
+    tools, rest = add_tool(form), talk("s3 u2")
+    measured = measure(rest, model="gpt-4o", format=form, tools=tools).tokens
+    messages = [*talk("a300"), *rest]
+    for budget, kept in ((measured, rest), (measured - 1, rest[1:])):
+        fitted = fit(messages, budget, model="gpt-4o", format=form, tools=tools, strategy=strategy)
+        if kept is rest or not isinstance(strategy, TruncateText):
+            assert fitted.messages == kept
+        recount = measure(fitted.messages, model="gpt-4o", format=form, tools=tools)
+        assert fitted.report.tokens_after == recount.tokens <= budget
+
+
+@pytest.mark.parametrize("form", ["openai_chat", "openai_responses"])
+def test_a_summary_that_comes_to_lead_as_system_text_is_charged_as_such(form: str) -> None:
+    """It may be all the system text there is: what tools cost beside it is known before it is taken."""
+    tools, strategy = add_tool(form), Summarize(lambda messages: "They said hello.", role="system")
+    messages = talk("u200 a300 u2")
+    whole = fit(messages, 300, model="gpt-4o", format=form, tools=tools, strategy=strategy)
+    tokens = measure(whole.messages, model="gpt-4o", format=form, tools=tools).tokens
+    assert [message["role"] for message in whole.messages] == ["system", "user"]
+    assert whole.report.tokens_after == tokens
+    exact = Summarize(lambda messages: "They said hello.", role="system", max_summary_tokens=tokens)
+    again = fit(messages, tokens, model="gpt-4o", format=form, tools=tools, strategy=exact)
+    assert again.messages == whole.messages
+    less = fit(messages, tokens - 1, model="gpt-4o", format=form, tools=tools, strategy=exact)
+    assert less.messages == messages[-1:]

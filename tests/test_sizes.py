@@ -35,7 +35,7 @@ class Plain:
 def sizes_of(counter: Any, line: str, fixed: Fixed | None = None) -> Sizes:
     """Make the table of a conversation."""
     messages = talk(line)
-    return sizes_for(counter, messages, fixed or Fixed(), has_system=False)
+    return sizes_for(counter, messages, fixed or Fixed())
 
 
 @pytest.mark.parametrize("counter", [WordCounter(), Plain()], ids=["counts_back", "counts_one"])
@@ -70,8 +70,8 @@ def test_each_message_is_counted_once() -> None:
 
 def test_a_counter_of_single_messages_adds_up_with_what_a_list_costs() -> None:
     """Its empty list is the fixed part; system text and tools are one more message."""
-    assert sizes_of(Plain(), "u1").fixed_tokens == 3
-    assert sizes_of(Plain(), "u1", Fixed(system="a b", tools=[{"x": 1}])).fixed_tokens == 3 + 3
+    assert sizes_of(Plain(), "u1").fixed_tokens(False) == 3
+    assert sizes_of(Plain(), "u1", Fixed(system="a b", tools=[{"x": 1}])).fixed_tokens(False) == 3 + 3
 
 
 def test_a_black_box_is_asked_for_whole_requests() -> None:
@@ -86,7 +86,7 @@ def test_a_black_box_is_asked_for_whole_requests() -> None:
     assert isinstance(sizes, Shares)
     assert sizes.request_tokens([user("hi")]) == 4
     assert asked == [[{"role": "system", "content": 'a b\n[{"x":1}]'}, user("hi")]]
-    assert sizes_of(box, "u2").fixed_tokens == 0
+    assert sizes_of(box, "u2").fixed_tokens(False) == 0
 
 
 def test_a_black_box_that_takes_requests_gets_system_text_and_tools_apart() -> None:

@@ -216,7 +216,7 @@ def test_what_does_not_fit_says_how_much_it_needs(strategy: Any, line: str, budg
 def request_of(line: str, limit: int) -> EvictionRequest:
     """Make the request a strategy gets from `fit`."""
     history = History(talk(line), format=get_format("openai_chat"))
-    sizes = sizes_for(WORDS, history.messages, Fixed(), has_system=history.head > 0)
+    sizes = sizes_for(WORDS, history.messages, Fixed())
     counted = count_back(history, sizes, limit)
     return EvictionRequest(history, sizes, limit_tokens=limit, counted=counted)
 
@@ -259,7 +259,7 @@ def test_units_are_walked_from_the_newest(line: str, limit: int) -> None:
 def test_no_more_is_counted_than_what_passes_the_limit(line: str, limit: int, lowest: int) -> None:
     """What stays is reserved first: leading system messages and a large latest question."""
     history = History(talk(line), format=get_format("openai_chat"))
-    sizes = sizes_for(WORDS, history.messages, Fixed(), has_system=history.head > 0)
+    sizes = sizes_for(WORDS, history.messages, Fixed())
     assert count_back(history, sizes, limit) == lowest
     counted = {at for at, size in enumerate(sizes.known) if size is not None}
     assert counted == {*range(history.head), *range(lowest, len(history)), history.latest_user}
@@ -658,6 +658,6 @@ def test_a_cascade_of_one_step_says_what_that_step_says() -> None:
 def test_a_message_weighs_its_text_and_its_calls(message: dict[str, Any], weight: float) -> None:
     """Bytes / 3.5 + 4, and 9 a call (SPEC C3), in whatever field the wire form keeps them."""
     history = History([message], format=get_format("openai_chat"))
-    sizes = sizes_for(WORDS, history.messages, Fixed(), has_system=False)
+    sizes = sizes_for(WORDS, history.messages, Fixed())
     history.read(0)
     assert _Weights(EvictionRequest(history, sizes, limit_tokens=1))[0] == pytest.approx(weight)

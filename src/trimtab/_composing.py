@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -139,7 +139,7 @@ class Composition:
     fixed: Fixed
     whole_tokens: int | None = None
     """What a black box said of everything that was given; None until somebody asked for it."""
-    _request_sizes: dict[bool, Sizes] = field(default_factory=dict)
+    _request_sizes: Sizes | None = None
 
     @property
     def source(self) -> list[Any]:
@@ -157,18 +157,17 @@ class Composition:
         """The rule for equal ranks: as given, or by whether tiers are used."""
         return ties_of(self.policy)
 
-    def request_sizes(self, *, has_system: bool) -> Sizes:
-        """Return the table for what stands beside the blocks; it is counted once."""
-        made = self._request_sizes.get(has_system)
-        if made is None:
-            made = sizes_for(self.counter, self.lead, self.fixed, has_system=has_system)
-            self._request_sizes[has_system] = made
-        return made
+    @property
+    def request_sizes(self) -> Sizes:
+        """The table for what stands beside the blocks; it is counted once."""
+        if self._request_sizes is None:
+            self._request_sizes = sizes_for(self.counter, self.lead, self.fixed)
+        return self._request_sizes
 
     def whole(self) -> int:
         """Ask a black box for the size of everything that was given, once."""
         if self.whole_tokens is None:
-            sizes = cast("Shares", self.request_sizes(has_system=False))
+            sizes = cast("Shares", self.request_sizes)
             self.whole_tokens = sizes.request_tokens([*self.lead, *self.source])
         return self.whole_tokens
 
@@ -177,7 +176,7 @@ class Composition:
         if not any(part.gone for part in self.parts):
             return self.whole()
         left = (message for part in self.parts for message in part.history.originals)
-        return cast("Shares", self.request_sizes(has_system=False)).request_tokens([*self.lead, *left])
+        return cast("Shares", self.request_sizes).request_tokens([*self.lead, *left])
 
     @property
     def is_black_box(self) -> bool:

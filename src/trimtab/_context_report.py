@@ -25,12 +25,19 @@ def report_of(outcome: Outcome) -> Report:
         _block(outcome, decision, own, out)
         for decision, own, out in zip(decisions, rows, outputs, strict=True)
     )
-    sizes = composition.request_sizes(has_system=outcome.has_system)
+    sizes, leads_system = composition.request_sizes, outcome.leads_system
     inserted, offset = list(lead), len(lead)
     for own, out in zip(rows, outputs, strict=True):
         inserted.extend(own.inserted(offset=offset))
         offset += len(out)
-    head = about(sizes, budget, counter=composition.counter, model=policy.model, format=outcome.format)
+    head = about(
+        sizes,
+        budget,
+        counter=composition.counter,
+        model=policy.model,
+        format=outcome.format,
+        leads_system=leads_system,
+    )
     if outcome.fixed_tokens is not None:
         head["fixed_tokens"] = outcome.fixed_tokens
     return Report(
@@ -59,7 +66,7 @@ def report_of(outcome: Outcome) -> Report:
 
 def _lead_rows(outcome: Outcome) -> list[InsertedRow]:
     """List system text that became a message before all blocks."""
-    sizes = outcome.composition.request_sizes(has_system=True)
+    sizes = outcome.composition.request_sizes
     lead, whole = outcome.composition.lead, outcome.lead_tokens
     if isinstance(sizes, Shares):
         return system_rows(sizes.split(lead, whole))
@@ -83,8 +90,7 @@ def _before_tokens(outcome: Outcome, blocks: tuple[BlockReport, ...], lead_token
         return outcome.composition.whole_tokens
     if None in before:
         return None
-    fixed = outcome.composition.request_sizes(has_system=outcome.has_system).fixed_tokens
-    return fixed + lead_tokens + sum(tokens for tokens in before if tokens is not None)
+    return outcome.given_fixed_tokens + lead_tokens + sum(tokens for tokens in before if tokens is not None)
 
 
 class _ContextRows(Lazy[MessageRow]):

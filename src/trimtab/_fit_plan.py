@@ -90,11 +90,11 @@ class FitPlan(Decision[Work]):
         """Make the error for what does not fit."""
         work, settled, limit = self.portion, self.settled, self.budget.input_tokens
         needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
+        beside = work.sizes.fixed_tokens(work.history.leads_system)
         return BudgetExceededError(
             f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are there,"
-            f" {needed - limit:,} too few (strategy {work.strategy.name}, {work.sizes.fixed_tokens:,} of them"
-            " beside the messages). Raise the budget, pin less, or shorten the latest user message or system"
-            " text.",
+            f" {needed - limit:,} too few (strategy {work.strategy.name}, {beside:,} of them beside the"
+            " messages). Raise the budget, pin less, or shorten the latest user message or system text.",
             needed_tokens=needed,
             limit_tokens=limit,
             block=BLOCK,
@@ -140,4 +140,4 @@ def _total_if_known(history: History, sizes: Sizes, counted: int | None) -> int 
         return sizes.whole(history.originals)
     if counted is None or counted > history.head:
         return None
-    return sizes.fixed_tokens + sizes.total(0, len(history))
+    return sizes.fixed_tokens(history.leads_system) + sizes.total(0, len(history))

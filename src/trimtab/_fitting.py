@@ -20,7 +20,7 @@ from trimtab._grouping import format_of, resolve_pins
 from trimtab._margins import within
 from trimtab._portion import Portion
 from trimtab.budget import Budget
-from trimtab.counting._sizes import Fixed, Sizes, sizes_for
+from trimtab.counting._sizes import Fixed, sizes_for
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Request
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
@@ -58,6 +58,11 @@ class Work(Portion):
     tools: Any
     notes: tuple[str, ...] = ()
     """What the report should say beside its numbers."""
+
+    @property
+    def given(self) -> list[Any]:
+        """All there was before anything left, system text that became a message included."""
+        return [*self.history.originals[: self.lead], *self.source]
 
     @property
     def body_of_request(self) -> Request:
@@ -108,7 +113,7 @@ def prepare(ask: Ask) -> Work:
         fixed = Fixed(system=None if lead else ask.system, tools=ask.tools)
     else:
         fixed = Fixed(system=None if lead else body.system, tools=body.tools, extra=body.extra or None)
-    sizes = _sizes(counter, history, fixed)
+    sizes = sizes_for(counter, history.messages, fixed)
     work = Work(
         name=BLOCK,
         ask=ask,
@@ -119,7 +124,7 @@ def prepare(ask: Ask) -> Work:
         history=history,
         sizes=sizes,
         source=source,
-        source_sizes=sizes if origin is None else sizes_for(counter, source.copy(), fixed, has_system=False),
+        source_sizes=sizes if origin is None else sizes_for(counter, source.copy(), fixed),
         source_offset=len(lead) if origin is None else 0,
         lead=len(lead),
         origin=origin,
@@ -161,10 +166,6 @@ def _history(
         latest_user=ask.latest_user,
         elsewhere=body is not None and body.elsewhere,
     )
-
-
-def _sizes(counter: Any, history: History, fixed: Fixed) -> Sizes:
-    return sizes_for(counter, history.messages, fixed, has_system=history.head > 0)
 
 
 def _mended(
@@ -236,7 +237,7 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         pending_calls=history.pending_calls,
         elsewhere=history.elsewhere,
     )
-    sizes = _sizes(work.counter, work.history, fixed)
+    sizes = sizes_for(work.counter, work.history.messages, fixed)
     if sizes.additive:
         sizes.known[:] = [None if index in shared else work.sizes.known[index] for index in indices]
     work.sizes = sizes

@@ -369,6 +369,11 @@ class History:
             self._units = tuple(with_stored(units, pairing) if self.elsewhere else units)
         return self._units
 
+    @property
+    def leads_system(self) -> bool:
+        """True if it begins with system text that stays."""
+        return self.head > 0 and self.kind(0) == "system"
+
     def cannot_lead(self, index: int, /) -> bool:
         """Tell whether the provider may refuse a message once it is the first."""
         self.kind(index)  # which makes a dict of an entry that is none

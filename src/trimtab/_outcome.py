@@ -9,7 +9,7 @@ from trimtab._composing import Composition, Part
 from trimtab._portion import Decision
 from trimtab.budget import Budget
 from trimtab.errors import BudgetExceededError
-from trimtab.formats import Format
+from trimtab.formats import Format, mapping_of
 
 __all__ = ["BlockDecision", "Outcome"]
 
@@ -42,6 +42,8 @@ class Outcome:
     """Why it does not fit; None if it does."""
     notes: list[str] = field(default_factory=list)
     tokens: int = 0
+    given_fixed_tokens: int = 0
+    """What stood beside the messages of the request as it was given."""
     lead_tokens: int = 0
     """Of a black box's total, what is charged to system text before all blocks."""
     fixed_tokens: int | None = None
@@ -56,11 +58,17 @@ class Outcome:
         return self.composition.format
 
     @property
-    def has_system(self) -> bool:
+    def leads_system(self) -> bool:
         """True if the request begins with a system message."""
         return bool(self.composition.lead) or any(
-            self.format.kind(message) == "system" for message in self.messages()[:1]
+            self.format.kind(mapping_of(message)) == "system" for message in self.messages()[:1]
         )
+
+    @property
+    def led_system(self) -> bool:
+        """True if what was given began with a system message."""
+        first = [*self.composition.lead, *self.composition.source][:1]
+        return any(self.format.kind(mapping_of(message)) == "system" for message in first)
 
     def messages(self) -> list[Any]:
         """Put the output together."""

@@ -27,12 +27,21 @@ def report_of(work: Work, decision: Decision[Portion], budget: Budget, output: l
     """Make the report of a fit; no counter is called, and rows are made when they are read."""
     settled, rows = decision.settled, Rows(decision)
     inserted = (*rows.leading(), *rows.inserted())
-    beside_tokens = work.sizes.fixed_tokens + sum(row.tokens for row in rows.leading())
-    before_tokens = rows.whole_before_tokens(beside_tokens)
+    sizes, lead_tokens = work.sizes, sum(row.tokens for row in rows.leading())
+    leads_system, led_system = (_leads_system(one, work.format) for one in (output, work.given))
+    beside_tokens = sizes.fixed_tokens(leads_system) + lead_tokens
+    before_tokens = rows.whole_before_tokens(sizes.fixed_tokens(led_system) + lead_tokens)
     block = block_report(decision, rows, limit_tokens=budget.input_tokens - beside_tokens, output=output)
     block = replace(block, tokens_after=settled.tokens - beside_tokens)
     return Report(
-        **about(work.sizes, budget, counter=work.counter, model=work.ask.model, format=work.format),
+        **about(
+            sizes,
+            budget,
+            counter=work.counter,
+            model=work.ask.model,
+            format=work.format,
+            leads_system=leads_system,
+        ),
         notes=(*work.notes, *settled.notes, *_left_out(work, output)),
         planned=is_planned(settled),
         shares=isinstance(work.sizes, Shares),
@@ -67,9 +76,16 @@ def _left_out(work: Work, output: list[Any]) -> list[str]:
     ]
 
 
-def about(sizes: Sizes, budget: Budget, *, counter: Any, model: str | None, format: Format) -> dict[str, Any]:
+def _leads_system(messages: Sequence[Any], format: Format) -> bool:
+    """Tell whether messages begin with system text."""
+    return bool(messages) and format.kind(mapping_of(messages[0])) == "system"
+
+
+def about(
+    sizes: Sizes, budget: Budget, *, counter: Any, model: str | None, format: Format, leads_system: bool
+) -> dict[str, Any]:
     """List what a report says of the request as a whole; `sizes` has its fixed part."""
-    system_tokens, tools_tokens = sizes.fixed_parts
+    system_tokens, tools_tokens = sizes.fixed_parts(leads_system)
     return {
         "format": format.name,
         "model": model,
@@ -80,7 +96,7 @@ def about(sizes: Sizes, budget: Budget, *, counter: Any, model: str | None, form
         "overhead_tokens": budget.overhead_tokens,
         "margin_tokens": budget.margin,
         "input_tokens": budget.input_tokens,
-        "fixed_tokens": sizes.fixed_tokens,
+        "fixed_tokens": sizes.fixed_tokens(leads_system),
         "system_tokens": system_tokens,
         "tools_tokens": tools_tokens,
     }

@@ -98,7 +98,7 @@ class _Settlement:
         self._budget = budget
         self._parts = [composition.parts[at] for at in composition.adding]
         self._decided: dict[int, BlockDecision] = {}
-        self._beside_tokens = _beside_tokens(composition, has_system=_begins_with_system(composition))
+        self._beside_tokens = _beside_tokens(composition, leads_system=_begins_with_system(composition))
         self.room = budget.input_tokens - self._beside_tokens - less_tokens
 
     def run(self) -> Steps:
@@ -298,12 +298,12 @@ def _begins_with_system(composition: Composition) -> bool:
     return len(first.history) > 0 and first.history.kind(0) == "system"
 
 
-def _beside_tokens(composition: Composition, *, has_system: bool) -> int:
+def _beside_tokens(composition: Composition, *, leads_system: bool) -> int:
     """Return what the request costs beside its blocks."""
-    sizes, lead = composition.request_sizes(has_system=has_system), composition.lead
+    sizes, lead = composition.request_sizes, composition.lead
     if isinstance(sizes, Shares):
         return sizes.request_tokens(lead) if lead else sizes.base_tokens()
-    return sizes.fixed_tokens + sum(map(sizes.of, range(len(lead))))
+    return sizes.fixed_tokens(leads_system) + sum(map(sizes.of, range(len(lead))))
 
 
 def _let_go_together(outcome: Outcome) -> None:
@@ -337,8 +337,8 @@ def _total(outcome: Outcome) -> int:
     composition, decisions = outcome.composition, outcome.decisions
     planned = any(one.planned_tokens is not None for d in decisions for one in d.settled.insertions)
     if composition.is_black_box and not planned:
-        sizes = cast("Shares", composition.request_sizes(has_system=False))
-        messages, beside = outcome.messages(), _beside_tokens(composition, has_system=False)
+        sizes = cast("Shares", composition.request_sizes)
+        messages, beside = outcome.messages(), _beside_tokens(composition, leads_system=False)
         total = sizes.request_tokens(messages) if messages else sizes.base_tokens()
         outcome.fixed_tokens = min(total, sizes.base_tokens())
         outcome.lead_tokens = max(0, min(total, beside) - outcome.fixed_tokens)
@@ -347,8 +347,9 @@ def _total(outcome: Outcome) -> int:
         for decision, tokens in zip(decisions, parts, strict=True):
             decision.settled.tokens = tokens
         return total
+    outcome.given_fixed_tokens = composition.request_sizes.fixed_tokens(outcome.led_system)
     marks = sum(map(outcome.mark_tokens, decisions))
-    beside = _beside_tokens(composition, has_system=outcome.has_system)
+    beside = _beside_tokens(composition, leads_system=outcome.leads_system)
     return beside + marks + sum(decision.settled.tokens for decision in decisions)
 
 

@@ -63,7 +63,7 @@ def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) ->
         >>> len(within([{"role": "user", "content": "hi"}] * 9, 25, FixedCounter(per_message=10)))
         2
     """
-    sizes = sizes_for(as_counter(counter), list(messages), Fixed(), has_system=False)
+    sizes = sizes_for(as_counter(counter), list(messages), Fixed())
     if isinstance(sizes, Shares):
         low, high = 0, len(messages)
         room_tokens = limit_tokens + sizes.request_tokens([]) if high else limit_tokens
@@ -198,7 +198,7 @@ def evict_messages(
     """
     items, roles = list(messages), check_roles(protect_roles)
     history = History(items, format=detect(items), protect=False)
-    sizes = sizes_for(as_counter(counter), history.messages, Fixed(), has_system=False)
+    sizes = sizes_for(as_counter(counter), history.messages, Fixed())
     request = EvictionRequest(history, sizes, limit_tokens=limit_tokens).protecting(roles)
     count, tokens = _leaving(request)
     gone = [index for unit in _may_leave(request)[:count] for index in unit.indices]
@@ -222,7 +222,7 @@ def _leaving(request: EvictionRequest) -> tuple[int, int]:
 
     def remaining_tokens(count: int) -> int:
         gone = set(map(id, units[:count]))
-        return request.total(unit for unit in request.units if id(unit) not in gone) - request.fixed_tokens
+        return request._units_tokens([unit for unit in request.units if id(unit) not in gone])
 
     if not request.additive:
         limit = request.limit_tokens

@@ -140,7 +140,6 @@ FRONT = (
         ("replace(self.body, system=None) if self.lead else self.body", "self.body"),
         ("source_sizes=sizes if origin is None else", "source_sizes=sizes if True else"),
         ("source_offset=len(lead) if origin is None else 0", "source_offset=0"),
-        ("has_system=history.head > 0", "has_system=history.head > 1"),
         ('return change.action in ("edited", "moved")', 'return change.action in ("edited",)'),
         ("for index in indices if index >= work.lead]", "for index in indices if index > work.lead]"),
         ("if index in history.pins]", "if at in history.pins]"),
@@ -168,7 +167,7 @@ FRONT = (
             "raise\n    return",
         ),
         ("if counted is None or counted > history.head:", "if counted is None or counted > 0:"),
-        ("return sizes.fixed_tokens + sizes.total", "return sizes.total"),
+        ("return sizes.fixed_tokens(history.leads_system) + sizes.total", "return sizes.total"),
     ),
     module(
         "counting/_awaited.py",

@@ -32,8 +32,7 @@ def settle(
 ) -> tuple[Settled, list[Any], EvictionRequest]:
     """Run a strategy as `fit` does, or over grouped units."""
     history = History(messages, format=get_format("openai_chat"))
-    has_system = bool(messages) and history.kind(0) == "system"
-    sizes = sizes_for(counter, history.messages, Fixed(), has_system=has_system)
+    sizes = sizes_for(counter, history.messages, Fixed())
     counted = None if grouped else count_back(history, sizes, limit)
     request = EvictionRequest(history, sizes, limit_tokens=limit, counted=counted)
     settled = run_strategy(strategy, request)

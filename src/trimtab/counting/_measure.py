@@ -92,12 +92,12 @@ def count_of_request(
     counter = as_counter(counter)
     if hasattr(counter, "with_format"):
         counter = counter.with_format(form)
-    has_system = bool(fixed.system) or bool(entries and form.kind(entries[0]) == "system")
-    found = sizes_for(counter, entries, fixed, has_system=has_system)
+    leads_system = bool(entries) and form.kind(entries[0]) == "system"
+    found = sizes_for(counter, entries, fixed)
     pieces = [form.pieces(entry) for entry in entries]
     if isinstance(found, Shares):
         return _of_whole(counter, form, found.whole(entries), fixed, pieces)
-    return _of_parts(counter, form, found, fixed, pieces, has_system=has_system)
+    return _of_parts(counter, form, found, fixed, pieces, leads_system=leads_system)
 
 
 def _of_whole(counter: Any, form: Format, tokens: int, fixed: Fixed, pieces: list[Pieces]) -> Count:
@@ -120,7 +120,7 @@ def _of_whole(counter: Any, form: Format, tokens: int, fixed: Fixed, pieces: lis
 
 
 def _of_parts(
-    counter: Any, form: Format, found: Sizes, fixed: Fixed, pieces: list[Pieces], *, has_system: bool
+    counter: Any, form: Format, found: Sizes, fixed: Fixed, pieces: list[Pieces], *, leads_system: bool
 ) -> Count:
     sizes = [found.of(index) for index in range(len(found.messages))]
     if isinstance(counter, TextCounter):
@@ -129,8 +129,8 @@ def _of_parts(
     price = getattr(counter, "media_tokens", None)
     media = [medium for one in pieces for medium in one.media]
     of_media = None if price is None else sum(map(price, media))
-    beside = _beside(counter, fixed, has_system=has_system)
-    tokens = sum(sizes) + found.fixed_tokens
+    beside = _beside(counter, fixed, has_system=leads_system or bool(fixed.system))
+    tokens = sum(sizes) + found.fixed_tokens(leads_system)
     unsure = unsure_of(counter, fixed.tools, pieces)
     exact = getattr(counter, "exact", False) is True and unsure == 0
     if isinstance(counter, TextCounter):

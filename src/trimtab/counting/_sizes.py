@@ -83,24 +83,47 @@ class Sizes:
 
     additive = True
 
-    def __init__(
-        self, counter: Any, messages: list[Any], fixed: Fixed | None, *, has_system: bool = False
-    ) -> None:
+    def __init__(self, counter: Any, messages: list[Any], fixed: Fixed | None) -> None:
         self.counter = counter
         self.messages = messages
         self.known: list[int | None] = [None] * len(messages)
         """Tokens of each message; None where nobody asked."""
-        self.fixed_tokens = 0
-        self.fixed_parts = _NO_PARTS
-        """Of the fixed tokens, system text and tools; None where they cannot be told apart."""
-        if fixed is not None:
-            self.fixed_tokens = fixed_tokens_of(counter, fixed, has_system)
-            if fixed.system or fixed.tools or fixed.extra:
-                self.fixed_parts = _fixed_parts(counter, fixed, self.fixed_tokens, has_system)
+        self._fixed = Fixed() if fixed is None else fixed
+        self._is_part = fixed is None
+        self._fixed_counts: dict[bool, FixedCount] = {}
         self._back = getattr(counter, "count_back", None)
         traits = _traits(cast("Hashable", type(counter)))
         self._checks_itself = traits.checks_itself
         self._own = counter.count_message if traits.trusted else None
+
+    def fixed_tokens(self, leads_system: bool, /) -> int:
+        """Return what a request costs beside its messages: framing, tools, system text beside them.
+
+        Args:
+            leads_system: Whether the first of its messages is system text. What comes out says so, not what
+                went in: a later system message or a summary may have become the first.
+        """
+        return 0 if self._is_part else self._fixed_count(leads_system).tokens
+
+    def _fixed_count(self, leads_system: bool) -> FixedCount:
+        """Ask, once, for all there is to say: a report is read without asking a counter."""
+        has_system = leads_system or bool(self._fixed.system)
+        made = self._fixed_counts.get(has_system)
+        if made is None:
+            made = self._fixed_counts[has_system] = _fixed_count(self.counter, self._fixed, has_system)
+        return made
+
+    def most_fixed_tokens(self, leads_system: bool, /) -> int:
+        """Return the same of a request that may still come to begin with system text."""
+        tokens = self.fixed_tokens(leads_system)
+        return tokens if leads_system else max(tokens, self.fixed_tokens(True))
+
+    def fixed_parts(self, leads_system: bool, /) -> tuple[int | None, int | None]:
+        """Return what of the fixed tokens is system text, and tools; None where they cannot be told apart."""
+        if self._is_part:
+            return 0, 0
+        count = self._fixed_count(leads_system)
+        return count.system_tokens, count.tools_tokens
 
     def of(self, index: int, /) -> int:
         """Count one message, unless it is known."""
@@ -209,13 +232,10 @@ class Shares(Sizes):
 
     additive = False
 
-    def __init__(
-        self, counter: Any, messages: list[Any], fixed: Fixed | None, *, has_system: bool = False
-    ) -> None:
+    def __init__(self, counter: Any, messages: list[Any], fixed: Fixed | None) -> None:
         self.counter = counter
         self.messages = messages
         self.known = [None] * len(messages)
-        self.fixed_tokens = 0
         self._back = None
         self._checks_itself = False
         self._own = None
@@ -224,9 +244,16 @@ class Shares(Sizes):
         self.base = Base()
         self._estimate = EstimateCounter()
         self._scale: float | None = None
-        self.fixed_parts = FixedParts(None, None)  # a black box does not say what its parts cost
         self.whole_tokens: int | None = None
         """The conversation with system text and tools; None until somebody asked for it."""
+
+    def fixed_tokens(self, leads_system: bool, /) -> int:
+        """Return 0: a black box does not say what its parts cost."""
+        return 0
+
+    def fixed_parts(self, leads_system: bool, /) -> tuple[int | None, int | None]:
+        """Return that the parts are not known."""
+        return None, None
 
     def request_tokens(self, messages: Sequence[Any], /) -> int:
         """Ask for the size of a whole request; of a part of one, without what an empty one costs."""
@@ -294,13 +321,13 @@ class Shares(Sizes):
         return start
 
 
-def sizes_for(counter: Any, messages: list[Any], fixed: Fixed | None, *, has_system: bool = False) -> Sizes:
+def sizes_for(counter: Any, messages: list[Any], fixed: Fixed | None) -> Sizes:
     """Make the table of sizes for a counter: additive if it counts single messages.
 
     Without `fixed` it is one of a part of a request, which is charged nothing beside its messages.
     """
     kind = Sizes if hasattr(counter, "count_message") else Shares
-    return kind(counter, messages, fixed, has_system=has_system)
+    return kind(counter, messages, fixed)
 
 
 def reading(counter: Any, format: Format, /) -> Any:
@@ -327,20 +354,21 @@ def fixed_tokens_of(counter: Any, fixed: Fixed, has_system: bool, /) -> int:
     return base + (checked_count(lambda: counter.count_message(parts[0]), counter, None) if parts else 0)
 
 
-class FixedParts(NamedTuple):
-    """Parts of the fixed tokens."""
+class FixedCount(NamedTuple):
+    """What a request costs beside its messages, and parts of it."""
 
-    system_tokens: int | None
-    tools_tokens: int | None
-
-
-_NO_PARTS = FixedParts(0, 0)
+    tokens: int
+    system_tokens: int
+    tools_tokens: int
 
 
-def _fixed_parts(counter: Any, fixed: Fixed, fixed_tokens: int, has_system: bool) -> FixedParts:
+def _fixed_count(counter: Any, fixed: Fixed, has_system: bool) -> FixedCount:
+    tokens = fixed_tokens_of(counter, fixed, has_system)
+    if not (fixed.system or fixed.tools or fixed.extra):
+        return FixedCount(tokens, 0, 0)
     bare = fixed_tokens_of(counter, Fixed(), has_system)
     without_tools = fixed_tokens_of(counter, Fixed(system=fixed.system), has_system)
-    return FixedParts(without_tools - bare, fixed_tokens - without_tools)
+    return FixedCount(tokens, without_tools - bare, tokens - without_tools)
 
 
 def _leading(fixed: Fixed) -> list[dict[str, Any]]:

@@ -48,8 +48,7 @@ class Sizer:
         self.format = options.reader
         # In a context, what stands beside the messages is charged there.
         fixed = Fixed(system=self.system_apart, tools=options.tools) if options.context is None else None
-        has_system = options.system is not None and self.system_apart is None
-        self._sizes: Sizes = sizes_for(options.tokens_by, [], fixed, has_system=has_system)
+        self._sizes: Sizes = sizes_for(options.tokens_by, [], fixed)
 
     @property
     def system_apart(self) -> Any:
@@ -60,17 +59,17 @@ class Sizer:
 
     def fixed_tokens(self) -> int:
         """Return what a request costs beside its messages."""
-        return 0 if self.options.context is not None else self._beside(self._sizes)
+        if self.options.context is not None:
+            return 0
+        # Without system text a summary or an anchor may come to stand first, and may be a system message.
+        return self._beside(self._sizes, leads_system=self.system_message() is not None)
 
     def framing_tokens(self) -> int:
         """Return what a request costs that has nothing in it."""
-        return self._beside(sizes_for(self.options.tokens_by, [], Fixed()))
+        return self._beside(sizes_for(self.options.tokens_by, [], Fixed()), leads_system=True)
 
-    def _beside(self, sizes: Sizes) -> int:
-        if isinstance(sizes, Shares):
-            return self._of_empty(sizes)
-        tokens: int = sizes.fixed_tokens
-        return tokens
+    def _beside(self, sizes: Sizes, *, leads_system: bool) -> int:
+        return self._of_empty(sizes) if isinstance(sizes, Shares) else sizes.most_fixed_tokens(leads_system)
 
     def _of_empty(self, sizes: Shares) -> int:
         try:

@@ -151,11 +151,32 @@ class EvictionRequest:
     def fixed_tokens(self) -> int:
         """Tokens beside the units.
 
-        System text, tools, framing, and what earlier steps put in.
+        System text, tools, framing, and what earlier steps put in. It is the most they may come to: some
+        counters charge tools differently where a request begins with system text, as `total` knows.
         """
+        return self._put_in_tokens + self.sizes.most_fixed_tokens(self.history.leads_system)
+
+    @property
+    def _put_in_tokens(self) -> int:
+        """Tokens of what earlier steps put in."""
         if self._inserted_tokens is None:
             self._inserted_tokens = sum(map(self.inserted_tokens, self.insertions))
-        return self.sizes.fixed_tokens + self._inserted_tokens
+        return self._inserted_tokens
+
+    def _fixed_tokens_of(self, first: Unit | None, insertions: Sequence[Insertion] = (), /) -> int:
+        """Return the tokens beside the units of a request, which depend on how it begins.
+
+        Args:
+            first: The first unit of that request; None if it has none.
+            insertions: Messages put in, beside those of earlier steps.
+        """
+        leads_system = first is not None and first.kind == "system"
+        put_in = (*self.insertions, *insertions)
+        if put_in:
+            leading = min(put_in, key=lambda insertion: insertion.at)
+            if first is None or leading.at <= first.indices[0]:
+                leads_system = self.history.format.kind(leading.message) == "system"
+        return self._put_in_tokens + self.sizes.fixed_tokens(leads_system)
 
     @property
     def edits(self) -> Mapping[int, Mapping[Path, str]]:
@@ -230,12 +251,16 @@ class EvictionRequest:
             planned = sum(one.planned_tokens or 0 for one in put_in)
             written = [one for one in put_in if one.planned_tokens is None]
             return planned + self.sizes.request_tokens(assembled(self.history, units, merged, written))
-        if insertions:
-            return self.total(units, edits=edits) + sum(map(self.inserted_tokens, insertions))
+        fixed_tokens = self._fixed_tokens_of(units[0] if units else None, insertions)
+        fixed_tokens += sum(map(self.inserted_tokens, insertions))
         if not merged and not any(unit.parts for unit in units):
-            return self.fixed_tokens + sum(map(self.size, units))
+            return fixed_tokens + sum(map(self.size, units))
         there: dict[int, set[int]] = {}
-        return self.fixed_tokens + sum(self._added_tokens(unit, there, merged) for unit in units)
+        return fixed_tokens + sum(self._added_tokens(unit, there, merged) for unit in units)
+
+    def _units_tokens(self, units: Sequence[Unit], /) -> int:
+        """Return the tokens of units alone, without what a request costs beside them."""
+        return self.total(units) - self._fixed_tokens_of(units[0] if units else None)
 
     def _added_tokens(
         self, unit: Unit, there: dict[int, set[int]], edits: Mapping[int, Mapping[Path, str]] | None = None, /

@@ -84,11 +84,12 @@ class TailCuts:
         self._sizes = sizes
         self._counted = counted
         # Counting stopped at a message that passed the limit, unless it reached the beginning.
-        self._oldest = counted + 1 if counted > history.head else counted
+        passed = counted > history.head and not self._costs_less_from(counted)
+        self._oldest = counted + 1 if passed else counted
         self._start = start
         self._latest = history.latest_user
         self._openers: dict[int, tuple[int, ...]] = {}
-        self._lead_tokens = sizes.fixed_tokens + sizes.total(0, history.head)
+        self._lead_tokens = sizes.total(0, history.head)
         self._stay = history.staying()
         self._stay_sums = list(accumulate(map(sizes.of, self._stay), initial=0))
         self._at = self._count
@@ -119,11 +120,23 @@ class TailCuts:
 
     def tokens(self, cut: int, also: tuple[int, ...] = (), /) -> int:
         """Return the size of the request cut there, units beginning at `also` kept too."""
-        total = self._lead_tokens + self._tokens_from(cut)
+        total = self._fixed_tokens(cut, also) + self._lead_tokens + self._tokens_from(cut)
         total += self._stay_sums[bisect_left(self._stay, cut)]
         for first in also:
             total += sum(map(self._sizes.of, range(first, self._history.end_of(first))))
         return total
+
+    def _costs_less_from(self, cut: int) -> bool:
+        """Tell whether what stands beside the messages costs less once the request begins here."""
+        if cut == self._count or self._history.head or self._history.kind(cut) != "system":
+            return False
+        return self._sizes.fixed_tokens(True) < self._sizes.fixed_tokens(False)
+
+    def _fixed_tokens(self, cut: int, also: tuple[int, ...]) -> int:
+        """Return what a request cut there costs beside its messages."""
+        first = 0 if self._history.head else min((cut, *also, *self._stay[:1]))
+        leads_system = first < self._count and self._history.kind(first) == "system"
+        return self._sizes.fixed_tokens(leads_system)
 
     def _tokens_from(self, cut: int) -> int:
         """Return the tokens of every message from a cut on, by the steps from the cut asked before."""
@@ -237,6 +250,7 @@ class UnitCuts:
         self._by_first = {unit.first: unit for unit in (*self._units, *mine)}
         self._users = [unit for unit in self._units if unit.kind == "user"]
         self._stay_tokens: int | None = None
+        self._stay = [unit for unit in self._units if request.stays(unit)]
         self._sums = [0]
         self._there: dict[int, set[int]] = {}
         """Parts of shared messages among what stays and what was added up."""
@@ -255,14 +269,22 @@ class UnitCuts:
             kept = [u for u in self._units if u.first >= cut or u.first in firsts or request.stays(u)]
             return request.total(kept)
         if self._stay_tokens is None:
-            staying = (unit for unit in self._units if request.stays(unit))
-            added = sum(request._added_tokens(unit, self._there) for unit in staying)
-            self._stay_tokens = request.fixed_tokens + added
+            self._stay_tokens = sum(request._added_tokens(unit, self._there) for unit in self._stay)
         newer = len(self._free) - bisect_left(self._free, cut, key=_first_of)
         while len(self._sums) <= newer:
             newest = self._free[-len(self._sums)]
             self._sums.append(self._sums[-1] + request._added_tokens(newest, self._there))
-        return self._stay_tokens + self._sums[newer] + sum(request.size(self._by_first[f]) for f in also)
+        added = self._stay_tokens + self._sums[newer] + sum(request.size(self._by_first[f]) for f in also)
+        return request._fixed_tokens_of(self._first(newer, also)) + added
+
+    def _first(self, newer: int, also: tuple[int, ...]) -> Unit | None:
+        """Return the first of the units that stay beside the newest of the free ones."""
+        firsts = [
+            *self._stay[:1],
+            *(self._by_first[f] for f in also),
+            *self._free[len(self._free) - newer :][:1],
+        ]
+        return min(firsts, key=_first_of, default=None)
 
     def oldest(self, fits: Callable[[int], bool], /) -> int | None:
         """Return the oldest cut that fits: walking from the newest, or by halves for a black box."""
@@ -322,7 +344,7 @@ def count_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
         The lowest position counted beside those.
     """
     count, head = history.count, history.head
-    room = limit_tokens - sizes.fixed_tokens
+    room = limit_tokens - sizes.fixed_tokens(history.leads_system)
     for index in range(head):
         room -= sizes.of(index)
     user = history.latest_user if history.protect else None

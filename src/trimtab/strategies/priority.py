@@ -141,13 +141,15 @@ class PriorityBased:
 
 
 def _greedy(request: EvictionRequest, stays: list[Unit], ranked: list[Unit]) -> list[Unit]:
-    room = request.limit_tokens - request.total(stays)
-    chosen = []
+    used = request._units_tokens(stays)
+    chosen: list[Unit] = []
+    first = stays[0] if stays else None
     for unit in ranked:
         size = request.size(unit)
-        if size <= room:
+        leading = unit if first is None or unit.first < first.first else first
+        if request._fixed_tokens_of(leading) + used + size <= request.limit_tokens:
             chosen.append(unit)
-            room -= size
+            used, first = used + size, leading
     return chosen
 
 

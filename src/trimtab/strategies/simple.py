@@ -92,7 +92,8 @@ def _fitting(request: EvictionRequest, units: list[Unit], free: list[Unit]) -> i
     if not request.fits(stays):
         return None
     if request.additive:
-        room = request.limit_tokens - request.total(stays)
+        leading = min([*stays[:1], *free[:1]], key=lambda unit: unit.indices, default=None)
+        room = request.limit_tokens - request._fixed_tokens_of(leading) - request._units_tokens(stays)
         count = 0
         for used in accumulate(map(request.size, free)):
             if used > room:

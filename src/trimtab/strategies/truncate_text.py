@@ -144,8 +144,7 @@ class _Search:
         self._cut: dict[int, Mapping[Path, str]] = {}
         apart = only is not None and request.additive and not only.parts
         self._part = [only] if apart and only is not None else units
-        rest = [unit for unit in units if unit is not only] if self._part is not units else []
-        self._rest_tokens = request.total(rest) - request.fixed_tokens if rest else 0
+        self._rest_tokens = 0 if self._part is units else request.total(units) - request.total(self._part)
         self._asks = _BLACK_BOX_ASKS
 
     def tokens(self, edits: Mapping[int, Mapping[Path, str]]) -> int:
@@ -273,11 +272,13 @@ def _fewest_dropped(request: EvictionRequest, units: list[Unit], free: list[Unit
     """Return how many of the oldest free units must go for the rest to fit; at least 1."""
     if request.additive:
         there: dict[int, set[int]] = {}
-        used = request.fixed_tokens
-        used += sum(request._added_tokens(unit, there) for unit in units if request.stays(unit))
+        stays = [unit for unit in units if request.stays(unit)]
+        used = sum(request._added_tokens(unit, there) for unit in stays)
         for count in range(len(free), 1, -1):
-            used += request._added_tokens(free[count - 1], there)
-            if used > request.limit_tokens:
+            newest = free[count - 1]
+            used += request._added_tokens(newest, there)
+            first = min([newest, *stays[:1]], key=lambda unit: unit.indices)
+            if request._fixed_tokens_of(first) + used > request.limit_tokens:
                 return count
         return 1
     low, high = 0, len(free)

@@ -100,8 +100,7 @@ def _shown(counter: Any) -> str:
 def _request(sample: Messages, counter: Any, limit_tokens: int) -> EvictionRequest:
     """Make the request that `fit` would make."""
     history = History(sample, format=get_format(DEFAULT))
-    has_system = bool(len(history)) and history.kind(0) == "system"
-    sizes = sizes_for(counter, history.messages, Fixed(), has_system=has_system)
+    sizes = sizes_for(counter, history.messages, Fixed())
     counted = None if isinstance(sizes, Shares) else count_back(history, sizes, limit_tokens)
     return EvictionRequest(history, sizes, limit_tokens=limit_tokens, counted=counted)
 
