@@ -234,7 +234,7 @@ def test_a_responses_request_with_instructions_and_tools_is_held_to_what_it_meas
 @pytest.mark.parametrize("form", ["openai_chat", "openai_responses"])
 @pytest.mark.parametrize("strategy", [None, SlidingWindow(keep_turns=True), PriorityBased(), TruncateText()])
 def test_a_later_system_message_that_comes_to_lead_is_charged_as_one(form: str, strategy: Any) -> None:
-    """What leads says what tools cost beside it: at its measure the rest stays, at a token less it does not."""
+    """What leads says what tools cost beside it: at its measure the rest stays, at one less it does not."""
     tools, rest = add_tool(form), talk("s3 u2")
     measured = measure(rest, model="gpt-4o", format=form, tools=tools).tokens
     messages = [*talk("a300"), *rest]
@@ -243,6 +243,23 @@ def test_a_later_system_message_that_comes_to_lead_is_charged_as_one(form: str, 
         if kept is rest or not isinstance(strategy, TruncateText):
             assert fitted.messages == kept
         recount = measure(fitted.messages, model="gpt-4o", format=form, tools=tools)
+        assert fitted.report.tokens_after == recount.tokens <= budget
+
+
+@pytest.mark.parametrize("line", ["u2 a300 s3 u2", "u2 a300 s3 a2"])
+@pytest.mark.parametrize("options", [{}, {"pending_calls": ["none"]}])
+@pytest.mark.parametrize("strategy", [None, PriorityBased()])
+def test_a_system_message_that_something_older_stays_before_does_not_lead(
+    line: str, options: dict[str, Any], strategy: Any
+) -> None:
+    """The one that opened its turn, or the latest of the user: what stays is held to its measure."""
+    messages, tools = talk(line), add_tool("openai_chat")
+    rest = [messages[0], *messages[2:]]
+    tokens = measure(rest, model="gpt-4o", tools=tools).tokens
+    for budget in (tokens, tokens - 1):
+        fitted = fit(messages, budget, model="gpt-4o", tools=tools, strategy=strategy, **options)
+        assert (fitted.messages == rest) == (budget == tokens)
+        recount = measure(fitted.messages, model="gpt-4o", tools=tools)
         assert fitted.report.tokens_after == recount.tokens <= budget
 
 
@@ -260,3 +277,12 @@ def test_a_summary_that_comes_to_lead_as_system_text_is_charged_as_such(form: st
     assert again.messages == whole.messages
     less = fit(messages, tokens - 1, model="gpt-4o", format=form, tools=tools, strategy=exact)
     assert less.messages == messages[-1:]
+
+
+@pytest.mark.parametrize("strategy", [None, PriorityBased(), TruncateText()])
+def test_what_fits_beside_a_system_message_that_came_to_lead_stays(strategy: Any) -> None:
+    """It is known to lead when what is newer is weighed."""
+    rest, tools = talk("s3 a2 u2"), add_tool("openai_chat")
+    tokens = measure(rest, model="gpt-4o", tools=tools).tokens
+    fitted = fit([*talk("a300"), *rest], tokens, model="gpt-4o", tools=tools, strategy=strategy)
+    assert fitted.messages == rest

@@ -171,11 +171,9 @@ class EvictionRequest:
             insertions: Messages put in, beside those of earlier steps.
         """
         leads_system = first is not None and first.kind == "system"
-        put_in = (*self.insertions, *insertions)
-        if put_in:
-            leading = min(put_in, key=lambda insertion: insertion.at)
-            if first is None or leading.at <= first.indices[0]:
-                leads_system = self.history.format.kind(leading.message) == "system"
+        written = min((*self.insertions, *insertions), key=lambda one: one.at, default=None)
+        if written is not None and (first is None or written.at <= first.indices[0]):
+            leads_system = self.history.format.kind(written.message) == "system"
         return self._put_in_tokens + self.sizes.fixed_tokens(leads_system)
 
     @property

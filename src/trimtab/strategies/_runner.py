@@ -185,11 +185,12 @@ def _check_tail(request: EvictionRequest, result: EvictionResult, name: str) -> 
 def _settle_tail(request: EvictionRequest, cuts: TailCuts, result: EvictionResult) -> Settled:
     cut = result.cut or 0
     before = cuts.staying_before(cut)
-    also = {index for unit in result.kept if unit.first < cut for index in unit.indices}.difference(before)
-    tokens = cuts.tokens(cut)  # counts what the strategy kept without having asked for its size
+    there = set(before)
+    also = {unit.first: unit for unit in result.kept if unit.first < cut and unit.first not in there}
+    # Counts what the strategy kept without having asked for its size.
+    tokens = cuts.tokens(cut, tuple(also))
     if also:
-        tokens += sum(map(request.sizes.of, also))
-        before = sorted((*before, *also))
+        before = sorted((*before, *(index for unit in also.values() for index in unit.indices)))
     return Settled(before=before, cut=cut, tokens=tokens)
 
 
