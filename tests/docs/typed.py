@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.docs.documents import ROOT, blocks, documents
@@ -38,10 +39,10 @@ PYRIGHT = {
 }
 
 
-def write(folder: Path) -> list[Path]:
+def write(pages: Iterable[Path], folder: Path) -> list[Path]:
     """Write a file of each document that has Python examples, line by line as they stand there."""
     written = []
-    for document in documents():
+    for document in pages:
         text = document.read_text(encoding="utf-8")
         lines = [""] * (text.count("\n") + 1)
         for block in blocks(text):
@@ -49,18 +50,19 @@ def write(folder: Path) -> list[Path]:
                 for at, line in enumerate(block.text.splitlines(), block.line - 1):
                     lines[at] = line
         if any(lines):
-            name = "_".join(document.relative_to(ROOT).with_suffix("").parts).replace("-", "_").lower()
+            place = document.relative_to(ROOT) if document.is_relative_to(ROOT) else Path(document.name)
+            name = "_".join(place.with_suffix("").parts).replace("-", "_").lower()
             path = folder / f"{name}.py"
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
             written.append(path)
     return written
 
 
-def check() -> int:
+def check(pages: Iterable[Path]) -> int:
     """Run both checkers over the examples; returns how many found something."""
     with tempfile.TemporaryDirectory(prefix="trimtab-typed-") as name:
         folder = Path(name)
-        files = [str(path) for path in write(folder)]
+        files = [str(path) for path in write(pages, folder)]
         config = folder / "pyrightconfig.json"
         config.write_text(json.dumps(PYRIGHT), encoding="utf-8")
         (folder / "mypy.ini").write_text("[mypy]\npython_version = 3.11\n", encoding="utf-8")
@@ -75,4 +77,4 @@ def check() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(check())
+    sys.exit(check(documents()))
