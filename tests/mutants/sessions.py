@@ -57,7 +57,15 @@ SESSIONS = (
         "session/_taking_back.py",
         f"session/test_writers.py session/test_recall.py {PLAIN}",
         ("event.version < undone and", ""),
-        ("    if done:\n", "    if False:\n"),
+        (
+            "    if done is not None:\n        return (yield from event",
+            "    if False:\n        return (yield from event",
+        ),
+        (
+            "    if done is not None:\n        return (yield from _red",
+            "    if False:\n        return (yield from _red",
+        ),
+        ("    if event_id is not None:\n        yield from core.known_event(event_id)\n", ""),
         ("epoch=state.epoch + 1,\n    )\n    if scene", "epoch=state.epoch,\n    )\n    if scene"),
         ('event.data["previous"] in found or', ""),
         ("for members in (*pinned, *came_back):", "for members in pinned:"),

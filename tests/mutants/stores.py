@@ -6,7 +6,9 @@ from tests.mutants.mutants import module
 
 _CONTRACT = "stores/test_store_contract.py::test_every_store_keeps_the_contract"
 _MEMORY = f"{_CONTRACT}[memory]"
-_SQLITE = f"{_CONTRACT}[sqlite] stores/test_sqlite.py stores/test_sqlite_faults.py"
+_SQLITE = (
+    f"{_CONTRACT}[sqlite] stores/test_sqlite.py stores/test_sqlite_faults.py stores/test_sqlite_erasure.py"
+)
 
 STORES = (
     module(
@@ -148,7 +150,7 @@ STORES = (
         ("            wipe_index(connection)\n", "            pass\n"),
         ("                self._wipe(connection, session)\n", "                pass\n"),
         ('connection.execute("DELETE FROM trimtab_events WHERE session = ?", (session,))', "pass"),
-        ('connection.execute("UPDATE trimtab_erasure SET asked = asked + 1")', "pass"),
+        (" ask_erasure(connection)", " pass"),
         ('                if self._path == ":memory:":\n                    self._lost = "was closed"\n', ""),
         ("            self._roll_back(connection)\n", "            pass\n"),
         ("            raise store_error(error, self._path) from error\n", "            raise\n"),
@@ -166,11 +168,13 @@ STORES = (
         ),
         ("        if version < len(MIGRATIONS):\n", "        if version < 1:\n"),
         ("        version = schema_version(connection)\n        mode", "        version = 0\n        mode"),
-        ("if asked == done or", "if"),
-        ('            connection.execute("VACUUM")\n', "            pass\n"),
-        ("wal_checkpoint(TRUNCATE)", "wal_checkpoint(PASSIVE)"),
-        ("        if busy:\n", "        if False:\n"),
-        ("SET done = max(done, ?)", "SET done = max(done, ? * 0)"),
+        ("if not asked or self", "if self"),
+        ("        if asked and self._path", "        if False and self._path"),
+        ("(write_anew, empty_log)", "(write_anew,)"),
+        ("(write_anew, empty_log)", "(empty_log,)"),
+        ("            self._run(lambda one: note_erased(one, asked), writes=True)\n", ""),
+        ('"PRAGMA busy_timeout = 0"', '"PRAGMA busy_timeout = 99999999"'),
+        ("        except StoreUnavailableError as error:\n", "        except ZeroDivisionError as error:\n"),
         ('                self._lost = "belongs to the process that made it"\n', "                pass\n"),
         (
             "        self._connection = None\n        self._lock = RLock()\n\n\n",
@@ -184,6 +188,17 @@ STORES = (
         ("not 0 <= seconds < math.inf", "not 0 <= seconds"),
     ),
     module(
+        "stores/_sqlite_erasure.py",
+        _SQLITE,
+        ("SET asked = asked + 1", "SET asked = asked"),
+        ("0 if asked == done else", "0 if asked > done else"),
+        ('    connection.execute("VACUUM")\n', "    pass\n"),
+        ("wal_checkpoint(TRUNCATE)", "wal_checkpoint(PASSIVE)"),
+        ("        raise busy\n", "        pass\n"),
+        ("        busy.sqlite_errorcode = sqlite3.SQLITE_BUSY\n", ""),
+        ("SET done = max(done, ?)", "SET done = max(done, ? * 0)"),
+    ),
+    module(
         "stores/_sqlite_rows.py",
         f"{_SQLITE} complexity/test_store_operations.py",
         ("if stored is not None:", "if False:"),
@@ -195,7 +210,7 @@ STORES = (
             "AND version = ? AND id = ? AND kind = ? AND time <> ?",
         ),
         ("        if not changed.rowcount:\n", "        if False:\n"),
-        ('connection.execute("UPDATE trimtab_erasure SET asked = asked + 1")', "pass"),
+        (" ask_erasure(connection)", " pass"),
         ('"DESC" if request.newest_first else "ASC"', '"ASC"'),
         ("-1 if request.limit is None else request.limit", "-1"),
         ("if row is not None and after < row[0] < before]", "if row is not None]"),

@@ -441,3 +441,82 @@ def test_a_new_session_has_the_window_of_its_model() -> None:
     assert again.budget_tokens == 300
     with pytest.raises(ConfigurationError, match="pass budget="):
         Session(counter=WORDS).add(user("hello"))
+
+
+ORDERS: dict[str, Callable[[Session, Any], object]] = {
+    "redact": lambda session, event: session.redact(event),
+    "pin": lambda session, event: session.pin(event),
+    "unpin": lambda session, event: session.unpin(event),
+    "view_at": lambda session, event: session.view_at(event.version),
+    "diff": lambda session, event: session.diff(1, event.version),
+    "fork": lambda session, event: session.fork(event.version),
+}
+
+
+@pytest.mark.parametrize("retry", [None, QUICK], ids=["once", "retry"])
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS.keys())
+def test_what_another_writer_added_can_be_named_at_once(
+    order: Callable[[Session, Any], object], retry: Retry | None
+) -> None:
+    """An object that has not seen the message yet reads the session again before it acts."""
+    first, second = two(**({} if retry is None else {"retry": retry}))
+    second.messages()
+    event = first.add(user("my password is hunter2"))
+    order(second, event)
+    assert second.version >= event.version
+    first.refresh()
+    assert first.messages() == second.messages()
+
+
+def test_a_redaction_of_what_another_writer_added_takes_the_text_away() -> None:
+    """Out of the view and out of the log, for both."""
+    first, second = two()
+    second.messages()
+    second.redact(first.add(user("my password is hunter2")))
+    first.refresh()
+    assert "hunter2" not in str([first.messages(), second.messages(), first.snapshot()])
+
+
+def test_a_summary_that_another_writer_had_written_can_be_undone_by_its_id() -> None:
+    """Also where this object knew of none."""
+    store = MemoryStore()
+    first = Session(200, counter=WORDS, summarizer=lambda _: "short", store=store, id="s")
+    first.add(user("hello"))
+    second = Session.open(store, "s", counter=WORDS, summarizer=lambda _: "short")
+    second.messages()
+    while first.summary is None:
+        first.add(user(words(20)))
+    (event,) = first.history(kinds=("summary",))
+    assert second.undo(event).id == event.id
+    assert second.summary is None
+
+
+class Uncleaned(MemoryStore):
+    """Stores a redaction, and fails at what comes after it, as a full disk does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[AppendRequest] = []
+        self.failures = 2
+
+    def append(self, request: AppendRequest, /) -> Appended:
+        """Store; then fail as often as it is told to."""
+        done = super().append(request)
+        if request.rewrites:
+            self.asked.append(request)
+            if len(self.asked) <= self.failures:
+                raise StoreUnavailableError("the text is removed, but the files still hold it")
+        return done
+
+
+def test_a_redaction_that_is_asked_for_again_is_one() -> None:
+    """The store is asked with the same append until it has cleaned its files; the log says it once."""
+    store = Uncleaned()
+    session = Session(200, counter=WORDS, store=store, retry=QUICK)
+    event = session.add(user("my password is hunter2"))
+    assert [one.id for one in session.redact(event)] == [event.id]
+    assert len(store.asked) == 3
+    assert len({request.events[0].id for request in store.asked}) == 1
+    assert all([one.version for one in request.rewrites] == [event.version] for request in store.asked)
+    assert [one.kind for one in session.history(kinds=None)] == ["options", "message", "redacted"]
+    assert "hunter2" not in str(session.snapshot())

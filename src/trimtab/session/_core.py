@@ -329,17 +329,29 @@ class Core:
             raise RuntimeError("the session was not opened")
         return self.options
 
+    def known_event(self, event_id: str) -> Steps[Event | None]:
+        """Read an event by its id, None if there is none.
+
+        Another writer may have added it: then the session is read again, and what was read of it before is
+        stale.
+        """
+        yield from self.ready()
+        events: list[Event] = yield LoadRequest(session=self.session, ids=(event_id,))
+        if events and self.scene is not None and events[0].version > self.scene.version:
+            yield from self.again()
+        return events[0] if events else None
+
     def message_event(self, event_id: str) -> Steps[Event]:
-        """Read the event of a message.
+        """Read the event of a message, as `known_event` does.
 
         Raises:
             UnknownNameError: There is no such event, or it is none of a message.
         """
-        events: list[Event] = yield LoadRequest(session=self.session, ids=(event_id,))
-        if not events or events[0].kind != "message":
-            what = f"event {event_id!r} is no message" if events else f"there is no event {event_id!r}"
+        event = yield from self.known_event(event_id)
+        if event is None or event.kind != "message":
+            what = f"event {event_id!r} is no message" if event else f"there is no event {event_id!r}"
             raise UnknownNameError(f"session {self.session!r}: {what}", name=str(event_id))
-        return events[0]
+        return event
 
     def known_version(self, version: int | None) -> Steps[int]:
         """Return a version of the log; the newest for None.
@@ -350,6 +362,8 @@ class Core:
         scene = yield from self.ready()
         if version is None:
             return scene.version
+        if type(version) is int and version > scene.version:
+            scene = yield from self.again()  # another writer may have added it
         if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version <= scene.version:
             raise ConfigurationError(
                 f"session {self.session!r} has the versions 0 to {scene.version}, and no {version!r:.80}"

@@ -59,8 +59,8 @@ def _fitted(scene: Scene, notes: tuple[str, ...]) -> Steps[Fitted[dict[str, Any]
 
 def scene_at(core: Core, version: int) -> Steps[Scene]:
     """Read where the session stood at a version."""
-    scene = yield from core.ready()
     yield from core.known_version(version)
+    scene = yield from core.ready()
     if version == 0:
         made = Scene(
             sizer=scene.sizer,

@@ -106,8 +106,8 @@ def clearing(core: Core) -> Steps[None]:
 def pinning(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
     """Keep a message in every view, or no longer."""
     event_id = id_of(given)
-    scene = yield from core.ready()
     event = yield from core.message_event(event_id)
+    scene = yield from core.ready()
     state, version, seen = scene.state, event.version, scene.seen()
     if not pinned:
         if version not in state.pins:

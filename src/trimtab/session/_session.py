@@ -380,11 +380,13 @@ class Session(Copies):
         Complexity: reads the log from the oldest of the messages on, for summaries of it, and every message
         that is not summarized, to count it again: without a summarizer, the whole log.
         """
-        return self._run(lambda: redacting(self._core, events))
+        made = new_event_id()
+        return self._run(lambda: redacting(self._core, events, made=made))
 
     async def aredact(self, events: Sequence[Event | str] | Event | str, /) -> list[Event]:
         """Overwrite what messages say; see `redact`."""
-        return await self._arun(lambda: redacting(self._core, events))
+        made = new_event_id()
+        return await self._arun(lambda: redacting(self._core, events, made=made))
 
     def delete(self) -> None:
         """Remove the session and every byte of it from its store.

@@ -38,10 +38,12 @@ def undoing(core: Core, given: Event | str | None, *, made: str) -> Steps[Event]
     `made` is the id of the event that says so: asked again after a lost answer, it takes back nothing more.
     """
     event_id = None if given is None else id_of(given)
+    done = yield from core.known_event(made)
+    if done is not None:
+        return (yield from event_at(core.session, done.data["version"]))
+    if event_id is not None:
+        yield from core.known_event(event_id)
     scene = yield from core.ready()
-    done: list[Event] = yield LoadRequest(session=core.session, ids=(made,))
-    if done:
-        return (yield from event_at(core.session, done[0].data["version"]))
     target = yield from decision(core, scene, event_id)
     scene.state = yield from taken_back(core, scene, target.version)
     yield from core.write(scene, "undone", {"event": target.id, "version": target.version}, id=made)
@@ -144,16 +146,23 @@ def decision(core: Core, scene: Scene, event_id: str | None) -> Steps[Event]:
     raise UnknownNameError(f"session {core.session!r} has {what} that could be undone", name=event_id or "")
 
 
-def redacting(core: Core, given: Sequence[Event | str] | Event | str) -> Steps[list[Event]]:
-    """Overwrite what messages say, and drop the summaries that may repeat it."""
+def redacting(core: Core, given: Sequence[Event | str] | Event | str, *, made: str) -> Steps[list[Event]]:
+    """Overwrite what messages say, and drop the summaries that may repeat it.
+
+    `made` is the id of the event that says so: asked again after a lost answer, or where the store could not
+    clean its files, it adds nothing more.
+    """
     listed = [given] if isinstance(given, (Event, str)) or not isinstance(given, Sequence) else given
     ids = [id_of(event) for event in listed]
-    scene = yield from core.ready()
+    done = yield from core.known_event(made)
+    if done is not None:
+        return (yield from _redacted_again(core, done))
     targets = []
     for event_id in dict.fromkeys(ids):
         targets.append((yield from core.message_event(event_id)))
     if not targets:
         raise ConfigurationError("redact() needs at least one event id")
+    scene = yield from core.ready()
     stale = yield from summaries_over(core, {event.version for event in targets}, scene.version)
     rewrites = [replace(event, data=_redacted_data(event.data, scene.sizer.format)) for event in targets]
     rewrites += [replace(event, data={**event.data, "text": "", "stale": True}) for event in stale.values()]
@@ -171,9 +180,18 @@ def redacting(core: Core, given: Sequence[Event | str] | Event | str) -> Steps[l
         "stale": [event.id for event in stale.values()],
         "version": scene.version + 1 if first is None else first,
     }
-    yield from core.write(scene, "redacted", data, rewrites=rewrites)
+    yield from core.write(scene, "redacted", data, rewrites=rewrites, id=made)
     core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
     return targets
+
+
+def _redacted_again(core: Core, done: Event) -> Steps[list[Event]]:
+    """Have the store go on with a redaction it has: it knows the append by its id."""
+    ids = (*done.data["events"], *done.data["stale"])
+    rewritten: list[Event] = yield LoadRequest(session=core.session, ids=ids)
+    scene = yield from core.ready()
+    yield from core.append(scene, [done], rewrites=rewritten)
+    return [event for event in rewritten if event.id in done.data["events"]]
 
 
 def summaries_over(core: Core, versions: set[int], newest: int) -> Steps[dict[int, Event]]:

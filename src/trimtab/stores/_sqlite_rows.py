@@ -19,6 +19,7 @@ from trimtab.stores._rows import (
     same_event,
     storable_ids,
 )
+from trimtab.stores._sqlite_erasure import ask_erasure
 
 __all__ = ["Head", "append_rows", "head_of", "load_rows", "rewrite_rows"]
 
@@ -88,7 +89,7 @@ def rewrite_rows(connection: sqlite3.Connection, request: AppendRequest, rewrite
         )
         if not changed.rowcount:
             raise not_stored(request, row.version)
-    connection.execute("UPDATE trimtab_erasure SET asked = asked + 1")
+    ask_erasure(connection)
 
 
 def load_rows(connection: sqlite3.Connection, request: LoadRequest) -> list[Row]:

@@ -22,6 +22,13 @@ from trimtab.stores._rows import (
     to_rows,
     without_gaps,
 )
+from trimtab.stores._sqlite_erasure import (
+    ask_erasure,
+    asked_erasures,
+    empty_log,
+    note_erased,
+    write_anew,
+)
 from trimtab.stores._sqlite_errors import is_busy, store_error
 from trimtab.stores._sqlite_rows import Head, append_rows, head_of, load_rows, rewrite_rows
 from trimtab.stores._sqlite_schema import MIGRATIONS, migrate, schema_version
@@ -50,7 +57,8 @@ class SQLiteStore(ThreadedStore):
     opened at first use, and again after a fork. Each append is one transaction, on disk when it returns.
 
     `delete` and rewrites leave no byte of the text in the file or beside it. For that the file is written
-    anew, which takes as long as the file is large.
+    anew, which takes as long as the file is large. Where a process was killed at that, the next one that
+    opens the file goes on with it.
 
     Args:
         path: The file; ":memory:" for a store that ends with the process.
@@ -156,8 +164,8 @@ class SQLiteStore(ThreadedStore):
 
         Raises:
             SessionDeletedError: Another one than the one that was meant has its name now.
-            StoreUnavailableError: It is removed, but somebody reads, so that the files cannot be cleaned
-                yet. Ask again.
+            StoreUnavailableError: It is removed, but somebody reads or the disk is full, so that the files
+                cannot be cleaned yet. Ask again.
         """
         check_session_name(session)
 
@@ -166,7 +174,7 @@ class SQLiteStore(ThreadedStore):
                 connection.execute("DELETE FROM trimtab_sessions WHERE session = ?", (session,))
                 self._wipe(connection, session)
                 connection.execute("DELETE FROM trimtab_events WHERE session = ?", (session,))
-                connection.execute("UPDATE trimtab_erasure SET asked = asked + 1")
+                ask_erasure(connection)
 
         self._run(work, writes=True)
         self._erase()
@@ -191,11 +199,15 @@ class SQLiteStore(ThreadedStore):
 
     def _run(self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T:
         """Run a transaction, again while another connection holds the lock and there is time."""
+        return self._while_busy(lambda: self._transact(self._open(), work, writes=writes))
+
+    def _while_busy(self, call: Callable[[], T]) -> T:
+        """Call, and again while another connection is in the way and there is time."""
         deadline = time.monotonic() + self._busy_seconds
         while True:
             with self._lock, self._errors():
                 try:
-                    return self._transact(self._open(), work, writes=writes)
+                    return call()
                 except sqlite3.Error as error:
                     # SQLite waits by itself, but answers at once where waiting might be a deadlock.
                     if not is_busy(error) or time.monotonic() >= deadline:
@@ -274,25 +286,41 @@ class SQLiteStore(ThreadedStore):
         connection.execute("PRAGMA secure_delete = ON")
         if version < len(MIGRATIONS):
             migrate(connection)
+        asked = asked_erasures(connection)
+        if asked and self._path != ":memory:":
+            self._go_on_erasing(connection, asked)
+
+    def _go_on_erasing(self, connection: sqlite3.Connection, asked: int) -> None:
+        """Clean the files of what a process left that was killed, unless something is in the way.
+
+        Another process that reads, or a full disk: it may have gone when the file is opened next.
+        """
+        connection.execute("PRAGMA busy_timeout = 0")
+        with contextlib.suppress(sqlite3.Error):
+            write_anew(connection)
+            empty_log(connection)
+            note_erased(connection, asked)
+        connection.execute(f"PRAGMA busy_timeout = {round(self._busy_seconds * 1_000)}")
 
     def _erase(self) -> None:
-        """Write the file anew and empty its log, unless nothing waits for that."""
-        asked, done = self._run(lambda one: one.execute("SELECT asked, done FROM trimtab_erasure").fetchone())
-        if asked == done or self._path == ":memory:":
+        """Write the file anew and empty its log, unless nothing waits for that.
+
+        Raises:
+            StoreUnavailableError: What was asked for is done, but its bytes are still there.
+        """
+        asked = self._run(asked_erasures)
+        if not asked or self._path == ":memory:":
             return
-        with self._lock, self._errors():
-            connection = self._open()
-            # Free space is zeroed by secure_delete, but pages that were split may hold old copies.
-            connection.execute("VACUUM")
-            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        if busy:
+        try:
+            for step in (write_anew, empty_log):
+                self._while_busy(lambda step=step: step(self._open()))
+            self._run(lambda one: note_erased(one, asked), writes=True)
+        except StoreUnavailableError as error:
             raise StoreUnavailableError(
-                f"the text is removed, but the files of {self._path} still hold it while another connection"
-                " reads. Ask again: the same delete or append then cleans them"
-            )
-        self._run(
-            lambda one: one.execute("UPDATE trimtab_erasure SET done = max(done, ?)", (asked,)), writes=True
-        )
+                f"the text is removed, but the files of {self._path} still hold it: {error.__cause__}. Ask"
+                " again, when nobody reads and there is room for a second copy of the file: the same delete"
+                " or redaction then cleans them, and so does the next process that opens it"
+            ) from error.__cause__
 
     def _forked(self) -> None:
         """In a child process: leave the parent's connection alone; closing it here would spoil it there."""
