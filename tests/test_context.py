@@ -305,6 +305,6 @@ def test_text_alone_in_a_mapping_is_text() -> None:
 
 def test_an_unknown_model_is_refused_when_the_context_is_made() -> None:
     """Unless a counter is given: then only the budget needs one."""
-    with pytest.raises(ConfigurationError, match="gpt-4oo"):
-        Context(50, model="gpt-4oo")
-    assert Context(50, model="gpt-4oo", counter=WordCounter()).add("q", "hi").fit().messages
+    with pytest.raises(ConfigurationError, match="gtp-4o"):
+        Context(50, model="gtp-4o")
+    assert Context(50, model="gtp-4o", counter=WordCounter()).add("q", "hi").fit().messages

@@ -7,6 +7,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -336,6 +337,23 @@ def test_without_its_package_a_mistral_encoding_says_the_install_line(
     with pytest.raises(MissingExtraError, match=r"pip install 'trimtab\[mistral\]'") as caught:
         load_tokenizer("tekken")
     assert "tiktoken" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("fresh_tokenizers")
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_model_with_an_exact_counter_is_not_estimated_without_its_extra(
+    monkeypatch: pytest.MonkeyPatch, exact: bool
+) -> None:
+    """A count that is silently no count is worse than none; one that is not exact anyway falls back."""
+    monkeypatch.setitem(sys.modules, "mistral_common.tokens.tokenizers.tekken", None)
+    name = f"acme-tekken-{exact}"
+    facts = facts_for("mistral-large-latest")
+    register_model(replace(facts, name=name, exact=exact), replace=True)
+    if exact:
+        with pytest.raises(MissingExtraError, match=r"pip install 'trimtab\[mistral\]'"):
+            counter_for(name)
+    else:
+        assert counter_for(name).exact is False
 
 
 def test_a_package_without_the_encoding_is_an_error_that_names_those_with_it() -> None:

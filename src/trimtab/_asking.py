@@ -14,14 +14,15 @@ from trimtab._arguments import (
     check_trim,
     system_of,
 )
+from trimtab._names import in_words
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
-from trimtab.counting._checks import as_it_stands
+from trimtab.counting._checks import as_it_stands, counter_name
 from trimtab.counting._door import as_counter
 from trimtab.counting._sizes import reading
 from trimtab.errors import ConfigurationError, InvalidHistoryError, UnknownNameError
 from trimtab.formats import Format, Request
-from trimtab.models import facts_for
+from trimtab.models import facts_for, near_models
 from trimtab.strategies import Strategy
 from trimtab.trimming import OnTrim
 
@@ -33,8 +34,11 @@ __all__ = [
     "check_model",
     "counter_of",
     "leading_system",
+    "model_notes",
+    "near_words",
     "refuse_faults",
     "take_model",
+    "window_of",
 ]
 
 
@@ -114,8 +118,8 @@ def check_model(model: object, /) -> None:
 
 def take_model(ask: Ask) -> tuple[str, ...]:
     """Take the model a request body names, if it is known and nothing else was asked for."""
-    named = ask.messages.get("model") if isinstance(ask.messages, Mapping) else None
-    if not isinstance(named, str):
+    named = _model_in(ask.messages)
+    if named is None:
         return ()
     try:
         facts_for(named)
@@ -125,6 +129,12 @@ def take_model(ask: Ask) -> tuple[str, ...]:
         return (f"The model of the request body, {named!r}, is not known: tokens are estimated.",)
     ask.model = named
     return ()
+
+
+def _model_in(given: object) -> str | None:
+    """Return the model a request body names."""
+    named = given.get("model") if isinstance(given, Mapping) else None
+    return named if isinstance(named, str) else None
 
 
 def body_of(ask: Ask, format: Format) -> Request | None:
@@ -156,19 +166,78 @@ def counter_of(counter: Any, model: str | None, format: Format | None = None) ->
     return counter if format is None else as_it_stands(reading(counter, format))
 
 
-def budget_of(budget: Budget | int | None, model: str | None) -> Budget:
+def budget_of(budget: Budget | int | None, model: str | None, /, *, given: object = None) -> Budget:
     """Return the budget asked for, or the window of the model less its output limit.
 
+    A bare number above the model's known window is refused, since no request of that size is taken. A
+    `Budget` is the caller's word on the window, for models whose window is larger where they are served; the
+    report has both.
+
+    Args:
+        budget: What was given.
+        model: The model asked for.
+        given: What is to be fitted; a request body names a model, for the error.
+
     Raises:
-        ConfigurationError: There is none, and no known window.
+        ConfigurationError: There is none, and no known window; or the window is smaller.
     """
+    window_tokens = window_of(model)
     if budget is not None:
-        return Budget.of(budget)
-    facts = facts_for(model) if model is not None else None
-    if facts is None or facts.window_tokens is None:
-        known = f"the window of {model!r} is not known" if model else "no model is named"
-        raise ConfigurationError(f"{known}: pass budget= (tokens, or a Budget)")
-    return Budget(facts.window_tokens, output_reserve=facts.output_reserve_tokens)
+        made = Budget.of(budget)
+        if window_tokens is not None and not isinstance(budget, Budget) and made.window > window_tokens:
+            raise ConfigurationError(
+                f"budget={made.window:,} passes the window of {model!r}, {window_tokens:,} tokens for input"
+                f" and output together: leave budget out to fill it, or pass budget=Budget({made.window}) if"
+                " the window is larger where you use it"
+            )
+        return made
+    if window_tokens is None or model is None:
+        model = _model_in(given) if model is None else model
+        known = "no model is named" if model is None else f"the window of {model!r} is not known"
+        raise ConfigurationError(f"{known}: pass budget= (tokens, or a Budget){near_words(model)}")
+    return Budget(window_tokens, output_reserve=facts_for(model).output_reserve_tokens)
+
+
+def window_of(model: str | None, /) -> int | None:
+    """Return the window of a model; None where it is not known."""
+    if model is None:
+        return None
+    try:
+        return facts_for(model).window_tokens
+    except UnknownNameError:  # with a counter of the caller's, any name will do
+        return None
+
+
+def model_notes(model: str | None, counter: Any, budget: Budget, /) -> tuple[str, ...]:
+    """Say where tokens are counted as for another model, or the budget goes by another window."""
+    if model is None:
+        return ()
+    try:
+        facts = facts_for(model)
+    except UnknownNameError:
+        return ()
+    notes = []
+    if facts.counted_as is not None and counter_name(counter) == model:
+        notes.append(
+            f"The model {model!r} is not known, only its maker: tokens are counted as for"
+            f" {facts.counted_as!r}, the costliest known of that maker, and its window is not known"
+            f"{near_words(model) or '.'}"
+        )
+    if facts.window_tokens is not None and budget.window > facts.window_tokens:
+        notes.append(
+            f"The budget goes by a window of {budget.window:,} tokens; that of {model!r} is known to be"
+            f" {facts.window_tokens:,}."
+        )
+    return tuple(notes)
+
+
+def near_words(model: str | None, /) -> str:
+    """End a sentence on a name nobody knows by those it may be a slip of; "" for a known one."""
+    try:
+        is_known = model is None or facts_for(model).counted_as is None
+    except UnknownNameError:
+        is_known = False
+    return "" if model is None or is_known else in_words(near_models(model))
 
 
 def leading_system(system: str | list[Any] | None, format: Format) -> list[Any]:

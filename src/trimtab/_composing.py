@@ -13,7 +13,7 @@ from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from trimtab._arguments import check_flag, check_pending_calls, check_tools, check_trim, system_of
-from trimtab._asking import budget_of, check_model, counter_of, leading_system, refuse_faults
+from trimtab._asking import budget_of, check_model, counter_of, leading_system, model_notes, refuse_faults
 from trimtab._bonds import Bonds, bonds_of, is_leaderless, opener_of, starts_of
 from trimtab._grouping import format_of
 from trimtab._margins import within
@@ -92,7 +92,7 @@ def checked(policy: Policy, /) -> Policy:
     return replace(
         policy,
         counter=counter,
-        budget=None if policy.budget is None else Budget.of(policy.budget),
+        budget=None if policy.budget is None else budget_of(policy.budget, policy.model),
         system=system_of(policy.system),
         ties=None if policy.ties is None else check_ties(policy.ties),
         pending_calls=check_pending_calls(policy.pending_calls),
@@ -137,6 +137,8 @@ class Composition:
     lead: list[Any]
     """System text as a message before all blocks, where the wire form keeps it among them."""
     fixed: Fixed
+    notes: tuple[str, ...]
+    """What the report should say whatever is decided."""
     whole_tokens: int | None = None
     """What a black box said of everything that was given; None until somebody asked for it."""
     _request_sizes: Sizes | None = None
@@ -223,6 +225,7 @@ def compose(policy: Policy) -> Composition:
         starts=starts_of([part.history for part in parts]),
         lead=lead,
         fixed=Fixed(system=None if lead else policy.system, tools=policy.tools),
+        notes=(*policy.notes, *model_notes(policy.model, counter, asked)),
     )
 
 

@@ -43,7 +43,7 @@ def report_of(outcome: Outcome) -> Report:
     return Report(
         **head,
         notes=(
-            *composition.policy.notes,
+            *composition.notes,
             *(note for one in decisions for note in one.settled.notes),
             *outcome.notes,
         ),

@@ -13,6 +13,7 @@ from trimtab._asking import (
     check,
     counter_of,
     leading_system,
+    model_notes,
     refuse_faults,
     take_model,
 )
@@ -88,7 +89,8 @@ def prepare(ask: Ask) -> Work:
         format = format_of(ask.messages, ask.format, ask.model)
         body = body_of(ask, format)
     counter = counter_of(ask.counter, ask.model, format)
-    budget = budget_of(ask.budget, ask.model)
+    budget = budget_of(ask.budget, ask.model, given=ask.messages)
+    notes = (*notes, *model_notes(ask.model, counter, budget))
     strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)
     source = list(ask.messages if body is None else body.messages)
     items = source

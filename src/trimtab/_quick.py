@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trimtab._asking import Ask, counter_of
+from trimtab._asking import Ask, budget_of, counter_of
 from trimtab._fit_plan import FitPlan, deciding
 from trimtab._fitting import BLOCK, Work, prepare
 from trimtab._grouping import format_of, results_behind
@@ -36,6 +36,7 @@ def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: 
     Raises:
         UnknownNameError: The wire form or the model is unknown; the full way would say the same.
         MissingExtraError: The model's tokenizer is not installed; the same.
+        ConfigurationError: The budget passes the model's window; the same.
     """
     if messages.__class__ is not list or format.__class__ is not str:
         return None
@@ -57,7 +58,9 @@ def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: 
     if counter.__class__ not in _OURS or not _counts_units(form):
         return None
     assumed = format == "auto"
-    plan = QuickPlan(messages.copy(), budget, model=model, counter=counter, format=form, assumed=assumed)
+    plan = QuickPlan(
+        messages.copy(), budget_of(budget, model), model=model, counter=counter, format=form, assumed=assumed
+    )
     try:
         return plan if plan.decided(limit_tokens) else None
     except (CountingError, FormatError):  # the full way says where
@@ -96,7 +99,7 @@ class QuickPlan:
     def __init__(
         self,
         source: list[Any],
-        budget: Budget | int,
+        budget: Budget,
         *,
         model: str | None,
         counter: Any,
@@ -208,7 +211,7 @@ class QuickPlan:
     @property
     def budget(self) -> Budget:
         """The budget it was decided for."""
-        return Budget.of(self._budget)
+        return self._budget
 
     @property
     def input_messages(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
+from trimtab._asking import window_of
 from trimtab._fitting import Work
 from trimtab._portion import Decision, Portion
 from trimtab.budget import Budget
@@ -92,6 +93,7 @@ def about(
         "counter": counter_name(counter),
         "exact": bool(getattr(counter, "exact", False)),
         "window_tokens": budget.window,
+        "model_window_tokens": window_of(model),
         "output_reserve_tokens": budget.output_reserve,
         "overhead_tokens": budget.overhead_tokens,
         "margin_tokens": budget.margin,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from trimtab._asking import near_words, window_of
 from trimtab._names import in_words
 from trimtab.budget import Budget
 from trimtab.cli._json import parse
@@ -148,6 +149,12 @@ def budget_of(
         ConfigurationError: Neither is known.
     """
     if tokens is not None:
+        window_tokens = window_of(model)
+        if window_tokens is not None and tokens > window_tokens:
+            raise ConfigurationError(
+                f"--budget {tokens:,} passes the window of {model!r}, {window_tokens:,} tokens for input and"
+                " output together; where it is larger, say so in the file that TRIMTAB_MODELS names"
+            )
         return Budget(tokens, output_reserve=output_reserve or 0, margin=margin or 0)
     if model is None:
         raise ConfigurationError("how much room is there? Give --budget N (tokens), or --model NAME")
@@ -156,7 +163,9 @@ def budget_of(
     except UnknownNameError as error:
         raise _unknown_model(error) from error
     if facts.window_tokens is None:
-        raise ConfigurationError(f"the window of {model!r} is not known: give --budget N (tokens)")
+        raise ConfigurationError(
+            f"the window of {model!r} is not known: give --budget N (tokens){near_words(model)}"
+        )
     reserve = facts.output_reserve_tokens if output_reserve is None else output_reserve
     return Budget(facts.window_tokens, output_reserve=reserve, margin=margin or 0)
 

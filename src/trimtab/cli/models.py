@@ -14,7 +14,7 @@ from trimtab.cli._json import dump
 from trimtab.cli._options import complete_models
 from trimtab.cli._output import usage
 from trimtab.errors import UnknownNameError
-from trimtab.models import ModelFacts, facts_for, model_names
+from trimtab.models import ModelFacts, facts_for, model_names, near_models
 from trimtab.report._lines import plain
 
 __all__ = ["models"]
@@ -63,13 +63,22 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
     """List the models trimtab knows, or look some up.
 
     Window, output limit, wire form and tokenizer, with the source of each row and the day it was read. A
-    MODEL may be dated or have a provider's prefix. What is not known is null.
+    MODEL may be dated or have a provider's prefix. What is not known is null. Rows of your own stand in a
+    TOML or JSON file that the variable TRIMTAB_MODELS names.
     """
     found: list[ModelFacts] = []
     unknown = False
     for name in names or model_names():
         try:
-            found.append(facts_for(name))
+            facts = facts_for(name)
+            if facts.counted_as is None:
+                found.append(facts)
+            else:
+                unknown = True
+                said = (
+                    f"model {name!r} is not known: counted as {facts.counted_as}{in_words(near_models(name))}"
+                )
+                click.echo(f"trimtab: {plain(said)}", err=True)
         except UnknownNameError as error:
             unknown = True
             said = f"unknown model {name!r}{in_words(error.near)}"

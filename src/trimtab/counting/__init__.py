@@ -120,6 +120,7 @@ def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> Tex
             exact=facts.exact,
             framing=facts.framing,
             media=facts.media,
+            margin=facts.margin,
             format=facts.format,
             cache=loaded.cache,
         )
@@ -143,13 +144,14 @@ def _loaded(facts: ModelFacts, package: str | None) -> Tokenizer | None:
     """Load a model's own encoding, else the one that is nearest; None where neither can be had.
 
     Raises:
-        MissingExtraError: There is an own one and nothing near it, or the package was asked for by name.
+        MissingExtraError: Counts of the model are exact with its own one, or there is nothing near it, or the
+            package was asked for by name. A count that is silently no count is worse than none.
     """
     if facts.encoding is not None:
         try:
             return load_tokenizer(facts.encoding, package=package)
         except MissingExtraError:
-            if facts.near_encoding is None:
+            if facts.exact or facts.near_encoding is None:
                 raise
     if facts.near_encoding is None:
         return None

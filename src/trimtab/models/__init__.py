@@ -1,21 +1,25 @@
 """What is known of models by name: windows, encodings, and what a request is charged for.
 
 The only place with facts about models; each row says where they come from and when they were
-looked up. What is not known is None, and nothing is guessed from how a name looks.
+looked up. What is not known is None. A name nobody knows that tells its maker (`claude-…`) is counted as
+that maker's costliest known model, never exactly, and its limits stay unknown. Rows of your own are
+registered by `register_model`, by a file with `register_models`, or by one that `TRIMTAB_MODELS` names in the
+environment.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import replace as changed
-from functools import cache
+from functools import cache, lru_cache
 
 from trimtab._names import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
-from trimtab.models import _anthropic, _google, _openai, _others
+from trimtab.models import _anthropic, _google, _open, _openai, _others
 from trimtab.models._checks import check_facts
 from trimtab.models._facts import Framing, Margin, MediaRule, ModelFacts, ToolsStyle
-from trimtab.models._spellings import spellings
+from trimtab.models._spellings import is_hosted, spellings
 
 __all__ = [
     "Framing",
@@ -26,40 +30,54 @@ __all__ = [
     "facts_for",
     "model_names",
     "register_model",
+    "register_models",
 ]
 
-_TABLES = (_openai, _anthropic, _google, _others)
+_TABLES = (_openai, _anthropic, _google, _others, _open)
 _ROWS = tuple(row for table in _TABLES for row in table.ROWS)
 _ALIASES = {name: model for table in _TABLES for name, model in table.ALIASES.items()}
 """Other names of the same model: old dated ones, and those of gateways."""
+_UNNAMED = tuple(unnamed for table in _TABLES for unnamed in table.UNNAMED)
 
 _FACTS: dict[str, ModelFacts] = {row.name: row for row in _ROWS}
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()
+
+_VARIABLE = "TRIMTAB_MODELS"
+_READ: list[str] = []
+"""The file of the environment once it was read; "" if there is none."""
 
 
 def model_names() -> list[str]:
     """List the known models, sorted; their dated and prefixed names are known too."""
+    if not _READ:
+        _read_environment()
     return sorted(_FACTS)
 
 
 def facts_for(model: str, /) -> ModelFacts:
     """Look a model up by its name, dated or with a provider's prefix or not.
 
+    A name nobody knows that tells its maker gets the facts of that maker's costliest known model, without
+    limits and not exact; `counted_as` names that model.
+
     Raises:
-        ConfigurationError: It is no name.
-        UnknownNameError: Nobody registered it; `.near` has known names spelled like it.
+        ConfigurationError: It is no name, or the file that `TRIMTAB_MODELS` names cannot be read.
+        UnknownNameError: Nobody registered it and it tells no maker; `.near` has known names spelled like it.
 
     Example:
         >>> facts_for("openai/gpt-4o-2024-08-06").window_tokens
         128000
+        >>> facts_for("claude-opus-77").counted_as
+        'claude-opus-4-7'
     """
     if not isinstance(model, str):
         raise ConfigurationError(f"model is the name of a model, not {model!r:.80}")
-    for name, is_own in spellings(model):
-        found = _FACTS.get(name) or _FACTS.get(_ALIASES.get(name, name))  # a name that was registered is it
-        if found is not None:
-            return found if is_own else _without_limits(found)
-    near = near_names(model, [*_FACTS, *_ALIASES], meaning=lambda name: _ALIASES.get(name, name))
+    if not _READ:
+        _read_environment()
+    found = _FACTS.get(model) or _known(model) or _unnamed(model)
+    if found is not None:
+        return found
+    near = near_models(model)
     raise UnknownNameError(
         f"unknown model {model!r}: pass counter=EstimateCounter() and a budget, or describe it once with"
         f" register_model(ModelFacts(name={model!r}, window_tokens=..., encoding='o200k_base'))"
@@ -67,6 +85,11 @@ def facts_for(model: str, /) -> ModelFacts:
         name=model,
         near=near,
     )
+
+
+def near_models(model: str, /) -> tuple[str, ...]:
+    """List known names spelled like one that nobody knows, best first."""
+    return near_names(model, [*_FACTS, *_ALIASES], meaning=lambda name: _ALIASES.get(name, name))
 
 
 def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
@@ -84,6 +107,96 @@ def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
                 f"model {facts.name!r} is known already{known}; pass replace=True to change it"
             )
         _FACTS[facts.name] = facts
+        _unnamed.cache_clear()  # it may be a maker's row, or now be known
+
+
+def register_models(path: str | os.PathLike[str], /) -> list[str]:
+    """Make the models of a TOML or JSON file known, for this process; all or none.
+
+    A row of a known name changes what it gives and keeps the rest; of a new name it starts from the model
+    under `like`, or from nothing. See docs/counting.md for the shape of the file.
+
+    Returns:
+        The names, in the order of the file.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or is not of that shape; the row and the key are named.
+    """
+    from trimtab.models._files import read_rows  # not above: few have such a file
+
+    with _LOCK:
+        rows, aliases = read_rows(path, known=facts_for)
+        _FACTS.update((row.name, row) for row in rows)
+        _ALIASES.update(aliases)
+        _unnamed.cache_clear()
+        return [row.name for row in rows]
+
+
+def _read_environment() -> None:
+    """Read the file the environment names, once for the process."""
+    with _LOCK:
+        if _READ:
+            return
+        path = os.environ.get(_VARIABLE, "")
+        _READ.append(path)  # before it is read: its rows are looked up here
+        if not path:
+            return
+        try:
+            register_models(path)
+        except ConfigurationError as error:
+            _READ.clear()
+            raise ConfigurationError(f"{_VARIABLE}: {error}") from error
+
+
+def _known(model: str) -> ModelFacts | None:
+    """Look a name up in every spelling that leads to one model."""
+    spelled = spellings(model)
+    for name, is_own in spelled:
+        found = _row(name)  # a name that was registered is it
+        if found is not None:
+            return _limited(found, model, is_own=is_own)
+    for name, is_own in spelled:
+        for family in _open.family_names(name):
+            found = _row(family)
+            if found is not None and found.open_weights:
+                return _limited(found, model, is_own=is_own)
+    return None
+
+
+def _row(name: str) -> ModelFacts | None:
+    return _FACTS.get(name) or _FACTS.get(_ALIASES.get(name, name))
+
+
+def _limited(found: ModelFacts, model: str, *, is_own: bool) -> ModelFacts:
+    if found.open_weights and is_hosted(model):
+        return _hosted(found)
+    return found if is_own else _without_limits(found)
+
+
+@lru_cache(maxsize=256)
+def _unnamed(model: str) -> ModelFacts | None:
+    """Make the facts of a name that only tells its maker; None if it does not even that."""
+    for name, _ in spellings(model):
+        for unnamed in _UNNAMED:
+            if unnamed.name.match(name):
+                row = _FACTS[unnamed.costliest]
+                return changed(
+                    _without_limits(row),
+                    name=model,
+                    exact=False,
+                    margin=unnamed.margin,
+                    margins=(),
+                    counted_as=row.name,
+                    source="",
+                    checked="",
+                )
+    return None
+
+
+@cache
+def _hosted(facts: ModelFacts) -> ModelFacts:
+    """Give an open model as others than its maker serve it: in Chat's form, with limits of their own."""
+    return changed(_without_limits(facts), format="openai_chat")
 
 
 @cache

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
-from trimtab.models._facts import Framing, Margin, MediaRule, ModelFacts
+from trimtab.models._facts import Framing, Margin, MediaRule, ModelFacts, Unnamed
 
-__all__ = ["ALIASES", "ROWS"]
+__all__ = ["ALIASES", "ROWS", "UNNAMED"]
 
 _CHECKED = "2026-11-22"
 _DOCS = "https://platform.claude.com/docs/en/about-claude/models/overview"
+_SDK = "https://github.com/anthropics/anthropic-sdk-python/blob/v2.12.0/src/anthropic/types/model.py"
+"""Has the name; no page that says more of it was found."""
 
 # Billed for one half of 62 recorded requests (2026-11): a text takes 1.11 times its o200k tokens up to Claude
 # 4.6. Its tokenizer since 4.7 makes "approximately 30 % more" of the same text, which two more bills bear out
@@ -73,12 +76,13 @@ def _framing(auto_tokens: int, forced_tokens: int, *, newer: bool, keeps_thought
 
 def _claude(
     name: str,
-    window_tokens: int,
-    output_tokens: int,
+    window_tokens: int | None,
+    output_tokens: int | None,
     hidden: tuple[int, int],
     *,
     newer: bool = False,
     keeps_thoughts: bool = True,
+    source: str = _DOCS,
 ) -> ModelFacts:
     return ModelFacts(
         name=name,
@@ -91,7 +95,7 @@ def _claude(
         framing=_framing(*hidden, newer=newer, keeps_thoughts=keeps_thoughts),
         media=_SHARPER_MEDIA if newer else _MEDIA,
         margin=_MARGIN,
-        source=_DOCS,
+        source=source,
         checked=_CHECKED,
     )
 
@@ -101,7 +105,17 @@ def _claude(
 # that follow it). Bills of Sonnet 4.5 were the same without it.
 # What tools bring along (auto or none, any or tool): pricing page of the docs (2026-08), "Tool use system
 # prompt token overhead".
+# Not documented where we looked for those after Opus 5: as for the last of their line that is.
 ROWS = (
+    _claude("claude-opus-5-5", 1_000_000, 128_000, (286, 406), newer=True),
+    _claude("claude-sonnet-5-5", 1_000_000, 128_000, (354, 474), newer=True),
+    _claude("claude-haiku-5-5", 1_000_000, 128_000, (354, 474), newer=True, keeps_thoughts=False),
+    _claude("claude-fable-5-1", 1_000_000, 128_000, (290, 410), newer=True),
+    _claude("claude-fable-5-2", None, None, (290, 410), newer=True, source=_SDK),
+    _claude("claude-mythos-5", 1_000_000, 128_000, (290, 410), newer=True),
+    _claude("claude-mythos-5-1", 1_000_000, 128_000, (290, 410), newer=True),
+    _claude("claude-mythos-5-2", None, None, (290, 410), newer=True, source=_SDK),
+    _claude("claude-mythos-preview", 1_000_000, 128_000, (290, 410), newer=True),
     _claude("claude-opus-5", 1_000_000, 128_000, (286, 406), newer=True),
     _claude("claude-opus-4-8", 1_000_000, 128_000, (290, 410), newer=True),
     _claude("claude-opus-4-7", 1_000_000, 128_000, (675, 804), newer=True),
@@ -117,12 +131,34 @@ ROWS = (
     _claude("claude-sonnet-4", 200_000, 64_000, (313, 315), keeps_thoughts=False),
     _claude("claude-haiku-4-5", 200_000, 64_000, (496, 588), keeps_thoughts=False),
     _claude("claude-3-5-haiku", 200_000, 8_192, (264, 355), keeps_thoughts=False),
+    # the prompt for tools: not documented where we looked, as for Sonnet 4
+    _claude("claude-3-7-sonnet", 200_000, 64_000, (313, 315), keeps_thoughts=False),
+    _claude("claude-3-5-sonnet", 200_000, 8_192, (313, 315), keeps_thoughts=False),
+    # docs.anthropic.com, "Tool use pricing and tokens", in its first form
+    _claude("claude-3-opus", 200_000, 4_096, (530, 281), keeps_thoughts=False),
+    _claude("claude-3-sonnet", 200_000, 4_096, (159, 235), keeps_thoughts=False),
+    _claude("claude-3-haiku", 200_000, 4_096, (264, 340), keeps_thoughts=False),
 )
+
+# The finer vocabulary and the longest prompt for tools of all; the margin reaches down to the least.
+UNNAMED = (Unnamed(re.compile(r"claude-"), "claude-opus-4-7", Margin(tokens=660, per_mille=260)),)
 
 ALIASES = {
     "claude-opus-4-0": "claude-opus-4",
     "claude-sonnet-4-0": "claude-sonnet-4",
     "claude-3-5-haiku-latest": "claude-3-5-haiku",
+    "claude-4-opus": "claude-opus-4",
+    "claude-4-sonnet": "claude-sonnet-4",
+    "claude-3-7-sonnet-latest": "claude-3-7-sonnet",
+    "claude-3.7-sonnet": "claude-3-7-sonnet",
+    "claude-3.5-sonnet": "claude-3-5-sonnet",
+    "claude-3.5-haiku": "claude-3-5-haiku",
+    "claude-3-5-sonnet-latest": "claude-3-5-sonnet",
+    "claude-3-opus-latest": "claude-3-opus",
+    "claude-opus-5.5": "claude-opus-5-5",
+    "claude-sonnet-5.5": "claude-sonnet-5-5",
+    "claude-haiku-5.5": "claude-haiku-5-5",
+    "claude-fable-5.1": "claude-fable-5-1",
     "claude-opus-4.8": "claude-opus-4-8",
     "claude-opus-4.7": "claude-opus-4-7",
     "claude-opus-4.6": "claude-opus-4-6",

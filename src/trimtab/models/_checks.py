@@ -37,6 +37,10 @@ def _is_factor(value: Any) -> bool:
     return is_number and isfinite(value) and value > 0
 
 
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -62,6 +66,8 @@ _FACTS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "format": (_is_text, "a text"),
     "encoding": _ENCODING,
     "near_encoding": _ENCODING,
+    "exact": (_is_flag, "True or False"),
+    "open_weights": (_is_flag, "True or False"),
     "framing": (lambda value: isinstance(value, Framing), "a Framing"),
     "media": (lambda value: isinstance(value, MediaRule), "a MediaRule"),
     "margin": (lambda value: value is None or isinstance(value, Margin), "a Margin, or None"),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
-__all__ = ["Framing", "Margin", "MediaRule", "ModelFacts", "ToolsStyle"]
+__all__ = ["Framing", "Margin", "MediaRule", "ModelFacts", "ToolsStyle", "Unnamed"]
 
 ToolsStyle = Literal["typescript", "json", "schemas", "words"]
 """How a model is shown tool schemas, and so how they are counted.
@@ -161,6 +162,11 @@ class ModelFacts:
     """(wire form, margin) where another form is known less well, or better."""
     margin: Margin | None = None
     """How far counts of requests that are not plain text may be off; None if nobody measured."""
+    open_weights: bool = False
+    """Whether hosts beside its maker serve it, whose window may be smaller: a name with a host's prefix leads
+    to these facts without their limits."""
+    counted_as: str | None = None
+    """The known model it is counted by, for a name that only tells its maker; None for a known one."""
     source: str = ""
     """Where window and output limit were read."""
     checked: str = ""
@@ -175,3 +181,14 @@ class ModelFacts:
         """
         limit = self.output_tokens or 0
         return limit if self.window_tokens is None else min(limit, self.window_tokens // 2)
+
+
+class Unnamed(NamedTuple):
+    """How a model is counted whose name nobody knows, but tells its maker."""
+
+    name: re.Pattern[str]
+    """How names of its maker begin."""
+    costliest: str
+    """The known row of its maker that counts most."""
+    margin: Margin | None
+    """Over what the maker's known rows count, from the least to the most; None where all are estimates."""

@@ -4,34 +4,91 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["spellings"]
+__all__ = ["is_hosted", "spellings"]
 
-_PREFIXES = frozenset(
+_MAKERS = frozenset(
     (
         "openai",
-        "azure",
-        "azure_ai",
-        "openrouter",
         "openai-chat",
         "openai-responses",
-        "github",
         "anthropic",
         "google",
         "google-gla",
-        "google-vertex",
         "gemini",
-        "vertex_ai",
         "mistral",
         "mistralai",
-        "groq",
-        "bedrock",
-        "converse",
         "deepseek",
+        "deepseek-ai",
         "zai",
         "z-ai",
+        "zai-org",
+        "xai",
+        "x-ai",
+        "meta",
+        "meta_llama",
+        "meta-llama",
+        "qwen",
+        "alibaba",
+        "dashscope",
+        "moonshot",
+        "moonshotai",
+        "minimax",
+        "minimaxai",
+        "cohere",
+        "cohere_chat",
+        "amazon",
+        "amazon-nova",
+        "amazon_nova",
         "models",
     )
 )
+_HOSTS = frozenset(
+    (
+        "azure",
+        "azure_ai",
+        "azure-ai",
+        "openrouter",
+        "github",
+        "github_copilot",
+        "google-vertex",
+        "vertex_ai",
+        "groq",
+        "bedrock",
+        "bedrock_converse",
+        "bedrock_mantle",
+        "converse",
+        "invoke",
+        "cerebras",
+        "together",
+        "together_ai",
+        "fireworks",
+        "fireworks_ai",
+        "accounts",
+        "huggingface",
+        "ollama",
+        "ollama_chat",
+        "deepinfra",
+        "novita",
+        "nebius",
+        "hyperbolic",
+        "sambanova",
+        "nvidia_nim",
+        "databricks",
+        "snowflake",
+        "cloudflare",
+        "@cf",
+        "vercel",
+        "vercel_ai_gateway",
+        "baseten",
+        "replicate",
+        "watsonx",
+        "hosted_vllm",
+        "vllm",
+        "lm_studio",
+    )
+)
+"""Who serves models of others, perhaps with a smaller window."""
+_PREFIXES = _MAKERS | _HOSTS
 """Words that gateways and frameworks put before a model's name, with "/" or ":"."""
 
 _VERTEX = ("google-vertex", "vertex_ai")
@@ -42,8 +99,10 @@ _DATED = re.compile(r"[-@](\d{4}-\d{2}-\d{2}|20\d{6})\Z")
 _NUMBERED = re.compile(r"\A(gemini-.+)-\d{3}\Z")
 """Stable versions of Gemini models. Source: ai.google.dev/gemini-api/docs/models (2026-11-22)."""
 
+_REGION = re.compile(r"\A(?:us|us-gov|eu|apac|jp|au|in|ca|global)\.(?=[a-z0-9]+\.)")
 _BEDROCK = re.compile(
-    r"\A(?:(?:us|us-gov|eu|apac|jp|au|global)\.)?(?:anthropic|openai|mistral|deepseek|zai)\.(.+?)(?:-v?\d+:\d+|-v\d+)?\Z"
+    r"\A(?:anthropic|openai|mistral|deepseek|zai|meta|amazon|cohere|qwen|moonshot|moonshotai|xai|minimax|google)"
+    r"\.(.+?)(?:-v?\d+:\d+|-v\d+)?\Z"
 )
 """Bedrock's ids: an inference profile's region, the maker, the model, its version. Source: the Bedrock
 user guide, "Supported Regions and models for inference profiles" (2026-11-22)."""
@@ -71,6 +130,18 @@ def spellings(model: str, /) -> list[tuple[str, bool]]:
     return found
 
 
+def is_hosted(model: str, /) -> bool:
+    """Tell whether a name says that another than the maker serves the model."""
+    if _BEDROCK.match(_REGION.sub("", model)):
+        return True
+    head, mark, tail = _split(model)
+    while mark and head.lower() in _PREFIXES:
+        if head.lower() in _HOSTS or _BEDROCK.match(_REGION.sub("", tail)):
+            return True
+        head, mark, tail = _split(tail)
+    return False
+
+
 def _unprefixed(model: str, *, first: str | None = None) -> list[str]:
     names = [model if first is None else first]
     if model not in names:
@@ -79,15 +150,20 @@ def _unprefixed(model: str, *, first: str | None = None) -> list[str]:
     if resource:
         names += ["vertex/" + resource[1], resource[1]]
     head, mark, tail = _split(model)
-    while mark and (head in _PREFIXES or head == "ft"):
+    while mark and (head.lower() in _PREFIXES or head == "ft"):
         if head in _VERTEX:
             names.append("vertex/" + tail)
         # a fine-tuned model is "ft:base:organisation:suffix:id"
         names.append(tail.split(":")[0] if head == "ft" else tail)
         head, mark, tail = _split(names[-1])
+    names += [bare for bare in map(_without_region, names) if bare not in names]
     names += [found[1] for found in map(_BEDROCK.match, names) if found]
     names += [_DATED.sub("", name) for name in names]
     return names + [found[1] for found in map(_NUMBERED.match, names) if found]
+
+
+def _without_region(name: str) -> str:
+    return _REGION.sub("", name)
 
 
 def _split(name: str) -> tuple[str, str, str]:

@@ -82,6 +82,9 @@ class Report:
     shares: bool = False
     """True if the counter gives one total only: the sizes of parts are shares of it, not counts."""
     window_tokens: int
+    """The window the budget goes by."""
+    model_window_tokens: int | None = None
+    """The window of the model, as far as it is known; None where it is not, or no model was named."""
     output_reserve_tokens: int = 0
     overhead_tokens: int = 0
     margin_tokens: int = 0
