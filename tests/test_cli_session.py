@@ -296,7 +296,7 @@ def test_anchors_are_texts_messages_or_files(url: str, tmp_path: Path) -> None:
         (("--margin", "5"), "goes with"),
         (("--budget", "500", "--margin", "450"), "at least 100"),
         (("--budget", "500", "--margin", "auto"), "does not say how far"),
-        (("--budget", "500", "--model", "gpt-99"), "unknown model"),
+        (("--budget", "500", "--model", "gtp-99"), "unknown model"),
         (("--budget", "500", "--counter", "words"), "--counter"),
         (("--budget", "500", "--anchor", "@missing.json"), "No such file"),
         (("--budget", "500", "--anchor", "{oops"), "--anchor {oops"),

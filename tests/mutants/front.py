@@ -57,7 +57,7 @@ FRONT = (
         ("counter_of(None, model)", "counter_of(None, None)"),
         ("if counter.__class__ not in _OURS or", "if"),
         ("if counter.__class__ not in _OURS or", "if not isinstance(counter, _OURS) or"),
-        ("QuickPlan(messages.copy(), budget_of", "QuickPlan(messages, budget_of"),
+        ("messages.copy(), budget_of", "messages, budget_of"),
         (
             "return plan if plan.decided(limit_tokens) else None",
             "plan.decided(limit_tokens)\n        return plan",

@@ -45,7 +45,7 @@ class MistralCounter(Additive):
     results show their ids, as before version 13.
     """
 
-    __slots__ = ("_cache", "_exact_form", "framing", "margin", "media")
+    __slots__ = ("_cache", "_exact_form", "_own_form", "framing", "margin", "media")
 
     def __init__(
         self,
@@ -66,7 +66,8 @@ class MistralCounter(Additive):
         self.margin = margin
         self.media = MediaRule() if media is None else media
         self._format = get_format(format)
-        self._exact_form = self._format.name if exact else None
+        self._own_form = self._format.name
+        self._exact_form = self._own_form if exact else None
         self._cache = TextCache(count_text, name=name) if cache is None else cache
 
     def with_format(self, format: str | Format, /) -> Self:
@@ -85,7 +86,9 @@ class MistralCounter(Additive):
         """
         if self.exact:
             return 0
-        return None if self.margin is None else self.margin.of(tokens)
+        if self.margin is None or self._format.name != self._own_form:
+            return None  # how it would charge a wire form that it does not take is not known
+        return self.margin.of(tokens)
 
     def count_text(self, text: str, /) -> int:
         """Count a bare text, without any framing."""
