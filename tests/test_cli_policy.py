@@ -332,6 +332,46 @@ def test_a_policy_with_a_mistake_is_named_and_exits_1(policy: Path) -> None:
     assert "did you mean budget?" in found.stderr
 
 
+FUNCTIONS = """
+budget = 9000
+counter = "tally"
+[[blocks]]
+name = "facts"
+on_trim = "tidy"
+strategy = "own"
+[[blocks]]
+name = "history"
+[blocks.strategy]
+kind = "cascade"
+steps = [{kind = "summarize", summarizer = "sum_up"}, {kind = "priority_based", score = "rate"}]
+"""
+
+
+def test_a_policy_with_functions_of_a_program_is_checked_by_their_names(policy: Path) -> None:
+    """What is written has the names; one that is not declared is named, and how to declare it."""
+    policy.write_text(FUNCTIONS, encoding="utf-8")
+    names = ("tally", "tidy", "own", "sum_up", "rate")
+    given = [word for name in names for word in ("--name", name)]
+    found = run("policy", str(policy), *given)
+    assert (found.exit_code, found.stderr) == (0, "")
+    written = json.loads(found.stdout)
+    assert (written["counter"], written["blocks"][0]["on_trim"]) == ("tally", "tidy")
+    assert written["blocks"][0]["strategy"] == "own"
+    assert [
+        step.get("summarizer", step.get("score")) for step in written["blocks"][1]["strategy"]["steps"]
+    ] == [
+        "sum_up",
+        "rate",
+    ]
+    for at, name in enumerate(names):
+        missing = run("policy", str(policy), *given[: 2 * at], *given[2 * at + 2 :])
+        assert (missing.exit_code, missing.stdout) == (1, "")
+        assert repr(name) in missing.stderr
+        assert "--name" in missing.stderr or name == "own"
+    policy.write_text(FUNCTIONS.replace("9000", "'9000'"), encoding="utf-8")
+    assert run("policy", str(policy), *given).exit_code == 1
+
+
 def test_the_schema_is_written_for_editors() -> None:
     """The one of `policy_schema()`."""
     found = run("policy", "--schema")

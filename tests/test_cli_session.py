@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from tests.chat_shapes import calling, function_call, result
@@ -134,7 +135,7 @@ def test_a_session_goes_through_a_file_and_to_another_name(any_url: str, tmp_pat
     run("copy", *at(any_url), "--to", any_url, "--as", "bob")
     views = [run("show", *at(any_url, name)).stdout for name in ("ada", "eve", "bob")]
     assert len(set(views)) == 1
-    assert [row["id"] for row in said(run("stats", "--store", any_url))] == ["ada", "bob", "eve"]
+    assert [row["id"] for row in said(run("list", "--store", any_url))] == ["ada", "bob", "eve"]
     assert said(run("copy", *at(any_url), "--to", any_url, "--as", "bob"))["events"] == 0
 
 
@@ -148,7 +149,7 @@ def test_words_are_overwritten_and_sessions_deleted(any_url: str) -> None:
     assert said(run("recall", *at(any_url), "7741")) == []
     assert said(run("delete", *at(any_url), "--yes"))["deleted"] == "ada"
     run("show", *at(any_url), code=1)
-    assert said(run("stats", "--store", any_url)) == []
+    assert said(run("list", "--store", any_url)) == []
 
 
 # --- what comes in
@@ -219,7 +220,7 @@ def test_a_new_session_needs_a_budget(url: str, tmp_path: Path) -> None:
     found = run("add", *at(url, "adda"), data=HELLO, code=1).stderr
     assert "did you mean 'ada'" in found
     assert "--budget N" in found
-    assert [row["id"] for row in said(run("stats", "--store", url))] == ["ada"]
+    assert [row["id"] for row in said(run("list", "--store", url))] == ["ada"]
 
 
 def test_a_model_brings_its_window(url: str) -> None:
@@ -291,7 +292,7 @@ def test_anchors_are_texts_messages_or_files(url: str, tmp_path: Path) -> None:
     ("extra", "why"),
     [
         (("--budget", "50"), "at least 100"),
-        (("--budget", "x"), "not a valid integer"),
+        (("--budget", "x"), "no number of tokens"),
         (("--output-reserve", "5"), "goes with"),
         (("--margin", "5"), "goes with"),
         (("--budget", "500", "--margin", "450"), "at least 100"),
@@ -394,7 +395,7 @@ def test_the_history_is_limited_by_kind_version_and_number(url: str) -> None:
     ("arguments", "shown"),
     [
         (("stats", "--id", "ada"), "120  budget tokens"),
-        (("stats",), "  ada"),
+        (("list",), "  ada"),
         (("recall", "--id", "ada", "7741"), "USER: Hello, I am Ada."),
         (("recall", "--id", "ada", "zebra"), "nothing found"),
         (("undo", "--id", "ada"), "left the recent messages"),
@@ -452,7 +453,7 @@ def test_on_a_terminal_it_is_asked(url: str, answer: str, code: int) -> None:
     assert process.returncode == code
     assert b"Delete 'ada' with" in errors
     assert bool(out) == (code == 0)
-    assert bool(said(run("stats", "--store", url))) == (code == 1)
+    assert bool(said(run("list", "--store", url))) == (code == 1)
 
 
 def test_a_message_nobody_knows_is_not_redacted(url: str) -> None:
@@ -595,8 +596,8 @@ def test_calls_are_shown_to_people(url: str) -> None:
         ("memory://", "ends with the command"),
         ("sqlite:///:memory:", "ends with the command"),
         ("mysql://ada:geheim@db/x", "no store has URLs mysql://"),
-        ("postgresql:/ada:geheim@db/x", "--store is a URL"),
-        ("geheim", "--store is a URL"),
+        ("postgresql:/ada:geheim@db/x", "--store is a file"),
+        ("geheim", "--store is a file"),
         ("sqlite://ada:geheim@db", "write sqlite:///relative.db"),
         ("redis://ada:geheim@db:port/x", "--store"),
         ("postgresql://ada:geh/eim@db/x", ""),
@@ -645,7 +646,7 @@ def test_a_client_that_is_missing_is_named_with_its_line(kind: str, package: str
     """Wrong usage: exit 2 and what to install."""
     code = (
         f"import sys; sys.modules[{package!r}] = None; from trimtab.cli import main;"
-        f" sys.argv = ['trimtab', 'session', 'stats', '--store', '{kind}://ada:geheim@127.0.0.1:1/0']; main()"
+        f" sys.argv = ['trimtab', 'session', 'list', '--store', '{kind}://ada:geheim@127.0.0.1:1/0']; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -689,3 +690,103 @@ def test_a_view_with_system_text_beside_it_is_a_request_body(
     assert "SYSTEM: Be brief." in run("show", *at(url), "--output", "text").output
     other = "gemini" if form == "anthropic" else "anthropic"
     assert "wire form" in run("add", *at(url), "--format", other, data=hello, code=2).stderr
+
+
+def test_a_pinned_message_stays_until_it_is_let_go(any_url: str) -> None:
+    """The first message of a long talk is in the view as long as it is pinned."""
+    added = begin(any_url)
+    assert HELLO not in said(run("show", *at(any_url)))
+    assert said(run("pin", *at(any_url), "hello"))["pinned"] == ["hello"]
+    assert HELLO in said(run("show", *at(any_url)))
+    newest = [one["id"] for one in added[-2:]]
+    assert run("pin", *at(any_url), *newest, "--output", "text").stdout == "2 messages pinned\n"
+    assert said(run("unpin", *at(any_url), "hello", *newest))["unpinned"] == ["hello", *newest]
+    assert HELLO not in said(run("show", *at(any_url)))
+
+
+def test_what_is_no_message_is_not_pinned(url: str) -> None:
+    """Exit 1 and the id."""
+    begin(url)
+    assert "'nobody'" in run("pin", *at(url), "nobody", code=1).stderr
+    run("pin", *at(url), code=2)
+
+
+def test_a_fork_goes_on_by_itself(any_url: str) -> None:
+    """It holds what was said up to a version, and no name is taken twice."""
+    begin(any_url)
+    assert said(run("fork", *at(any_url), "--as", "eve", "--at", "3"))["version"] == 3
+    run("add", *at(any_url, "eve"), data={"role": "user", "content": "Another way."})
+    texts = [one["data"]["message"]["content"] for one in lines(run("history", *at(any_url, "eve")))]
+    assert texts == [HELLO["content"], TALK[0]["content"], "Another way."]
+    assert len(lines(run("history", *at(any_url)))) == 1 + len(TALK)
+    taken = run("fork", *at(any_url), "--as", "eve", code=2)
+    assert "'eve' already" in taken.stderr
+    assert run("fork", *at(any_url), "--as", "bob", "--output", "text").stdout.startswith("bob: ")
+    assert [row["id"] for row in said(run("list", "--store", any_url))] == ["ada", "bob", "eve"]
+
+
+def test_a_cleared_session_begins_anew_and_forgets_nothing(any_url: str) -> None:
+    """The view is empty, but for the system text; the log and its past views are there."""
+    begin(any_url)
+    before = said(run("show", *at(any_url)))
+    version = said(run("stats", *at(any_url)))["version"]
+    assert said(run("clear", *at(any_url)))["version"] == version + 1
+    assert said(run("show", *at(any_url))) == [{"role": "system", "content": "Be brief."}]
+    assert said(run("show", *at(any_url), "--at", str(version))) == before
+    assert len(lines(run("history", *at(any_url)))) == 1 + len(TALK)
+    assert "an empty view" in run("clear", *at(any_url), "--output", "text").stdout
+
+
+def test_a_store_may_be_the_name_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same file as its URL, relative or not, and a budget in thousands; a bare word is a mistake."""
+    monkeypatch.chdir(tmp_path)
+    run("add", *at("chats.db"), "--budget", "4k", data=HELLO)
+    assert said(run("stats", *at(f"sqlite:///{tmp_path / 'chats.db'}")))["budget_tokens"] == 4_000
+    assert said(run("show", *at(str(tmp_path / "chats.db")))) == [HELLO]
+    for word in ("chats", "postgres", "host=db password=geheim.db", "db:5432/x.y"):
+        refused = run("add", *at(word), "--budget", "4k", data=HELLO, code=2)
+        assert "--store is a file" in refused.stderr
+        assert "geheim" not in refused.stderr
+    run("show", *at("other.db"), code=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["chats.db"]
+
+
+def test_history_is_whole_in_a_pipe_and_as_wide_as_a_terminal(url: str) -> None:
+    """What is searched or paged is not cut; a terminal has a width."""
+    text = " ".join(f"word{number}" for number in range(100))
+    begin(url, [{"role": "user", "content": text}])
+    assert text in run("history", *at(url), "--output", "text").stdout
+    ours, theirs = pty.openpty()
+    command = [str(SCRIPT), "session", "history", *at(url), "--output", "text"]
+    with subprocess.Popen(
+        command, stdout=theirs, env={**os.environ, "COLUMNS": "60", "TERM": "xterm"}
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(ours, 65_536)
+            except OSError:  # the last writer is gone
+                break
+    os.close(ours)
+    assert process.returncode == 0
+    assert max(map(len, shown.decode().splitlines())) <= 60
+
+
+def test_a_shell_is_offered_sessions_and_kinds(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the store that is named, or in the environment; where there is none, nothing, and without a word."""
+
+    def offered(*arguments: str, incomplete: str = "") -> list[str]:
+        shell = ShellComplete(trimtab, {}, "trimtab", "_TRIMTAB_COMPLETE")
+        return [one.value for one in shell.get_completions(["session", *arguments], incomplete)]
+
+    begin(url)
+    run("fork", *at(url), "--as", "adam")
+    assert offered("show", "--store", url, "--id") == ["ada", "adam"]
+    assert offered("show", "--store", url, "--id", incomplete="adam") == ["adam"]
+    assert offered("show", "--id") == []
+    assert offered("show", "--store", "none.db", "--id") == []
+    monkeypatch.setenv("TRIMTAB_STORE", url)
+    assert offered("show", "--id") == ["ada", "adam"]
+    assert offered("history", "--kinds", incomplete="message,ev") == ["message,evicted"]
+    assert {"pin", "unpin", "fork", "clear", "list"} <= set(offered())

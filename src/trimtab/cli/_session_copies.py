@@ -18,7 +18,7 @@ from trimtab.report._lines import counted, plain
 from trimtab.session import Session
 from trimtab.stores import Retry, copy_session
 
-__all__ = ["copy", "export", "import_"]
+__all__ = ["copy", "export", "fork", "import_"]
 
 
 @click.command()
@@ -92,3 +92,26 @@ def copy(url: str, name: str, output: str, target: str, renamed: str | None) -> 
         written = copy_session(store, other, name, to=renamed)
         found = {"id": renamed or name, "events": written}
         write(found, lambda: f"{plain(renamed or name)}: {counted(written, 'event')} written", output=output)
+
+
+@click.command()
+@click.option("--as", "renamed", metavar="ID", required=True, help="Name of the second conversation.")
+@click.option(
+    "--at", type=click.IntRange(min=0), metavar="VERSION", help="Up to this version. Default: the newest."
+)
+@output_option
+@id_option
+@store_option
+@usage
+def fork(url: str, name: str, output: str, renamed: str, at: int | None) -> None:
+    """Start a second conversation on what was said up to a version.
+
+    Both go on by themselves; the first is as it was.
+    """
+    with stored(url) as store:
+        one = existing(store, name)
+        if renamed in store.sessions():
+            raise Refused(f"there is a session {renamed!r} already: --as names a new one")
+        twin = one.fork(at, id=renamed)
+        found = {"id": twin.id, "version": twin.version}
+        write(found, lambda: f"{plain(twin.id)}: {counted(twin.version, 'event')}", output=output)

@@ -14,7 +14,7 @@ from trimtab.cli._asked import Asked, budget_of
 from trimtab.cli._files import standard_input
 from trimtab.cli._input import entries
 from trimtab.cli._json import parse
-from trimtab.cli._options import TOKENS, margin_option, request_options
+from trimtab.cli._options import BUDGET, TOKENS, margin_option, request_options
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, formats
@@ -106,9 +106,9 @@ def begin_options(command: F) -> F:
         click.option("--output-reserve", type=TOKENS, metavar="N", help="Tokens of it kept for the answer."),
         click.option(
             "--budget",
-            type=click.IntRange(min=1),
+            type=BUDGET,
             metavar="N",
-            help="Room of the view in tokens. Default: by --model.",
+            help="Room of the view in tokens, as 8000 or 8k. Default: by --model.",
         ),
     ):
         command = option(command)

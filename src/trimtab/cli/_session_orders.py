@@ -1,8 +1,9 @@
-"""What changes a session that is there: `undo`, `redact`, `delete`."""
+"""What changes a session that is there: `pin`, `unpin`, `undo`, `clear`, `redact`, `delete`."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -10,8 +11,9 @@ from trimtab.cli._output import Refused, usage
 from trimtab.cli._session_output import event_data, event_line, output_option, say_missing, write
 from trimtab.cli._session_store import existing, id_option, store_option, stored
 from trimtab.report._lines import counted, plain
+from trimtab.session import Session
 
-__all__ = ["delete", "redact", "undo"]
+__all__ = ["clear", "delete", "pin", "redact", "undo", "unpin"]
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
@@ -32,6 +34,68 @@ def undo(url: str, name: str, output: str, event_id: str | None) -> None:
         event = one.undo(event_id)
         say_missing(one)
         write(event_data(event), lambda: f"taken back:\n{event_line(event, ids=True)}", output=output)
+
+
+@click.command()
+@output_option
+@id_option
+@store_option
+@click.argument("event_ids", metavar="EVENT_ID...", nargs=-1, required=True)
+@usage
+def pin(url: str, name: str, output: str, event_ids: tuple[str, ...]) -> None:
+    """Keep messages, and what belongs to them, in every view.
+
+    `trimtab session history --ids` shows the ids. Of several, those before one that is refused are pinned.
+    """
+    _each(url, name, output, event_ids, Session.pin, "pinned")
+
+
+@click.command()
+@output_option
+@id_option
+@store_option
+@click.argument("event_ids", metavar="EVENT_ID...", nargs=-1, required=True)
+@usage
+def unpin(url: str, name: str, output: str, event_ids: tuple[str, ...]) -> None:
+    """Let pinned messages leave again."""
+    _each(url, name, output, event_ids, Session.unpin, "unpinned")
+
+
+def _each(
+    url: str,
+    name: str,
+    output: str,
+    event_ids: Sequence[str],
+    order: Callable[[Session, str], None],
+    done: str,
+) -> None:
+    """Carry out an order for each message, and say for which."""
+    with stored(url) as store:
+        one = existing(store, name)
+        for event_id in event_ids:
+            order(one, event_id)
+        say_missing(one)
+        found = {done: list(event_ids), "version": one.version}
+        write(found, lambda: f"{counted(len(event_ids), 'message')} {done}", output=output)
+
+
+@click.command()
+@output_option
+@id_option
+@store_option
+@usage
+def clear(url: str, name: str, output: str) -> None:
+    """Begin anew with an empty view; the log stays.
+
+    Anchors return to those given at first, and the budget stays. What was said before is in `history`, and
+    `show --at VERSION` shows a view of it.
+    """
+    with stored(url) as store:
+        one = existing(store, name)
+        one.clear()
+        say_missing(one)
+        found = {"id": name, "version": one.version}
+        write(found, lambda: f"{plain(name)}: an empty view from version {one.version:,} on", output=output)
 
 
 def _confirm(question: str, *, yes: bool) -> None:

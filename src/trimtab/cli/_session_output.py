@@ -72,9 +72,14 @@ def event_data(event: Event) -> dict[str, Any]:
 
 
 def event_line(event: Event, *, ids: bool = False) -> str:
-    """Give an event for people, in one line: its version, its time or its id, and what it is."""
+    """Give an event for people, in one line: its version, its time or its id, and what it is.
+
+    It is cut to the width of a terminal, and whole anywhere else.
+    """
     second = plain(event.id) if ids else when(event.time)
-    return clip(f"{event.version:>6}  {second}  {plain(_what(event))}", shutil.get_terminal_size().columns)
+    line = f"{event.version:>6}  {second}  {plain(_what(event))}"
+    # Who reads from a pipe searches in it, or pages through it: only a terminal has a width.
+    return clip(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line
 
 
 def when(time: float) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import sys
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl, unquote
 
 import click
+from click.shell_completion import CompletionItem
 
 from trimtab._names import in_words, near_names
 from trimtab.cli._output import Refused
@@ -19,7 +22,7 @@ from trimtab.errors import ConfigurationError, ContextError, MissingExtraError, 
 from trimtab.report._lines import plain
 from trimtab.session import Session
 from trimtab.session._options import other_form
-from trimtab.stores import LoadRequest, Retry, Store, open_store
+from trimtab.stores import LoadRequest, Retry, SQLiteStore, Store, open_store
 
 __all__ = ["Masking", "begun", "existing", "fail", "id_option", "masked", "name_of", "store_option", "stored"]
 
@@ -43,14 +46,34 @@ def store_option(command: F) -> F:
         envvar="TRIMTAB_STORE",
         show_envvar=True,
         required=True,
-        help=f"Where sessions are kept: {_KINDS}",
+        help=f"Where sessions are kept: FILE, {_KINDS}",
     )
     return option(command)
 
 
 def id_option(command: F) -> F:
     """Add the name of the session."""
-    return click.option("--id", "name", metavar="ID", required=True, help="Name of the session.")(command)
+    option = click.option(
+        "--id",
+        "name",
+        metavar="ID",
+        required=True,
+        shell_complete=complete_sessions,
+        help="Name of the session.",
+    )
+    return option(command)
+
+
+def complete_sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the sessions of the store that is named before, or in the environment, to a shell."""
+    url = ctx.params.get("url") or os.environ.get("TRIMTAB_STORE")
+    if not url:
+        return []
+    try:  # whoever types is not told what is wrong: the command will
+        with redirect_stderr(io.StringIO()), stored(url) as store:
+            return [CompletionItem(name) for name in store.sessions() if name.startswith(incomplete)]
+    except (click.ClickException, SystemExit):
+        return []
 
 
 def masked(text: str, *urls: str) -> str:
@@ -122,7 +145,7 @@ def stored(url: str, *, create: bool = False) -> Generator[Store]:
 def _store_of(url: str, *, create: bool) -> Store:
     scheme, separator, rest = url.partition("://")
     if not separator:
-        raise Refused(f"--store is a URL: {_KINDS}")
+        return _file_store(url, create=create)
     if scheme.lower() == "memory" or rest == "/:memory:":
         raise Refused(f"--store: a store in memory ends with the command, and its sessions too. Use {_KINDS}")
     try:
@@ -130,9 +153,26 @@ def _store_of(url: str, *, create: bool) -> Store:
     except ContextError as error:
         raise Refused(masked(f"--store: {error}", url)) from None
     path = getattr(store, "path", None)
-    if path is not None and not create and not Path(path).exists():
-        fail(f"there is no file {path} yet: `trimtab session add --budget N` begins a session in it")
+    if path is not None:
+        _check_there(path, create=create)
     return store
+
+
+def _file_store(name: str, *, create: bool) -> Store:
+    """Open a file that is named without a scheme: it has a suffix or a folder, or is there."""
+    path = Path(name)
+    is_named_so = not set("=@:?").intersection(name) and (path.suffix or path.parent != Path())
+    if (
+        not is_named_so and not path.is_file()
+    ):  # a URL or a DSN that lacks a part would be a file of that name
+        raise Refused(f"--store is a file, as chats.db, or a URL: {_KINDS}")
+    _check_there(name, create=create)
+    return SQLiteStore(path.expanduser())
+
+
+def _check_there(path: str, *, create: bool) -> None:
+    if not create and not Path(path).expanduser().exists():
+        fail(f"there is no file {path} yet: `trimtab session add --budget N` begins a session in it")
 
 
 def existing(store: Store, name: str) -> Session:
@@ -157,7 +197,7 @@ def existing(store: Store, name: str) -> Session:
 def _unknown(store: Store, name: str) -> UnknownNameError:
     names = store.sessions()
     near = near_names(name, names)
-    others = "; `trimtab session stats` lists those there are" if names else ", and no other"
+    others = "; `trimtab session list` lists those there are" if names else ", and no other"
     return UnknownNameError(
         f"there is no session {name!r}{others}{in_words(map(repr, near))}", name=name, near=near
     )

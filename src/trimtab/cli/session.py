@@ -7,12 +7,13 @@ from itertools import islice
 from typing import Any, BinaryIO
 
 import click
+from click.shell_completion import CompletionItem
 
 from trimtab.cli._json import dump
 from trimtab.cli._output import Refused, encoded, usage
-from trimtab.cli._session_copies import copy, export, import_
+from trimtab.cli._session_copies import copy, export, fork, import_
 from trimtab.cli._session_input import INPUT_KINDS, begin_options, messages_in, options_in
-from trimtab.cli._session_orders import delete, redact, undo
+from trimtab.cli._session_orders import clear, delete, pin, redact, undo, unpin
 from trimtab.cli._session_output import (
     event_data,
     event_line,
@@ -53,7 +54,7 @@ version_type = click.IntRange(min=0)
 HELP = """Keep conversations in a store, and look at them.
 
 A session is a log that only grows, and a view of it that fits a budget. The store is a file
-(sqlite:///chats.db, or sqlite:////absolute/chats.db), PostgreSQL or Redis.
+(chats.db, as sqlite:///chats.db), PostgreSQL or Redis.
 
 \b
 Exit codes: 0  all is well
@@ -156,6 +157,12 @@ def show(url: str, name: str, output: str, at: int | None, only_report: bool) ->
         write(report.to_dict() if only_report else view_data(one.format, fitted), text, output=output)
 
 
+def _complete_kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the kinds of events to a shell, after those that are there."""
+    before, comma, begun = incomplete.rpartition(",")
+    return [CompletionItem(f"{before}{comma}{kind}") for kind in (*KINDS, "all") if kind.startswith(begun)]
+
+
 def _kinds(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...] | None:
     """Read `message,summary`, or `all`."""
     kinds = tuple(one.strip() for one in value.split(","))
@@ -174,6 +181,7 @@ def _kinds(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
     default="message",
     show_default=True,
     callback=_kinds,
+    shell_complete=_complete_kinds,
     help="Kinds of events, decisions of trimtab among them (summary, evicted …); all of them: all.",
 )
 @click.option("--ids", is_flag=True, help="In text, the id of each event in place of its time.")
@@ -230,21 +238,28 @@ def recall(url: str, name: str, output: str, query: str, limit: int) -> None:
         )
 
 
-@session.command("stats")
+@session.command("list")
 @output_option
-@click.option("--id", "name", metavar="ID", help="Name of the session. Default: list all there are.")
 @store_option
 @usage
-def status(url: str, name: str | None, output: str) -> None:
-    """Tell where a session stands, or list the sessions.
+def list_(url: str, output: str) -> None:
+    """List the sessions of a store.
 
-    With --id the numbers of one; without, the name, version and time of each.
+    Name, version, and the time of the newest event of each.
     """
     with stored(url) as store:
-        if name is None:
-            rows = list(filter(None, (name_of(store, one) for one in store.sessions())))
-            write(rows, lambda: "\n".join(map(_row, rows)) or "no sessions", output=output)
-            return
+        rows = list(filter(None, (name_of(store, one) for one in store.sessions())))
+        write(rows, lambda: "\n".join(map(_row, rows)) or "no sessions", output=output)
+
+
+@session.command("stats")
+@output_option
+@id_option
+@store_option
+@usage
+def status(url: str, name: str, output: str) -> None:
+    """Tell where a session stands, in numbers."""
+    with stored(url) as store:
         one = existing(store, name)
         say_missing(one)
         numbers = one.status().to_dict()
@@ -263,5 +278,5 @@ def _table(numbers: dict[str, Any]) -> str:
     return "\n".join(f"{value:>9}  {key}" for value, key in shown)
 
 
-for command in (copy, delete, export, import_, redact, undo):
+for command in (clear, copy, delete, export, fork, import_, pin, redact, undo, unpin):
     session.add_command(command)
