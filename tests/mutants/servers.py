@@ -34,16 +34,16 @@ SERVERS = (
             "self._pools.arun(self._operations.append(request))\n        if False and",
         ),
         (
-            "self._pools.run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
-            "self._pools.run(self._operations.delete(session, incarnation))\n        if False:",
+            "_pools.run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
+            "_pools.run(self._operations.delete(session, incarnation))\n        if False:",
         ),
         (
-            "await self._pools.arun(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
-            "await self._pools.arun(self._operations.delete(session, incarnation))\n        if False:",
+            "_pools.arun(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
+            "_pools.arun(self._operations.delete(session, incarnation))\n        if False:",
         ),
         (
-            "self._pools.run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
-            "self._pools.run(self._operations.delete(session, incarnation))\n        if True:",
+            "_pools.run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
+            "_pools.run(self._operations.delete(session, incarnation))\n        if True:",
         ),
     ),
     module(
@@ -113,12 +113,22 @@ SERVERS = (
         _POSTGRES,
         ("        if self._pid != os.getpid():", "        if False:"),
         (
-            "return self._used == 0 if connection is None else bool(connection.broken)",
-            "return self._used == 0 if connection is None else False",
+            "        if connection.broken:\n            self.empty()",
+            "        if False:\n            self.empty()",
         ),
         (
-            "return self._used == 0 if connection is None else bool(connection.broken)",
-            "return connection is None or bool(connection.broken)",
+            "if era != self._era or connection.pgconn.transaction_status != _AT_REST:",
+            "if connection.pgconn.transaction_status != _AT_REST:",
+        ),
+        (
+            "if era != self._era or connection.pgconn.transaction_status != _AT_REST:",
+            "if era != self._era:",
+        ),
+        ("while len(self._waiting) > self._least and", "while len(self._waiting) >= self._least and"),
+        ("self._waiting[0][0] < now - IDLE_SECONDS", "self._waiting[0][0] <= now - IDLE_SECONDS"),
+        (
+            "                    pool.empty()\n            if id",
+            "                    pass\n            if id",
         ),
         ("-c statement_timeout={round(seconds * 1000)}", "-c statement_timeout={round(seconds * 1000000)}"),
         ("-c lock_timeout={SCRUBBING_LOCK_SECONDS * 1000}", "-c lock_timeout=0"),
@@ -128,7 +138,7 @@ SERVERS = (
         ("        errors.ReadOnlySqlTransaction,\n", ""),
         ("        psycopg.InterfaceError,\n", ""),
         (
-            "                if other.loop.is_closed():\n                    del",
+            "                if other.is_closed():\n                    del",
             "                if True:\n                    del",
         ),
     ),
@@ -149,16 +159,16 @@ SERVERS = (
             "self._arun(self._operations.append(request))\n        if False and",
         ),
         (
-            "        self._run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
-            "        self._run(self._operations.delete(session, incarnation))\n        if False:",
+            "self._run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
+            "self._run(self._operations.delete(session, incarnation))\n        if False:",
         ),
         (
-            "await self._arun(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
-            "await self._arun(self._operations.delete(session, incarnation))\n        if False:",
+            "self._arun(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
+            "self._arun(self._operations.delete(session, incarnation))\n        if False:",
         ),
         (
-            "        self._run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
-            "        self._run(self._operations.delete(session, incarnation))\n        if True:",
+            "self._run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
+            "self._run(self._operations.delete(session, incarnation))\n        if True:",
         ),
     ),
     module(

@@ -13,6 +13,8 @@ import pytest
 from tests.builders import user, words
 from trimtab import ConfigurationError, Session
 from trimtab.errors import SummaryError
+from trimtab.session._effects import MAX_ASKED
+from trimtab.stores import MemoryStore
 from trimtab.summaries import SummaryRequest
 from trimtab.testing import WordCounter
 
@@ -517,3 +519,51 @@ def test_a_shorter_text_is_paid_for_and_no_more() -> None:
     assert first >= 2
     assert set(others) == {4}
     assert max(waited) == 30
+
+
+class Crowded:
+    """A summarizer that is not async and waits in the middle of its answer; counts how many do at once."""
+
+    def __init__(self) -> None:
+        self.let = threading.Event()
+        self.inside = 0
+        self.most = 0
+        self.full = threading.Event()
+        self._lock = threading.Lock()
+
+    def summarize(self, request: SummaryRequest) -> str:
+        """Wait until it is let."""
+        with self._lock:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            if self.inside == MAX_ASKED:
+                self.full.set()
+        assert self.let.wait(30)
+        with self._lock:
+            self.inside -= 1
+        return "short"
+
+
+def test_slow_summarizers_hold_up_no_store_of_the_event_loop() -> None:
+    """More sessions than the loop has threads wait for a model; another one goes on, and all of them end."""
+
+    async def crowd() -> None:
+        slow, store = Crowded(), MemoryStore()
+        sessions = [
+            Session(100, counter=WORDS, store=store, summarizer=slow, id=f"s{at}")
+            for at in range(MAX_ASKED + 8)
+        ]
+        messages = [user(words(10)) for _ in range(14)]
+        adding = [asyncio.create_task(one.aextend(messages)) for one in sessions]
+        while not slow.full.is_set():
+            await asyncio.sleep(0)
+        quick = Session(100, counter=WORDS, store=store, id="quick")
+        for _ in range(20):
+            await quick.aadd(user("at once"))
+        assert not any(task.done() for task in adding)
+        slow.let.set()
+        await asyncio.gather(*adding)
+        assert slow.most == MAX_ASKED
+        assert [one.summary for one in sessions] == ["short"] * len(sessions)
+
+    asyncio.run(asyncio.wait_for(crowd(), 60))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +31,7 @@ from trimtab.errors import (
     StoreUnavailableError,
 )
 from trimtab.stores import AppendRequest, PostgresStore, SearchRequest
-from trimtab.stores._postgres_pools import translated
+from trimtab.stores._postgres_pools import IDLE_SECONDS, Pool, translated
 from trimtab.stores._postgres_schema import MIGRATIONS, Tables
 from trimtab.stores._postgres_steps import PART_BYTES, Operations, _parts
 from trimtab.stores._rows import to_row
@@ -60,6 +63,7 @@ def _connected(served: Served) -> Iterator[psycopg.Connection[Any]]:
         pytest.param({"min_connections": -1}, "the least is 0", id="negative"),
         pytest.param({"pool_timeout_seconds": 0}, "pool_timeout_seconds", id="no-time"),
         pytest.param({"statement_timeout_seconds": -1}, "statement_timeout_seconds", id="negative-time"),
+        pytest.param({"answer_timeout_seconds": 0}, "answer_timeout_seconds", id="no-time-to-answer"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_when_the_store_is_made(given: dict[str, Any], said: str) -> None:
@@ -88,7 +92,7 @@ def test_bounds_of_arguments_are_taken() -> None:
 def _errors_of_psycopg() -> list[type[psycopg.Error]]:
     found = {
         value
-        for module in (psycopg, psycopg.errors, __import__("psycopg_pool"))
+        for module in (psycopg, psycopg.errors)
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, psycopg.Error)
     }
@@ -109,7 +113,7 @@ def test_every_error_of_psycopg_has_one_of_ours() -> None:
     passing = (
         "OperationalError AdminShutdown CrashShutdown CannotConnectNow ConnectionFailure TooManyConnections"
         " SerializationFailure DeadlockDetected LockNotAvailable QueryCanceled DiskFull OutOfMemory"
-        " PoolTimeout PoolClosed TooManyRequests InterfaceError ReadOnlySqlTransaction IoError"
+        " InterfaceError ReadOnlySqlTransaction IoError"
     )
     assert {name: ours[name] for name in passing.split() if ours[name] is not StoreUnavailableError} == {}
     for name in ("DataCorrupted", "IndexCorrupted"):
@@ -289,13 +293,13 @@ def test_a_call_waits_for_a_connection_so_long_and_no_longer(on_postgres: Served
             holder.execute("SELECT 1 FROM trimtab_sessions FOR UPDATE")
             waiting = pool.submit(add, store, 1)
             until(lambda: _waiting(on_postgres), "the append")
-            opened = store._pools._pool.pool
-            with pytest.raises(StoreUnavailableError, match=r"couldn't get a connection after 0\.30 sec"):
+            opened = _backends(on_postgres)
+            with pytest.raises(StoreUnavailableError, match=r"no connection came free within 0\.3 seconds"):
                 store.sessions()
             holder.rollback()
             assert waiting.result().version == 2
         assert store.sessions() == ["s"]
-        assert store._pools._pool.pool is opened, "a pool that was merely busy is not closed"
+        assert _backends(on_postgres) == opened, "a pool that was merely busy is not emptied"
 
 
 def _waiting(served: Served) -> bool:
@@ -303,6 +307,118 @@ def _waiting(served: Served) -> bool:
         SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND wait_event_type = 'Lock'"""
     return bool(_ask(served, sql)[0][0])
+
+
+def _backends(served: Served) -> list[int]:
+    """List the processes of the server that serve our connections."""
+    sql = """
+        SELECT pid FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'trimtab' ORDER BY pid"""
+    return [pid for (pid,) in _ask(served, sql)]
+
+
+@contextmanager
+def _silent(served: Served) -> Iterator[None]:
+    """Stop what serves our connections: they stay open, and nothing comes any more."""
+    pids = _backends(served)
+    assert pids
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_server_that_falls_silent_on_an_open_connection_is_unavailable(on_postgres: Served) -> None:
+    """It is our limit that ends the wait; the same append again is stored once, and the store goes on."""
+    request = AppendRequest(session="s", expected_version=1, events=[event("once")])
+    with on_postgres.make(answer_timeout_seconds=0.5) as store:
+        add(store, 0)
+        with (
+            _silent(on_postgres),
+            pytest.raises(
+                StoreUnavailableError, match=r"no answer within 0\.5 seconds.*Asking again is safe"
+            ),
+        ):
+            store.append(request)
+        assert store.append(request).version == 2
+        assert contents(load(store)) == ["number 0", "once"]
+
+    async def awaited() -> None:
+        async with on_postgres.make(answer_timeout_seconds=0.5) as store:
+            await store.asessions()
+            with (
+                _silent(on_postgres),
+                pytest.raises(StoreUnavailableError, match=r"no answer within 0\.5 seconds"),
+            ):
+                await store.asessions()
+            assert await store.asessions() == ["s"]
+
+    asyncio.run(awaited())
+
+
+def test_an_event_loop_that_ends_has_nothing_of_a_store_to_wait_for(on_postgres: Served) -> None:
+    """No task is left by a call: `asyncio.run` would wait for one, also where nobody closed the store."""
+    store = on_postgres.make()
+
+    async def one() -> None:
+        await store.aappend(AppendRequest(session="s", expected_version=0, events=[event()]))
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    async def other() -> None:
+        assert await store.asessions() == ["s"]
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert len(_backends(on_postgres)) == 1, "that of the loop before is closed"
+        await store.aclose()
+
+    asyncio.run(one())
+    asyncio.run(other())
+    until(lambda: not _backends(on_postgres), "the end of the connections")
+
+
+def test_a_store_that_nobody_closed_closes_its_connections_when_it_is_let_go(on_postgres: Served) -> None:
+    """Closing is polite, not needed."""
+    store = on_postgres.make()
+    add(store, 0)
+    assert len(_backends(on_postgres)) == 1
+    del store
+    gc.collect()
+    until(lambda: not _backends(on_postgres), "the end of the connection")
+
+
+def test_connections_that_nobody_uses_are_closed_down_to_the_least(on_postgres: Served) -> None:
+    """By the next call after ten minutes; the last used stay."""
+    now = [0.0]
+    pool = Pool(threading.Semaphore(4), threading.Lock(), least=1, clock=lambda: now[0])
+    lent = [psycopg.connect(on_postgres.url(None), autocommit=True) for _ in range(3)]
+    for connection in lent:
+        pool.give_back(connection, 0)
+    era, last = pool.take()
+    assert last is lent[2]
+    now[0] = IDLE_SECONDS
+    pool.give_back(last, era)
+    assert [connection.closed for connection in lent] == [False, False, False]
+    era, last = pool.take()
+    now[0] = IDLE_SECONDS + 1
+    pool.give_back(last, era)
+    assert [connection.closed for connection in lent] == [True, True, False]
+    pool.empty()
+    assert lent[2].closed
+
+
+def test_a_connection_that_is_not_at_rest_is_not_used_again(on_postgres: Served) -> None:
+    """It is in the middle of a transaction, or of a pool that was closed meanwhile."""
+    pool = Pool(threading.Semaphore(4), threading.Lock(), least=1)
+    busy = psycopg.connect(on_postgres.url(None))
+    busy.execute("SELECT 1")
+    pool.give_back(busy, 0)
+    late = psycopg.connect(on_postgres.url(None), autocommit=True)
+    pool.empty()
+    pool.give_back(late, 0)
+    assert (busy.closed, late.closed) == (True, True)
+    assert pool.take()[1] is None
 
 
 def test_a_connection_that_the_server_ends_is_replaced(on_postgres: Served) -> None:

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 from trimtab._steps import run
 from trimtab.context import Context
@@ -35,6 +36,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+MAX_ASKED = 32
+"""Summarizers that are not async and one event loop waits for at once, each in a thread; others queue."""
 
 
 class AskSummary(NamedTuple):
@@ -193,7 +197,17 @@ def ask(question: AskSummary, /) -> str:
     seconds = question.timeout_seconds
     if seconds is None:
         return _asked(question)
+    future = _asked_in_thread(question)
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        raise _too_slow(question) from None
+
+
+def _asked_in_thread(question: AskSummary) -> Future[str]:
+    """Ask a summarizer in a thread of its own."""
     future: Future[str] = Future()
+    future.set_running_or_notify_cancel()  # who gives up waiting does not take the answer's place away
 
     def work() -> None:
         try:
@@ -206,10 +220,7 @@ def ask(question: AskSummary, /) -> str:
     # not of a pool: what hangs must not keep the process from ending
     inside = copy_context().run  # the thread is the summarizer's, too
     threading.Thread(target=inside, args=(work,), name="trimtab-summary", daemon=True).start()
-    try:
-        return future.result(seconds)
-    except TimeoutError:
-        raise _too_slow(question) from None
+    return future
 
 
 def _asked(question: AskSummary) -> str:
@@ -226,19 +237,35 @@ def _asked(question: AskSummary) -> str:
 async def aask(question: AskSummary, /) -> str:
     """Ask a summarizer and await it, no longer than its time.
 
-    A summarizer that is not async runs in a thread, so that no other task waits for it.
+    A summarizer that is not async runs in a thread of its own, so that no other task waits for it, and no
+    store either, whose calls run in the threads of the event loop. `MAX_ASKED` of an event loop at once.
 
     Raises:
         SummaryError: It failed, answered no text, or was too slow.
     """
     seconds = question.timeout_seconds
     if answers_at_once(question.summarizer):
-        return await asyncio.to_thread(ask, question)
+        async with _slots():
+            try:
+                async with asyncio.timeout(seconds):
+                    return await asyncio.wrap_future(_asked_in_thread(question))
+            except TimeoutError:
+                raise _too_slow(question) from None
     try:
         async with asyncio.timeout(seconds):
             return await aasked(question.summarizer, question.request)
     except TimeoutError:
         raise _too_slow(question) from None
+
+
+_slots_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def _slots() -> asyncio.Semaphore:
+    loop = asyncio.get_running_loop()
+    if loop not in _slots_of_loops:
+        _slots_of_loops[loop] = asyncio.Semaphore(MAX_ASKED)
+    return _slots_of_loops[loop]
 
 
 def answers_at_once(summarizer: Any, /) -> bool:

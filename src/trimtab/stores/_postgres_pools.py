@@ -1,15 +1,21 @@
-"""Connections of `PostgresStore`: one pool a process, one a running event loop, opened at first use.
+"""Connections of `PostgresStore`: one pool a process, one a running event loop, filled by who needs them.
 
-Before a pool is opened one connection is made by hand: it prepares the tables, and its error says what
-is wrong, where a pool would only say that nothing came. A connection that breaks closes its pool, so
-the next call begins there again.
+No thread and no task works for a pool: an event loop that ends without `aclose` has nothing to wait for. (The
+workers of psycopg_pool 3.3 outlive a cancellation that meets them while they connect, and `asyncio.run` then
+waits for ever.) The first connection prepares the tables. One that breaks empties its pool, so that the
+next call begins there again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
-from contextlib import contextmanager
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from math import inf
 from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -29,8 +35,6 @@ from trimtab.stores._postgres_schema import Execute, Tables, prepare
 if TYPE_CHECKING:
     import asyncio
 
-    from psycopg_pool import AsyncConnectionPool, ConnectionPool
-
 __all__ = ["PoolOptions", "Pools"]
 
 T = TypeVar("T")
@@ -48,8 +52,14 @@ _REFUSED = (
 """Words of a refused connection that asking again will not mend, and what to change. The package does
 not tell SQLSTATEs of connections; a server that speaks another language is `StoreUnavailableError`."""
 
+IDLE_SECONDS = 600.0
+"""A connection beyond the least that nobody used for so long is closed."""
+
+_AT_REST = 0
+"""PQTRANS_IDLE: neither a statement nor a transaction is underway."""
+
 _abandoned: list[object] = []
-"""Pools of a parent process: to let them go would end threads that are not here."""
+"""Pools of a parent process: to let them go would end its connections."""
 
 
 class PoolOptions(NamedTuple):
@@ -60,6 +70,7 @@ class PoolOptions(NamedTuple):
     pool_timeout_seconds: float
     connect_timeout_seconds: float
     statement_timeout_seconds: float | None
+    answer_timeout_seconds: float
 
 
 def _package(name: str) -> ModuleType:
@@ -80,16 +91,22 @@ class Pools:
 
     def __init__(self, dsn: str, *, tables: Tables, options: PoolOptions) -> None:
         self._psycopg = _package("psycopg")
-        self._pool_package = _package("psycopg_pool")
         self._tables = tables
         self._options = options
         self._parameters = self._parsed(dsn)
         place = (self._parameters.get(name) or "?" for name in ("host", "port", "dbname"))
         self._name = "PostgreSQL at {}:{}/{}".format(*place)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin with no connection, also in a process that was forked: the parent's are the parent's."""
         self._pid = os.getpid()
         self._lock = Lock()
-        self._pool = _Pool()
-        self._pools_of_loops: dict[int, _LoopPool] = {}
+        self._watch = Watch()
+        self._pool = Pool(
+            threading.Semaphore(self._options.max_connections), Lock(), least=self._options.min_connections
+        )
+        self._pools_of_loops: dict[int, tuple[asyncio.AbstractEventLoop, Pool]] = {}
 
     @property
     def package(self) -> ModuleType:
@@ -114,8 +131,8 @@ class Pools:
         if seconds is not None:
             option = f"-c statement_timeout={round(seconds * 1000)}"
             parameters["options"] = f"{parameters.get('options', '')} {option}".strip()
-            # where the network is gone, no server is there to end the statement
-            parameters.setdefault("tcp_user_timeout", round(seconds * 1000))
+        # where the network is gone, no server is there to end the statement
+        parameters.setdefault("tcp_user_timeout", round(self._options.answer_timeout_seconds * 1000))
         return parameters
 
     # -- threads
@@ -123,143 +140,145 @@ class Pools:
     def run(self, steps: Steps[T]) -> T:
         """Run an operation on a pooled connection."""
         with self._translated():
-            mine = self._of_process()
-            pool = self._opened(mine)
-            connection: Any = None
-            try:
-                with pool.connection() as connection, mine.using():
-                    return self._run_on(connection, steps)
-            except self._psycopg.Error:
-                if mine.is_useless(connection):
-                    self._forget(mine, pool)
-                raise
+            self._leave_parent()
+            with self._lent(self._pool) as connection:
+                return self._run_on(connection, steps)
 
     def run_alone(self, steps: Steps[T]) -> T:
         """Run an operation on a connection of its own, without a limit of time."""
         with self._translated(), self._psycopg.connect(**self._for_scrubbing()) as connection:
-            return self._run_on(connection, steps)
+            return self._run_on(connection, steps, seconds=inf)
 
-    def _run_on(self, connection: Any, steps: Steps[T]) -> T:
+    def _run_on(self, connection: Any, steps: Steps[T], *, seconds: float | None = None) -> T:
+        limit = self._options.answer_timeout_seconds if seconds is None else seconds
+
         def answer(step: Execute) -> list[Any]:
-            with _noticed(connection, step.details) as details:
+            with (
+                self._in_time(limit) as cut,
+                self._watch.over(lambda: cut(connection), limit),
+                _noticed(connection, step.details) as details,
+            ):
                 cursor = connection.execute(step.sql, step.params)
                 rows = cursor.fetchall() if cursor.description else []
             return details if step.details else rows
 
         return run(steps, answer, errors=self._psycopg.Error)
 
-    def _opened(self, mine: _Pool) -> ConnectionPool[Any]:
-        with self._lock:
-            if mine.pool is None:
-                with self._psycopg.connect(**self._parameters, autocommit=True) as connection:
-                    self._run_on(connection, prepare(self._tables))
-                mine.pool = self._pool_package.ConnectionPool(**self._for_pool())
-                mine.pool.open()
-            opened: ConnectionPool[Any] = mine.pool
-            return opened
-
-    def _of_process(self) -> _Pool:
-        self._leave_parent()
-        return self._pool
-
-    def _forget(self, mine: _Pool, pool: ConnectionPool[Any]) -> None:
-        with self._lock:
-            mine.forget(pool)
-        pool.close(timeout=0)
+    @contextmanager
+    def _lent(self, pool: Pool) -> Generator[Any]:
+        """Lend a connection: one that waits in the pool, or a new one."""
+        if not pool.slots.acquire(timeout=self._options.pool_timeout_seconds):
+            raise self._all_in_use()
+        try:
+            era, connection = pool.take()
+            if connection is None:
+                connection = self._psycopg.connect(**self._parameters, autocommit=True)
+            try:
+                if not pool.prepared:
+                    with pool.opening:
+                        self._run_on(connection, prepare(self._tables))
+                        pool.prepared = True
+                yield connection
+            finally:
+                pool.give_back(connection, era)
+        finally:
+            pool.slots.release()
 
     def close(self) -> None:
-        """Close the pool of this process."""
-        mine = self._of_process()
-        with self._lock:
-            pool, mine.pool = mine.pool, None
-        if pool is not None:
-            pool.close()
+        """Close the connections of this process."""
+        self._leave_parent()
+        self._pool.empty()
 
     def _leave_parent(self) -> None:
-        """Begin anew in a process that was forked: sockets of the parent are the parent's."""
         if self._pid != os.getpid():
             _abandoned.extend((self._pool, self._pools_of_loops))
-            self._pid, self._lock = os.getpid(), Lock()
-            self._pool, self._pools_of_loops = _Pool(), {}
+            self._begin()
 
     # -- tasks
 
     async def arun(self, steps: Steps[T]) -> T:
         """Run an operation on a pooled connection of the running event loop."""
         with self._translated():
-            mine = self._of_loop()
-            pool = await self._aopened(mine)
-            connection: Any = None
-            try:
-                async with pool.connection() as connection:
-                    with mine.using():
-                        return await self._arun_on(connection, steps)
-            except self._psycopg.Error:
-                if mine.is_useless(connection):
-                    mine.forget(pool)
-                    await pool.close()
-                raise
+            async with self._alent(self._pool_of_loop()) as connection:
+                return await self._arun_on(connection, steps)
 
     async def arun_alone(self, steps: Steps[T]) -> T:
         """Run an operation on a connection of its own, without a limit of time."""
         with self._translated():
             async with await self._psycopg.AsyncConnection.connect(**self._for_scrubbing()) as connection:
-                return await self._arun_on(connection, steps)
+                return await self._arun_on(connection, steps, seconds=inf)
 
-    async def _arun_on(self, connection: Any, steps: Steps[T]) -> T:
+    async def _arun_on(self, connection: Any, steps: Steps[T], *, seconds: float | None = None) -> T:
+        limit = self._options.answer_timeout_seconds if seconds is None else seconds
+
         async def answer(step: Execute) -> list[Any]:
-            with _noticed(connection, step.details) as details:
+            with (
+                self._in_time(limit) as cut,
+                _called_later(lambda: cut(connection), limit),
+                _noticed(connection, step.details) as details,
+            ):
                 cursor = await connection.execute(step.sql, step.params)
                 rows = await cursor.fetchall() if cursor.description else []
             return details if step.details else rows
 
         return await arun(steps, answer, errors=self._psycopg.Error)
 
-    async def _aopened(self, mine: _LoopPool) -> AsyncConnectionPool[Any]:
-        async with mine.opening:
-            if mine.pool is None:
-                connect = self._psycopg.AsyncConnection.connect
-                async with await connect(**self._parameters, autocommit=True) as connection:
-                    await self._arun_on(connection, prepare(self._tables))
-                pool: AsyncConnectionPool[Any] = self._pool_package.AsyncConnectionPool(**self._for_pool())
-                await pool.open()
-                mine.pool = pool
-            opened: AsyncConnectionPool[Any] = mine.pool
-            return opened
-
-    def _of_loop(self) -> _LoopPool:
+    @asynccontextmanager
+    async def _alent(self, pool: Pool) -> AsyncGenerator[Any]:
+        """Lend a connection; see `_lent`."""
         import asyncio  # takes longer to import than the rest of trimtab.stores
+
+        try:
+            async with asyncio.timeout(self._options.pool_timeout_seconds):
+                await pool.slots.acquire()
+        except TimeoutError:
+            raise self._all_in_use() from None
+        try:
+            era, connection = pool.take()
+            if connection is None:
+                connect = self._psycopg.AsyncConnection.connect
+                connection = await connect(**self._parameters, autocommit=True)
+            try:
+                if not pool.prepared:
+                    async with pool.opening:
+                        await self._arun_on(connection, prepare(self._tables))
+                        pool.prepared = True
+                yield connection
+            finally:
+                pool.give_back(connection, era)
+        finally:
+            pool.slots.release()
+
+    def _pool_of_loop(self) -> Pool:
+        import asyncio
 
         self._leave_parent()
         loop = asyncio.get_running_loop()
         with self._lock:
-            for key, other in list(self._pools_of_loops.items()):
-                if other.loop.is_closed():
+            for key, (other, pool) in list(self._pools_of_loops.items()):
+                if other.is_closed():
                     del self._pools_of_loops[key]
+                    pool.empty()
             if id(loop) not in self._pools_of_loops:
-                self._pools_of_loops[id(loop)] = _LoopPool(loop, asyncio.Lock())
-            return self._pools_of_loops[id(loop)]
+                slots = asyncio.Semaphore(self._options.max_connections)
+                pool = Pool(slots, asyncio.Lock(), least=self._options.min_connections)
+                self._pools_of_loops[id(loop)] = loop, pool
+            return self._pools_of_loops[id(loop)][1]
 
     async def aclose(self) -> None:
-        """Close the pool of the running event loop, and that of this process."""
-        mine = self._of_loop()
-        pool, mine.pool = mine.pool, None
-        if pool is not None:
-            await pool.close()
+        """Close the connections of the running event loop, and those of this process."""
+        self._pool_of_loop().empty()
         self.close()
 
     # -- both
 
-    def _for_pool(self) -> dict[str, Any]:
-        return {
-            "kwargs": {**self._parameters, "autocommit": True},
-            "min_size": self._options.min_connections,
-            "max_size": self._options.max_connections,
-            "timeout": self._options.pool_timeout_seconds,
-            # a pool that cannot connect is closed and made anew, and says why
-            "reconnect_timeout": self._options.pool_timeout_seconds,
-            "open": False,
-        }
+    def _all_in_use(self) -> Exception:
+        options = self._options
+        error: Exception = self._psycopg.OperationalError(
+            f"no connection came free within {options.pool_timeout_seconds:g} seconds, all"
+            f" {options.max_connections} are in use; the store takes more by max_connections"
+        )
+        return error
 
     def _for_scrubbing(self) -> dict[str, Any]:
         limits = f"-c statement_timeout=0 -c lock_timeout={SCRUBBING_LOCK_SECONDS * 1000}"
@@ -267,6 +286,30 @@ class Pools:
         alone = {**self._parameters, "autocommit": True, "options": options}
         alone.pop("tcp_user_timeout", None)
         return alone
+
+    @contextmanager
+    def _in_time(self, seconds: float) -> Generator[Callable[[Any], None]]:
+        """Give what ends a connection whose server is silent, and say so where that was done."""
+        silent = False
+
+        def cut(connection: Any) -> None:
+            nonlocal silent
+            silent = True
+            # Another thread may wait for it: the line is closed, as if the server had done it.
+            with (
+                suppress(OSError, self._psycopg.Error),
+                socket.socket(fileno=os.dup(connection.pgconn.socket)) as line,
+            ):
+                line.shutdown(socket.SHUT_RDWR)
+
+        try:
+            yield cut
+        except self._psycopg.Error as error:
+            if silent:
+                raise self._psycopg.OperationalError(
+                    f"no answer within {seconds:g} seconds, and the connection was given up"
+                ) from error
+            raise
 
     @contextmanager
     def _translated(self) -> Generator[None]:
@@ -277,45 +320,120 @@ class Pools:
             raise translated(self._psycopg, error, name=self._name) from error
 
 
-class _Pool:
-    """A pool, once it is open, and how many of its connections are in use."""
+class Pool:
+    """Connections that wait to be used, the last used first, and how many may be in use."""
+
+    def __init__(
+        self, slots: Any, opening: Any, *, least: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.slots = slots
+        """Who has one of them may have a connection."""
+        self.opening = opening
+        """Held by who prepares the tables."""
+        self.prepared = False
+        self._least = least
+        self._clock = clock
+        self._waiting: deque[tuple[float, Any]] = deque()
+        self._era = 0
+        self._pid = os.getpid()
+
+    def __del__(self) -> None:
+        """Close what waits where nobody closed the store; not what is the parent's, in a forked process."""
+        if self._pid == os.getpid():
+            self.empty()
+
+    def take(self) -> tuple[int, Any]:
+        """Give the era, and the connection that was used last; None if there is none."""
+        try:
+            return self._era, self._waiting.pop()[1]
+        except IndexError:
+            return self._era, None
+
+    def give_back(self, connection: Any, era: int) -> None:
+        """Keep a connection for the next, unless it is broken, in the middle of something or of another era.
+
+        One that broke empties the pool: the others are of the same server.
+        """
+        if connection.broken:
+            self.empty()
+        if era != self._era or connection.pgconn.transaction_status != _AT_REST:
+            _end(connection)
+            return
+        now = self._clock()
+        self._waiting.append((now, connection))
+        while len(self._waiting) > self._least and self._waiting[0][0] < now - IDLE_SECONDS:
+            _end(self._waiting.popleft()[1])
+
+    def empty(self) -> None:
+        """Close what waits, and have closed what is in use when it is given back."""
+        self._era += 1
+        self.prepared = False
+        while self._waiting:
+            _end(self._waiting.pop()[1])
+
+
+def _end(connection: Any) -> None:
+    """Close a connection of either colour: to await its `close` may take a loop that is gone."""
+    connection.pgconn.finish()
+
+
+class Watch:
+    """Calls what is to be called if something takes too long: one thread for all, begun when it is needed."""
 
     def __init__(self) -> None:
-        self.pool: Any = None
-        self._lock = Lock()
-        self._used = 0
+        self._changed = threading.Condition()
+        self._calls: dict[object, tuple[float, Callable[[], None]]] = {}
+        self._wakes = inf
+        self._thread: threading.Thread | None = None
 
     @contextmanager
-    def using(self) -> Generator[None]:
-        """Count a connection while it is in use."""
-        with self._lock:
-            self._used += 1
+    def over(self, call: Callable[[], None], seconds: float) -> Generator[None]:
+        """Watch over the block: after so many seconds in it, make the call."""
+        if seconds == inf:
+            yield
+            return
+        deadline, key = time.monotonic() + seconds, object()
+        with self._changed:
+            self._calls[key] = deadline, call
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="trimtab-watch", daemon=True)
+                self._thread.start()
+            elif deadline < self._wakes:
+                self._changed.notify()
         try:
             yield
         finally:
-            with self._lock:
-                self._used -= 1
+            with self._changed:
+                self._calls.pop(key, None)
 
-    def is_useless(self, connection: Any) -> bool:
-        """Tell whether a call failed because the server is gone.
+    def _work(self) -> None:
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                self._make_due(now)
+                self._changed.wait(None if self._wakes == inf else self._wakes - now)
 
-        Its connection broke; or it was given none, although no other call has one.
-        """
-        return self._used == 0 if connection is None else bool(connection.broken)
-
-    def forget(self, pool: Any) -> None:
-        """Let the next call open another one."""
-        if self.pool is pool:
-            self.pool = None
+    def _make_due(self, now: float) -> None:
+        for key, (deadline, call) in list(self._calls.items()):
+            if deadline <= now:
+                del self._calls[key]
+                call()  # under the lock: what is watched over has not ended meanwhile
+        self._wakes = min((deadline for deadline, _ in self._calls.values()), default=inf)
 
 
-class _LoopPool(_Pool):
-    """The pool of one event loop."""
+@contextmanager
+def _called_later(call: Callable[[], None], seconds: float) -> Generator[None]:
+    """Have the running event loop make a call if the block takes longer."""
+    import asyncio
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, opening: asyncio.Lock) -> None:
-        super().__init__()
-        self.loop = loop
-        self.opening = opening
+    if seconds == inf:
+        yield
+        return
+    timer = asyncio.get_running_loop().call_later(seconds, call)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextmanager

@@ -44,6 +44,7 @@ class PostgresStore:
         pool_timeout_seconds: float = 10.0,
         connect_timeout_seconds: float = 5.0,
         statement_timeout_seconds: float | None = 30.0,
+        answer_timeout_seconds: float | None = None,
         scrub_on_delete: bool = True,
     ) -> None:
         """Make a store; nothing is connected yet.
@@ -51,12 +52,16 @@ class PostgresStore:
         Args:
             dsn: As libpq takes it: `postgresql://user:password@host:5432/database?sslmode=require`.
             schema: The schema of the tables; made if it is missing.
-            min_connections: Kept open by each process and each event loop, from 0.
+            min_connections: Kept open by each process and each event loop once it needed them, from 0; others
+                are closed when nobody used them for ten minutes.
             max_connections: Most of them; further calls wait for one.
             pool_timeout_seconds: Longest wait for a connection.
             connect_timeout_seconds: Longest wait for the server to accept one; rounded to whole seconds.
             statement_timeout_seconds: Longest time a statement may take. None sends no limit, as some
                 poolers in front of a server want it.
+            answer_timeout_seconds: Longest wait for the answer to a statement, after which the connection is
+                given up: a server that fell silent ends no statement. None: five seconds more than a
+                statement may take, 35 where that has no limit. Rewriting tables has none.
             scrub_on_delete: Rewrite the tables after a deletion or redaction.
 
         Raises:
@@ -73,6 +78,7 @@ class PostgresStore:
             ("pool_timeout_seconds", pool_timeout_seconds),
             ("connect_timeout_seconds", connect_timeout_seconds),
             ("statement_timeout_seconds", statement_timeout_seconds),
+            ("answer_timeout_seconds", answer_timeout_seconds),
         ):
             if seconds is not None and not seconds > 0:
                 raise ConfigurationError(f"{name} is more than 0, not {seconds!r:.80}")
@@ -83,6 +89,7 @@ class PostgresStore:
             pool_timeout_seconds=pool_timeout_seconds,
             connect_timeout_seconds=connect_timeout_seconds,
             statement_timeout_seconds=statement_timeout_seconds,
+            answer_timeout_seconds=answer_timeout_seconds or (statement_timeout_seconds or 30.0) + 5.0,
         )
         self._pools = Pools(dsn, tables=tables, options=options)
         self._operations = Operations(tables, unique_violation=self._pools.package.errors.UniqueViolation)
