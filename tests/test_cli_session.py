@@ -495,6 +495,28 @@ def test_an_export_is_written_whole_and_for_its_owner(url: str, tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ada.json", "chats.db"]
 
 
+def test_an_export_without_history_goes_on(url: str, tmp_path: Path) -> None:
+    """The view is the same, and what left it before is not in the file."""
+    begin(url, [HELLO, *TALK, *TALK])
+    file = str(tmp_path / "short.json")
+    run("export", *at(url), file, "--no-history")
+    assert "7741" in run("export", *at(url)).stdout
+    assert "7741" not in Path(file).read_text(encoding="utf-8")
+    run("import", "--store", url, "--id", "short", file)
+    assert said(run("show", *at(url, "short"))) == said(run("show", *at(url)))
+    (last,) = lines(run("history", *at(url, "short"), "--kinds", "abridged"))
+    assert last["data"] == {"of": said(run("stats", *at(url)))["version"]}
+    text = run("history", *at(url, "short"), "--kinds", "abridged", "--output", "text").stdout
+    assert "goes on from version" in text
+
+
+def test_every_kind_of_event_may_be_asked_for(url: str) -> None:
+    """Those a program alone can cause, too; what is no kind is refused with those there are."""
+    begin(url)
+    assert lines(run("history", *at(url), "--kinds", "usage,budget,pinned")) == []
+    assert "usage" in run("history", *at(url), "--kinds", "uses", code=2).stderr
+
+
 @pytest.mark.parametrize(
     ("data", "why"),
     [

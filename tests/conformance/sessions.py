@@ -559,7 +559,7 @@ class _Walk:
             "summary": self.summary,
             "token_count": total,
             "breakdown": {**sizes, **in_view, "total": total},
-            "recent_count": sum(len(unit.members) for unit in self._live()),
+            "recent_count": sum(len(unit.members) for unit in self._live() if unit.in_view),
             "total_count": len(messages),
             "zones": {
                 "recent": [message["content"] for message in _added(self.recent)],

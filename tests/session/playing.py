@@ -338,7 +338,8 @@ class Play:
         assert (status.recent_tokens, status.recent_messages) == (recent_tokens, recent)
         assert (status.pending_tokens, status.pending_messages) == (pending_tokens, pending)
         assert (status.failures, status.retry_tokens) == (model.failures, model.retry)
-        assert session.recent_message_count == recent + pending
+        assert session.recent_message_count == sum(len(model.unit(first)) for first in model.in_view())
+        assert status.hidden_messages == recent + pending - session.recent_message_count
         assert session.summary == (None if model.summary is None else model.summary[0])
         assert session.budget_tokens == model.budget
         breakdown = session.token_breakdown

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -168,3 +169,151 @@ def test_the_options_are_written_with_the_state_before_the_first_order(first: An
     assert session.view_at(1) == [user("given")]
     assert session.fork(1).messages() == [user("given")]
     assert Session.restore(session.snapshot(), counter=WORDS).messages() == session.messages()
+
+
+def continued(session: Session, *, budget: int = 100, **options: Any) -> Session:
+    """Restore what is needed to go on, through JSON."""
+    data = json.loads(json.dumps(session.snapshot(history=False)))
+    return Session.restore(data, counter=WORDS, **options)
+
+
+def tell(session: Session, seed: str) -> None:
+    """Say something in every shape there is."""
+    for at in range(4):
+        session.add(user(f"{seed}{at} {words(9)}"))
+    session.add(call(f"{seed}A", f"{seed}B"))
+    session.add(result(f"{seed}A", words(5)))
+    session.add(assistant(words(12)))
+    session.add(user(words(8)))
+    session.add(result(f"{seed}B", "late"))
+
+
+@pytest.mark.parametrize("mode", ["incremental", "rolling", "anchored"])
+@pytest.mark.parametrize("told", range(1, 8))
+def test_what_is_needed_to_go_on_goes_on_the_same(mode: Any, told: int) -> None:
+    """The same view, counts and budget, and the same again after everything that is done next."""
+    functions: dict[str, Any] = {"summarizer": lambda messages: f"sum of {len(messages)}"}
+    session = Session(100, counter=WORDS, system="sys", summary_mode=mode, **functions)
+    pinned = session.add(user("pinned"))
+    session.pin(pinned)
+    for at in range(told):
+        tell(session, f"m{at}")
+    if told == 5:
+        session.set_anchors([user("an")])
+        session.set_budget(150)
+    other = continued(session, **functions)
+    done: list[Callable[[Session], object]] = [
+        lambda one: one.messages(),
+        lambda one: tell(one, "x"),
+        lambda one: one.unpin(pinned.id),
+        lambda one: tell(one, "y"),
+        lambda one: one.set_budget(300),
+        lambda one: tell(one, "z"),
+        lambda one: one.clear(),
+        lambda one: tell(one, "c"),
+    ]
+    for step in done:
+        step(session)
+        step(other)
+        assert other.messages() == session.messages()
+        numbers = [{**one.status().to_dict(), "version": 0} for one in (session, other)]
+        assert numbers[0] == numbers[1]
+        assert other.total_message_count == session.total_message_count
+
+
+def test_what_is_needed_to_go_on_does_not_grow_with_the_log() -> None:
+    """Without a summarizer what left the view is left out: one log, ten times as long, is as long."""
+    lengths = []
+    for count in (200, 2_000):
+        session = Session(300, counter=WORDS, system="sys")
+        session.pin(session.add(user("pinned")))
+        session.extend([user(f"{at:04} {words(9)}") for at in range(count)])
+        data = session.snapshot(history=False)
+        lengths.append((len(data["events"]), len(json.dumps(data)) // 100))
+        assert len(data["events"]) == session.recent_message_count + 2
+        assert continued(session).messages() == session.messages()
+    assert lengths[0] == lengths[1]
+
+
+def test_what_waits_for_a_summary_is_needed_to_go_on() -> None:
+    """Also out of view: no summarizer has seen it yet."""
+    answers: list[str] = []
+
+    def answer(messages: list[Any]) -> str:
+        return answers.pop()
+
+    session = Session(100, counter=WORDS, summarizer=answer)
+    session.extend([user(f"{at} {words(9)}") for at in range(40)])
+    assert session.status().hidden_messages > 20
+    other = continued(session, summarizer=answer)
+    assert other.status().pending_messages == session.status().pending_messages
+    answers.extend(["sum"] * 9)
+    assert other.summarize() == session.status().pending_messages
+
+
+def test_an_abridged_log_says_what_it_is() -> None:
+    """Nothing before it is taken back, found or shown; ids and pins are those of the messages."""
+    session = Session(100, counter=WORDS, system="sys", summarizer=summarize)
+    for at in range(30):
+        event = session.add(user(f"{at} {words(9)}"))
+    session.pin(event)
+    other = continued(session, summarizer=summarize)
+    kinds = [one.kind for one in other.history(kinds=None)]
+    assert kinds == ["options", "summary", *["message"] * (len(kinds) - 3), "abridged"]
+    (last,) = other.history(kinds=("abridged",))
+    assert last.data == {"of": session.version}
+    with pytest.raises(UnknownNameError):
+        other.undo()
+    assert other.recall("w") == []
+    for version in range(1, other.version):
+        assert [message["role"] for message in other.view_at(version)] == ["system", "system"][:version]
+        assert other.fork(version).messages() == other.view_at(version)
+    assert other.add(user(f"29 {words(9)}"), id=event.id) == next(
+        one for one in other.history() if one.id == event.id
+    )
+    other.unpin(event.id)
+    other.redact(event.id)
+    assert other.messages()[-1] == user("[redacted]")
+    for at in range(20):
+        other.add(user(f"{at} {words(9)}"))
+    assert other.undo().kind in ("summary", "evicted")
+    again = continued(continued(other, summarizer=summarize), summarizer=summarize)
+    assert again.messages() == other.messages()
+
+
+def test_a_session_without_events_has_nothing_to_leave_out() -> None:
+    """It is restored by its options."""
+    session = Session(100, counter=WORDS, system="sys")
+    assert session.snapshot(history=False) == session.snapshot()
+    assert continued(session).messages() == session.messages()
+
+
+@pytest.mark.parametrize("path", [("of",), ()])
+def test_an_abridged_log_that_was_changed_is_refused(path: Path) -> None:
+    """As any other."""
+    session = Session(100, counter=WORDS)
+    session.add(user("a"))
+    data = session.snapshot(history=False)
+    data["events"][-1]["data"] = {"of": 0} if path else {}
+    with pytest.raises(CorruptSessionError, match="abridged"):
+        Session.restore(data, counter=WORDS)
+
+
+def test_whether_history_is_kept_is_yes_or_no() -> None:
+    """A number of messages is neither."""
+    with pytest.raises(ConfigurationError, match="history is True or False, not 5"):
+        Session(100).snapshot(history=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("summarizer", [None, summarize])
+def test_both_counts_are_of_the_view(summarizer: Any) -> None:
+    """The whole is the recent ones, system text, anchors and the summary; what is hidden is in neither."""
+    session = Session(100, counter=WORDS, system="sys", anchors=[user("an")], summarizer=summarizer)
+    for at in range(40):
+        session.add(user(f"{at} {words(9)}"))
+    assert len(session.messages()) == session.total_message_count
+    front = 2 if summarizer is None else 3
+    assert session.recent_message_count == session.total_message_count - front
+    status = session.status()
+    outside = status.hidden_messages + status.summarized_messages
+    assert session.recent_message_count + outside == len(list(session.history()))

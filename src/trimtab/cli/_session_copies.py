@@ -22,17 +22,18 @@ __all__ = ["copy", "export", "fork", "import_"]
 
 
 @click.command()
+@click.option("--no-history", is_flag=True, help="Only the view, and what is needed to go on.")
 @id_option
 @store_option
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
 @usage
-def export(url: str, name: str, file: Path | None) -> None:
+def export(url: str, name: str, file: Path | None, no_history: bool) -> None:
     """Write a whole session as JSON, to FILE or to standard output.
 
     `import` and `Session.restore` read it. FILE is replaced when all is written, not before.
     """
     with stored(url) as store:
-        data = dump(existing(store, name).snapshot())
+        data = dump(existing(store, name).snapshot(history=not no_history))
         if file is None or str(file) == "-":
             write_lines([data])
             return

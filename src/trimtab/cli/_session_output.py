@@ -124,6 +124,7 @@ _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
         f"{data['input_tokens']:,} tokens reported for a view counted as {data['counted_tokens']:,}"
     ),
     "anchors": lambda data: f"{counted(len(data['anchors']), 'anchor')} from here",
+    "abridged": lambda data: f"goes on from version {data['of']:,} of a log that is not here",
     "pinned": lambda data: f"{data['event']}",
     "unpinned": lambda data: f"{data['event']}",
     "undone": lambda data: f"{data['event']} (version {data['version']}) and every decision after it",

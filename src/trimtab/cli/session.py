@@ -30,24 +30,10 @@ from trimtab.cli._session_store import Masking, begun, existing, id_option, name
 from trimtab.errors import BudgetExceededError
 from trimtab.report._lines import counted, plain
 from trimtab.session import Session
+from trimtab.session._log import KINDS
 from trimtab.stores import Event
 
 __all__ = ["session"]
-
-KINDS = (
-    "message",
-    "summary",
-    "evicted",
-    "failed",
-    "options",
-    "budget",
-    "anchors",
-    "cleared",
-    "pinned",
-    "unpinned",
-    "undone",
-    "redacted",
-)
 
 version_type = click.IntRange(min=0)
 

@@ -10,7 +10,7 @@ from trimtab.context import Context
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, CorruptSessionError
 from trimtab.session._looks import Looks
-from trimtab.session._options import HooksLike, SessionOptions, as_given, functions_of
+from trimtab.session._options import HooksLike, SessionOptions, as_given, check_flag, functions_of
 from trimtab.session._snapshot import check_events, events_from, options_in, snapshot_of
 from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store, acopy_session, copy_session
 from trimtab.stores._rows import check_session_name
@@ -92,15 +92,26 @@ class Copies(Looks):
         )
         return twin
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the whole session as plain data, for `Session.restore`."""
-        self.drain()
-        return self._run(lambda: snapshot_of(self._core))
+    def snapshot(self, *, history: bool = True) -> dict[str, Any]:
+        """Return the session as plain data, for `Session.restore`.
 
-    async def asnapshot(self) -> dict[str, Any]:
-        """Return the whole session as plain data; see `snapshot`."""
+        Args:
+            history: The whole log, as long as the conversation. False: the view and what is needed to go on
+                (options, anchors, the summary, messages that are recent, in view, or wait for a summary),
+                as long as the budget allows. What left the view before is then not in it: nothing of
+                that is shown again, found by `recall` or taken back by `undo`.
+
+        Complexity: reads what it writes.
+        """
+        check_flag("history", history)
+        self.drain()
+        return self._run(lambda: snapshot_of(self._core, history=history))
+
+    async def asnapshot(self, *, history: bool = True) -> dict[str, Any]:
+        """Return the session as plain data; see `snapshot`."""
+        check_flag("history", history)
         await self.adrain()
-        return await self._arun(lambda: snapshot_of(self._core))
+        return await self._arun(lambda: snapshot_of(self._core, history=history))
 
     @classmethod
     def restore(

@@ -13,7 +13,7 @@ from trimtab.session._plain import plain_message
 from trimtab.session._state import State
 from trimtab.stores import Event
 
-__all__ = ["check_log"]
+__all__ = ["KINDS", "check_log"]
 
 
 def check_log(events: Sequence[Event], read: Callable[[dict[str, Any]], object], /) -> None:
@@ -114,6 +114,10 @@ class _Log:
         if data["answer_tokens"] is not None:
             _number(data["answer_tokens"], least=0)
 
+    def abridged(self, data: Mapping[str, Any], version: int) -> None:
+        """The version of the log that this one was made of."""
+        _number(data["of"], least=1)
+
     def cleared(self, data: Mapping[str, Any], version: int) -> None:
         """Nothing."""
 
@@ -177,11 +181,15 @@ _SAYS: dict[str, Callable[[_Log, Mapping[str, Any], int], None]] = {
     "budget": _Log.budget,
     "usage": _Log.usage,
     "cleared": _Log.cleared,
+    "abridged": _Log.abridged,
     "pinned": _Log.pinned,
     "unpinned": _Log.pinned,
     "undone": _Log.undone,
     "redacted": _Log.redacted,
 }
+
+KINDS = tuple(_SAYS)
+"""What an event of a log may be."""
 
 _POINTERS = {
     "options": "options",

@@ -139,13 +139,15 @@ class Looks(Driven):
 
     @property
     def recent_message_count(self) -> int:
-        """Messages that are not summarized: the recent ones and those that wait."""
-        state = self._scene.state
-        return state.recent_messages + state.pending_messages
+        """Messages in view as they were said, those that wait for a summary too.
+
+        `status()` counts those that are out of view.
+        """
+        return sum(len(unit.members) for unit in self._scene.in_view())
 
     @property
     def total_message_count(self) -> int:
-        """Messages in view, those that trimtab or the options put there included."""
+        """Messages in view: the recent, system text, anchors and the summary."""
         scene = self._scene
         count = sum(len(unit.members) for unit in scene.in_view()) + len(scene.anchors)
         put_there = (scene.sizer.system_message(), scene.anchor_summary)

@@ -207,8 +207,7 @@ class Options:
             raise ConfigurationError(f"anchors is a list of messages, not {self.anchors!r:.80}")
         self.anchors = [plain_message(one) for one in self.anchors]
         for name in ("background", "pending_first"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigurationError(f"{name} is True or False, not {getattr(self, name)!r:.80}")
+            check_flag(name, getattr(self, name))
         seconds = self.summary_timeout_seconds
         if seconds is not None and (
             isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0
@@ -406,6 +405,12 @@ def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
             f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"
             " front: put the text into system=, or give the anchor the role 'user'"
         )
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} is True or False, not {value!r:.80}")
 
 
 def _choice(name: str, value: object, choices: Sequence[str]) -> None:

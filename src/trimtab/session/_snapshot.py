@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trimtab.errors import ConfigurationError, CorruptSessionError
@@ -11,7 +12,10 @@ from trimtab.session._log import check_log
 from trimtab.session._looking import pages as pages_of
 from trimtab.session._options import FUNCTIONS, as_given, missing_functions, options_from
 from trimtab.session._plain import copied
-from trimtab.session._sizer import Sizer
+from trimtab.session._reading import Pages, event_at, live_units
+from trimtab.session._scene import Scene
+from trimtab.session._sizer import LiveUnit, Sizer
+from trimtab.session._state import Members, State
 from trimtab.stores import Event
 
 if TYPE_CHECKING:
@@ -23,13 +27,21 @@ VERSION = 1
 """Of the form of a snapshot."""
 
 
-def snapshot_of(core: Core) -> Steps[dict[str, Any]]:
-    """Write the options and every event as plain data."""
-    yield from core.ready()
-    pages = yield from pages_of(core, 0, None)
-    events: list[dict[str, Any]] = []
-    while page := (yield from pages.next()):
-        events.extend(
+def snapshot_of(core: Core, *, history: bool) -> Steps[dict[str, Any]]:
+    """Write the options and events as plain data: every event, or those that are needed to go on."""
+    scene = yield from core.ready()
+    events: list[Event] = []
+    if history:
+        pages = yield from pages_of(core, 0, None)
+        while page := (yield from pages.next()):
+            events.extend(page)
+    elif scene.version:
+        events = yield from short_log(core, scene)
+    return {
+        "version": VERSION,
+        "id": core.session,
+        "options": copied(core.options_data()),
+        "events": [
             {
                 "version": event.version,
                 "id": event.id,
@@ -38,14 +50,113 @@ def snapshot_of(core: Core) -> Steps[dict[str, Any]]:
                 "data": copied(event.data),
                 "state": copied(event.state),
             }
-            for event in page
-        )
-    return {
-        "version": VERSION,
-        "id": core.session,
-        "options": copied(core.options_data()),
-        "events": events,
+            for event in events
+        ],
     }
+
+
+def short_log(core: Core, scene: Scene) -> Steps[list[Event]]:
+    """Make a log of its own of what is needed to go on: what stays, the summary, and living messages.
+
+    Its last event says where the session stands. In those before it nothing of the conversation is in view,
+    so that a view of the past shows no more than what there is.
+    """
+    made: list[Event] = []
+    front = State(budget_tokens=scene.state.budget_tokens, options=1)
+
+    def put(event: Event, state: State) -> int:
+        version = len(made) + 1
+        then = replace(state, live=version + 1, cut=version + 1)
+        made.append(replace(event, version=version, state=then.to_dict()))
+        return version
+
+    put(core.event(scene, "options", {"options": core.options_data()}), front)
+    for name in ("anchors", "anchor_summary", "summary"):
+        at: int = getattr(scene.state, name)
+        if at:
+            event = yield from event_at(core.session, at)
+            front = replace(front, **{name: len(made) + 1})
+            put(event if name == "anchors" else _alone(event), front)
+    units = yield from _needed(core, scene)
+    new: dict[int, int] = {}
+    for event in (yield from _messages_of(core, scene, units)):
+        data = event.data
+        if "joins" in data:
+            data = {**data, "joins": new[data["joins"]]}
+        new[event.version] = put(replace(event, data=data), front)
+    last = core.event(scene, "abridged", {"of": scene.version})
+    then = _translated(scene.state, new, units, last=len(made) + 1)
+    then = replace(
+        then,
+        options=front.options,
+        anchors=front.anchors,
+        anchor_summary=front.anchor_summary,
+        summary=front.summary,
+    )
+    made.append(replace(last, version=len(made) + 1, state=then.to_dict()))
+    return made
+
+
+def _alone(summary: Event) -> Event:
+    """Return a summary that names nothing that is not there: what it covers, what it goes on from."""
+    return replace(summary, data={**summary.data, "covers": [], "previous": 0})
+
+
+def _needed(core: Core, scene: Scene) -> Steps[list[LiveUnit]]:
+    """List the units that are in view, recent, or wait for a summary."""
+    if core.in_force.summarizer is None and "summarizer" not in core.missing:
+        return [*scene.shown.values(), *scene.recent.values()]
+    return (yield from live_units(core.session, scene.state, stop=scene.version + 1, sizer=scene.sizer))
+
+
+def _messages_of(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Steps[list[Event]]:
+    """Read the events of the messages of units, in order."""
+    state = scene.state
+    apart = {version for members in (*state.beside, *state.left) for version in members}
+    versions = {version for unit in units for version in unit.versions}
+    events: list[Event] = []
+    for version in sorted(versions & apart):
+        events.append((yield from event_at(core.session, version)))
+    pages = Pages(
+        core.session,
+        after=min(versions - apart, default=scene.version + 1) - 1,
+        before=scene.version + 1,
+        newest_first=False,
+    )
+    while page := (yield from pages.next()):
+        events.extend(event for event in page if event.version in versions - apart)
+    return sorted(events, key=lambda event: event.version)
+
+
+def _translated(state: State, new: Mapping[int, int], units: Sequence[LiveUnit], *, last: int) -> State:
+    """Return a state that says the same of messages under other versions; `last` is that of its event."""
+    waiting = {member for unit in units for member in unit.versions if unit.first < state.cut}
+    waiting -= {member for members in state.beside for member in members}
+    waiting |= {member for members in state.left for member in members}
+    pending = [unit for unit in units if unit.first in waiting]
+
+    def moved(members: Members) -> Members:
+        return tuple(new[version] for version in members if version in new)
+
+    def border(version: int) -> int:
+        return min((here for there, here in new.items() if there >= version), default=last + 1)
+
+    return replace(
+        state,
+        live=border(state.live),
+        cut=border(state.cut),
+        beside=tuple(filter(None, map(moved, state.beside))),
+        left=tuple(filter(None, map(moved, state.left))),
+        waiting=tuple((moved(members), ids) for members, ids in state.waiting if moved(members)),
+        pins=moved(state.pins),
+        user=new.get(state.user, 0),
+        turn=new.get(state.turn, 0),
+        last=new.get(state.last, 0),
+        kept=new.get(state.kept, 0),
+        usage_first=new.get(state.usage_first, 0),
+        pending_tokens=sum(unit.tokens for unit in pending),
+        pending_messages=sum(len(unit.members) for unit in pending),
+    )
 
 
 def events_from(data: Any, /) -> tuple[str, list[Event]]:

@@ -133,7 +133,7 @@ def decision(core: Core, scene: Scene, event_id: str | None) -> Steps[Event]:
     pages = Pages(core.session, after=0, before=scene.version + 1, newest_first=True)
     while events := (yield from pages.next()):
         for event in events:
-            if event.kind == "cleared":
+            if event.kind in ("cleared", "abridged"):
                 break
             if event.kind in ("undone", "redacted"):
                 undone = min(undone, event.data["version"])
