@@ -41,12 +41,18 @@ def reasons(report: Any) -> dict[int, str]:
     return {row.index: row.reason for row in report.messages if row.fate == "evicted"}
 
 
-def test_what_cannot_lead_leaves_and_the_report_says_so() -> None:
-    """The strategy keeps an old answer without its question; the provider would refuse it as the first."""
+def test_an_answer_is_weighed_with_the_question_it_cannot_be_without() -> None:
+    """The provider would refuse it as the first, so that both stay or both are over the limit."""
     messages = [user("one two"), model("three"), user("four"), model("five")]
+    messages.insert(2, model("more"))
+    fitted = fit(messages, 4, counter=COUNTER, format=TOY, strategy=prefers("three"))
+    assert fitted.messages == [messages[0], *messages[3:]]
+    assert reasons(fitted.report) == {1: "over_limit", 2: "over_limit"}
+    fitted = fit(messages, 5, counter=COUNTER, format=TOY, strategy=prefers("three"))
+    assert fitted.messages == [*messages[:2], *messages[3:]]
     fitted = fit(messages, 3, counter=COUNTER, format=TOY, strategy=prefers("three"))
-    assert fitted.messages == messages[2:]
-    assert reasons(fitted.report) == {0: "over_limit", 1: "cannot_lead"}
+    assert fitted.messages == messages[3:]
+    assert reasons(fitted.report) == {0: "over_limit", 1: "over_limit", 2: "over_limit"}
     assert fitted.report.tokens_after == COUNTER.count(fitted.messages) == 2
 
 

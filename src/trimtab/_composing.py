@@ -27,7 +27,7 @@ from trimtab.counting._sizes import Base, Fixed, Shares, Sizes, sizes_for
 from trimtab.formats import Format, Request, mapping_of
 from trimtab.models import facts_for
 from trimtab.strategies._assembly import assembled
-from trimtab.strategies._order import in_order
+from trimtab.strategies._openers import in_order
 from trimtab.trimming import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab.units import History
 
@@ -305,7 +305,9 @@ class _Removals:
                 let_trim(block.on_trim, view, block=block.name)
         self._known = sizes.known
         if context.removed:
-            units, misplaced = in_order(history, history.units, context.remaining, (), held_too=True)
+            units, misplaced = in_order(
+                history, history.units, context.remaining, may_leave=lambda unit: not unit.open
+            )
             removed: dict[int, Reason] = {
                 **context.removed,
                 **dict.fromkeys(sorted(misplaced), "cannot_lead"),

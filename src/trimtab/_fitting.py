@@ -26,7 +26,7 @@ from trimtab.errors import FormatError
 from trimtab.formats import Format, Request
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies._assembly import assembled
-from trimtab.strategies._order import in_order
+from trimtab.strategies._openers import in_order
 from trimtab.strategies.sliding_window import require_strategy
 from trimtab.trimming import OnTrim, TrimContext, let_trim
 from trimtab.units import History
@@ -190,7 +190,7 @@ def _mended(
 
 def _notes_of_repair(source: list[Any], items: list[Any], format: Format) -> list[str]:
     """Say what a repair could not mend: nothing is left, or a message stands where it is refused."""
-    from trimtab._misplaced import order_faults  # not above: loaded by who asks for a repair
+    from trimtab._order import order_faults  # not above: loaded by who asks for a repair
 
     if source and not items:
         return [
@@ -223,7 +223,9 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         return
     if work.origin is None:
         work.source = history.originals[work.lead :]
-    remaining, misplaced = in_order(history, history.units, context.remaining, (), held_too=True)
+    remaining, misplaced = in_order(
+        history, history.units, context.remaining, may_leave=lambda unit: not unit.open
+    )
     removed: dict[int, Reason] = {**context.removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}

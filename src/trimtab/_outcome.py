@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trimtab._composing import Composition, Part
 from trimtab._portion import Decision
 from trimtab.budget import Budget
+from trimtab.counting._sizes import Shares
 from trimtab.errors import BudgetExceededError
 from trimtab.formats import Format, mapping_of
+from trimtab.strategies._assembly import keep_parts
+
+if TYPE_CHECKING:
+    from trimtab.report import Reason
 
 __all__ = ["BlockDecision", "Outcome"]
 
@@ -23,6 +29,29 @@ class BlockDecision(Decision[Part]):
     floor_missed_tokens: int = 0
     """What it has less than its floor, though floors are in force."""
     freed_tokens: int = 0
+
+    def take_out(self, gone: set[int], *, reason: Reason) -> None:
+        """Let more messages go, and note what that frees."""
+        portion, settled = self.portion, self.settled
+        known, count = portion.sizes.known, len(portion.history)
+        less = settled.without(gone, count=count, tokens=settled.tokens, reason=reason)
+        if isinstance(portion.sizes, Shares):
+            less.tokens = portion.sizes.request_tokens(less.assemble(self.request))
+        else:
+            less.tokens -= sum(settled.edited_tokens.get(i, known[i] or 0) for i in gone)
+        self.settled = less
+        self.freed_tokens += settled.tokens - less.tokens
+
+    def rows(self) -> Iterator[tuple[int, Any]]:
+        """List what stays and what was put in, in order: position in the block, or -1, and message."""
+        history, settled = self.portion.history, self.settled
+        put_in = list(settled.insertions)
+        for index in (*settled.before, *range(settled.cut, len(history))):
+            while put_in and put_in[0].at <= index:
+                yield -1, put_in.pop(0).message
+            message, parts = history.messages[index], settled.partial.get(index)
+            yield index, message if parts is None else keep_parts(history, index, message, parts)
+        yield from ((-1, one.message) for one in put_in)
 
     def miss(self, floor_tokens: int) -> None:
         """Note by how much it misses its floor; what another block freed is not missed."""

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from trimtab._grouping import Group
-from trimtab._misplaced import Placed, Placing
+from trimtab._grouping import Group, members
+from trimtab._order import Row, misplaced
 from trimtab._pairing import Pairing, last_turn_of, open_calls, pair
 from trimtab.formats import Format, Rules, Structure, mapping_of
 
-__all__ = ["Change", "repaired"]
+__all__ = ["Change", "Placed", "repaired"]
+
+
+class Placed(NamedTuple):
+    """A message of the repaired conversation, and where it came from."""
+
+    position: int
+    """Position in the input; two entries share one where parts of a message moved away."""
+    message: Any
+
 
 _Parts = list[int | None]
 """Parts of one message; None stands for the whole message."""
@@ -259,12 +268,11 @@ class _Work:
     ) -> tuple[list[Placed], list[Change]]:
         changes: list[Change] = []
         while result:
-            placing = Placing(self.format, result, pending_calls, lead=lead)
-            again = placing.run()
-            if placing.leaving:
-                result = self._without(result, placing.leaving, placing.structure, changes)
-            if not again:
+            placing = _Placing(self.format, result, pending_calls, lead=lead)
+            leaving = placing.leaving()
+            if not leaving:
                 break
+            result = self._without(result, leaving, placing.structure, changes)
         return result, changes
 
     def _without(
@@ -346,3 +354,52 @@ class _Work:
     def _note(self, index: int, leaves: bool, rule: str, call_id: str) -> None:
         action: Literal["removed", "edited"] = "removed" if leaves else "edited"
         self.changes.append(Change(index=index, action=action, rule=rule, call_id=call_id or None))
+
+
+class _Placing:
+    """A conversation whose units leave wherever a message of theirs may not stand.
+
+    Args:
+        format: The wire form.
+        result: The conversation.
+        pending_calls: Ids of calls whose results are still to come.
+        lead: Whether the first message has to be one that may come first.
+    """
+
+    def __init__(
+        self, format: Format, result: Sequence[Placed], pending_calls: Collection[str], *, lead: bool
+    ) -> None:
+        self._format = format
+        self._result = result
+        self._lead = lead
+        count = len(result)
+        self.structure = Structure(count)
+        format.scan([mapping_of(placed.message) for placed in result], 0, count, self.structure)
+        pairing = pair(self.structure, range(count))
+        self._groups = members(self.structure, pairing)
+        last_turn = last_turn_of(count, self.structure.kinds.get, self.structure.bound.__contains__)
+        waiting = open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls)
+        self._waiting = {index for index, _ in waiting}
+
+    def leaving(self) -> list[Group]:
+        """List the units that leave."""
+        owners: dict[int, list[int]] = {}
+        for at, group in enumerate(self._groups):
+            for index in group.indices:
+                owners.setdefault(index, []).append(at)
+        rows = [Row(at, mapping_of(placed.message), owners[at]) for at, placed in enumerate(self._result)]
+        kinds = (self._format.kind(row.message) for row in rows)
+        first = next((at for at, kind in enumerate(kinds) if kind != "system"), len(rows))
+        gone = misplaced(self._format, rows, first=first, stands=self._stands, leaving=self._leaving)
+        return [self._groups[at] for at in gone]
+
+    def _leaving(self, row: Row, before: Row | None) -> Sequence[Any]:
+        """Let the row's units go; what waits for a result stays, and what stands before it goes."""
+        return (row if before is None or row.place not in self._waiting else before).owners
+
+    def _stands(self, before: Row | None, row: Row) -> bool:
+        if before is None:
+            kept = not self._lead or row.place in self.structure.kept
+            return kept or self._format.order_fault(None, row.message) is None
+        apart = self._result[row.place].position - self._result[before.place].position
+        return self._format.order_fault(before.message, row.message, parted=apart not in (0, 1)) is None

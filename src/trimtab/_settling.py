@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
+from functools import partial
 from typing import cast
 
 from trimtab._composing import Composition, Part, by_block
 from trimtab._fitting import DEFAULT_STRATEGY
 from trimtab._margins import held
-from trimtab._ordering import let_go_misplaced, taken_out
+from trimtab._order import Row, misplaced, stands_apart
 from trimtab._outcome import BlockDecision, Outcome
 from trimtab._portion import in_block
 from trimtab.allocation import Claim, offers
@@ -18,10 +19,12 @@ from trimtab.counting._sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
 from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._cuts import count_back
+from trimtab.strategies._openers import begin_of
 from trimtab.strategies._runner import Settled, run, running
 from trimtab.strategies.simple import Strict
 from trimtab.strategies.truncate_text import TruncateText
 from trimtab.summaries._base import SummaryCall
+from trimtab.units import History
 
 __all__ = ["Steps", "claims_of", "settling"]
 
@@ -187,7 +190,19 @@ class _Settlement:
             constant_limit_tokens=part.block.cap_tokens(self._budget.input_tokens),
             block=part.name,
             counted=count_back(part.history, part.sizes, limit_tokens) if additive else None,
+            led=part.history.format.rules.ordered and self._is_led(part),
         )
+
+    def _is_led(self, part: Part) -> bool:
+        """Tell whether a block in front of this one surely has something that may come first."""
+        decided = {id(decision.portion): decision for decision in self._decided.values()}
+        for ahead in self._composition.parts:
+            if ahead is part:
+                return False
+            decision = decided.get(id(ahead))
+            if any(map(partial(_may_lead, ahead.history), _sure(ahead, decision))):
+                return True
+        return False
 
     def _plan(
         self, claims: list[Claim], *, floors_ignored: bool, error: BudgetExceededError | None
@@ -206,7 +221,7 @@ class _Settlement:
             error=error,
         )
         _let_go_together(outcome)
-        let_go_misplaced(outcome)
+        _let_go_misplaced(outcome)
         if not floors_ignored:
             for at, claim in enumerate(claims):
                 self._decided[at].miss(min(claim.floor_tokens, claim.most_tokens))
@@ -288,6 +303,20 @@ def _least_tokens(part: Part) -> int:
     return request.total(answer.kept) if answer.needed_tokens is None else answer.needed_tokens
 
 
+def _sure(part: Part, decision: BlockDecision | None) -> Iterator[int]:
+    """List the messages of a block that stay: by what was settled, or else those that must."""
+    if decision is not None:
+        yield from (index for index, _ in decision.rows() if index >= 0)
+    elif part.whole:
+        yield from range(len(part.history))
+    else:
+        yield from (unit.first for unit in part.history.units if unit.state != "free")
+
+
+def _may_lead(history: History, index: int) -> bool:
+    return history.kind(index) != "system" and not history.cannot_lead(index)
+
+
 def _begins_with_system(composition: Composition) -> bool:
     """Tell whether the request will begin with a system message, whatever leaves."""
     if composition.lead:
@@ -315,7 +344,72 @@ def _let_go_together(outcome: Outcome) -> None:
         if len(there) < len(unit):
             gone |= there
     for at, places in by_block(starts, ((index, index) for index in gone)).items():
-        taken_out(outcome.decisions[at], {place for place, _ in places}, reason="unit_of_removed")
+        outcome.decisions[at].take_out({place for place, _ in places}, reason="unit_of_removed")
+
+
+def _let_go_misplaced(outcome: Outcome) -> None:
+    """Take out what the provider would refuse where the blocks of the request now meet."""
+    format, decisions, composition = outcome.format, outcome.decisions, outcome.composition
+    untouched = all(not one.settled.before and not one.settled.cut for one in decisions)
+    if not format.rules.ordered or outcome.error is not None or untouched:
+        return
+    together = _Together(composition)
+    starts, begin = composition.starts, 0
+    rows: list[Row] = []
+    for at, (decision, start) in enumerate(zip(decisions, starts, strict=True)):
+        history = decision.portion.history
+        for index, message in decision.rows():
+            place = start + index if index >= 0 else -2
+            rows.append(Row(place, message, [together.of(place)] if index >= 0 else []))
+        if begin == start:  # nothing but system text so far
+            stop = begin_of(history)
+            begin = starts[at + 1] if stop == len(history) and at + 1 < len(starts) else start + stop
+
+    def leaving(row: Row, before: Row | None) -> list[int]:
+        """Let the row go with what belongs to it, or, where it must stay, what stands before it."""
+        for one in (row, before):
+            found = [owner for owner in (one.owners if one else ()) if together.may_leave(owner)]
+            if found:
+                return found
+        return []
+
+    leave = misplaced(format, rows, first=begin, stands=stands_apart(format, begin), leaving=leaving)
+    gone = ((row.place, row.place) for row in rows if not set(row.owners).isdisjoint(leave))
+    for at, places in by_block(starts, gone).items():
+        decisions[at].take_out({place for place, _ in places}, reason="cannot_lead")
+
+
+class _Together:
+    """Messages of a request that leave together, whatever block they are in."""
+
+    def __init__(self, composition: Composition) -> None:
+        self._first: dict[int, int] = {}
+        staying = set[int]()
+        for part, start in zip(composition.parts, composition.starts, strict=True):
+            for unit in part.history.units:
+                self._join([start + index for index in unit.indices])
+                if unit.state != "free":
+                    staying.add(start + unit.first)
+        for members in composition.bonds.units:
+            self._join(sorted(members))
+        self._staying = {self.of(index) for index in staying}
+
+    def of(self, index: int) -> int:
+        """Return the message that stands for all that leaves with one."""
+        first = index
+        while (one := self._first.get(first, first)) != first:
+            first = one
+        self._first[index] = first
+        return first
+
+    def may_leave(self, first: int) -> bool:
+        """Tell whether nothing among them must stay."""
+        return first not in self._staying
+
+    def _join(self, indices: Sequence[int]) -> None:
+        for index in indices[1:]:
+            one, other = sorted((self.of(indices[0]), self.of(index)))
+            self._first[other] = one
 
 
 def _stays(decisions: list[BlockDecision], starts: list[int], index: int) -> bool:

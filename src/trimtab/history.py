@@ -199,7 +199,7 @@ def evict_messages(
     items, roles = list(messages), check_roles(protect_roles)
     history = History(items, format=detect(items), protect=False)
     sizes = sizes_for(as_counter(counter), history.messages, Fixed())
-    request = EvictionRequest(history, sizes, limit_tokens=limit_tokens).protecting(roles)
+    request = EvictionRequest(history, sizes, limit_tokens=limit_tokens, led=True).protecting(roles)
     count, tokens = _leaving(request)
     gone = [index for unit in _may_leave(request)[:count] for index in unit.indices]
     left = set(gone)

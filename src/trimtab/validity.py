@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from trimtab._arguments import check_messages, check_pending_calls
 from trimtab._grouping import format_of
-from trimtab._misplaced import order_faults
+from trimtab._order import order_faults
 from trimtab._pairing import Pairing, last_turn_of, late_results, open_calls, pair
 from trimtab._repairing import Change, repaired
 from trimtab.errors import FormatError

@@ -61,7 +61,6 @@ LATER = (
     "report",
     "testing",
     "validity",
-    "_misplaced",
     "_repairing",
     "_reporting",
     "strategies.priority",

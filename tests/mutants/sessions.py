@@ -9,17 +9,22 @@ PLAIN = "session/test_against_plain.py"
 SESSIONS = (
     module(
         "session/_scene.py",
-        f"session/test_modes.py session/test_hooks.py {PLAIN}",
+        f"session/test_modes.py session/test_hooks.py session/test_session_forms.py {PLAIN}",
         ("if tokens <= target:", "if tokens < target:"),
         ("self.total_tokens > self.state.room_tokens", "self.total_tokens >= self.state.room_tokens"),
         (
-            "            if not self.exempt(unit):\n                leaving",
-            "            if True:\n                leaving",
+            "            if self.exempt(unit):\n                led",
+            "            if False:\n                led",
         ),
         ("cut = max(state.cut, leaving[-1].first + 1)", "cut = leaving[-1].first + 1"),
         ("if unit.first == self.hidden:", "if False:"),
         ("full = full or unit.tokens > room", "full = unit.tokens > room"),
         ("if first not in here and", "if"),
+        ("if not moved:", "if False:"),
+        ("if not self.exempt(units[first])]", "]"),
+        ("if not led and self.sizer.leads(unit):", "if False:"),
+        ("if opener is not None and tokens > target:", "if False:"),
+        ("led = led or self.sizer.leads(unit)", "pass"),
     ),
     module(
         "session/_covering.py",
@@ -119,13 +124,6 @@ SESSIONS = (
         ('value if message.get("role") == "function" else "redacted"', '"redacted"'),
         ('if "audio" in message and', "if False and"),
         ('if key != "audio"', "if True"),
-    ),
-    module(
-        "session/_order.py",
-        "session/test_session_forms.py",
-        ("if whole and not scene", "if not scene"),
-        ("if not scene.exempt(row.unit):", "if True:"),
-        ("apart = before is None or", "apart = before is None and"),
     ),
     module(
         "session/_plain.py",

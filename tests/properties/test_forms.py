@@ -193,22 +193,3 @@ def test_a_cut_text_is_its_own_ends_around_a_marker(name: str, data: st.DataObje
             new = [slot.text for slot in form.texts(mapping_of(message))]
             assert all(map(claims._is_cut_of, old, new))
             assert old != new
-
-
-@every_form
-@given(data=st.data())
-def test_a_sliding_window_takes_nothing_needlessly(name: str, data: st.DataObject) -> None:
-    """A11: the message that left last, with the user message that opened its turn, would pass the limit."""
-    case = data.draw(fits(name, (WINDOWS[0],)))
-    gone = {row.index for row in case.attempt.report.messages if row.fate == "evicted"}
-    needless = {row.index for row in case.attempt.report.messages if row.reason == "cannot_lead"}
-    if case.fitted is None or not gone or needless:
-        return
-    form = get_format(name)
-    units = group(case.messages, format=name)
-    left = [unit for unit in units if gone.issuperset(unit.indices)]
-    if not left:
-        return
-    users = [unit for unit in units if unit.kind == "user" and unit.first <= left[-1].first]
-    back = [u for u in units if u not in left or u.first == left[-1].first or u in users[-1:]]
-    assert case.count([message for _, message in assembled(case, form, back)]) > case.limit

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
+from trimtab._order import Row, misplaced, stands_apart
 from trimtab.errors import BudgetExceededError
-from trimtab.session._order import misplaced_units
 from trimtab.session._sizer import LiveUnit, Read, Sizer, Summary
 from trimtab.session._state import MAX_WAITING, Members, State
 from trimtab.session._zones import TokenBreakdown, limits_of, recent_target
@@ -292,16 +292,32 @@ class Scene:
             summary_tokens=self.summary_tokens,
         )
         leaving: list[LiveUnit] = []
-        tokens = self.state.recent_tokens
+        tokens, opener, led = self.state.recent_tokens, None, self._is_led
         for unit in self.recent.values():
             if tokens <= target:
                 break
-            if not self.exempt(unit):
-                leaving.append(unit)
-                tokens -= unit.tokens
+            if self.exempt(unit):
+                led = led or self.sizer.leads(unit)
+                continue
+            gives_way: LiveUnit | None = unit
+            if not led and self.sizer.leads(unit):  # it leaves once nothing is left that needs it in front
+                gives_way, opener = opener, unit
+            if gives_way is not None:
+                leaving.append(gives_way)
+                tokens -= gives_way.tokens
+        if opener is not None and tokens > target:
+            leaving.append(opener)
+        leaving.sort(key=_first)
         if leaving:
             self.put_aside(leaving)
         return leaving
+
+    @property
+    def _is_led(self) -> bool:
+        """True if something in front of all messages may come first, or any of them may."""
+        options, format = self.sizer.options, self.sizer.format
+        anchored = any(format.kind(message) != "system" for message in self.anchors)
+        return not format.rules.ordered or anchored or options.summarizer is not None
 
     def put_aside(self, leaving: list[LiveUnit], /) -> None:
         """Make recent units wait."""
@@ -333,8 +349,45 @@ class Scene:
             self.shown_tokens -= unit.tokens
             self.hidden, self.hidden_tokens = first, unit.tokens
         self.out = {unit.first for unit in self._without_room()} if self.over else set()
-        self.misplaced = misplaced_units(self) if self.sizer.format.rules.ordered else set()
+        self.misplaced = self._misplaced() if self.sizer.format.rules.ordered else set()
         self.out |= self.misplaced
+
+    def _misplaced(self) -> set[int]:
+        """Return the first messages of the units in view that may not stand where they came to stand.
+
+        What stays is not among them: then what stands before it is, if that may leave. Nothing is as long as
+        all that was said is in view: it is as it was said.
+        """
+        summarized = self.summary is not None or self.anchor_summary is not None
+        moved = self.hidden or self.out or summarized or self.sizer.options.pending_first
+        if not moved:
+            return set()
+        units, format = {unit.first: unit for unit in self.in_view()}, self.sizer.format
+
+        def leaving(row: Row, before: Row | None) -> list[Any]:
+            for one in (row, before):
+                found = [first for first in (one.owners if one else ()) if not self.exempt(units[first])]
+                if found:
+                    return found
+            return []
+
+        rule = stands_apart(format, 0)
+        return set(misplaced(format, self._rows(units), first=0, stands=rule, leaving=leaving))
+
+    def _rows(self, units: Mapping[int, LiveUnit]) -> list[Row]:
+        """List the messages of a view in order; what stands in front of all leaves with nothing."""
+        front = [*self.anchors]
+        if self.anchor_summary is not None:
+            front.append(self.anchor_summary.message)
+        ahead = [Row(-2, message) for message in front]
+        summary = [Row(-2, self.summary.message)] if self.summary and self.shows_summary else []
+        waiting, recent = list[Row](), list[Row]()
+        for first, unit in units.items():
+            rows = (Row(version, message, (first,)) for version, message in unit.members.items())
+            (waiting if first in self.shown else recent).extend(rows)
+        if self.sizer.options.pending_first:
+            return [*ahead, *sorted(waiting, key=_place), *summary, *sorted(recent, key=_place)]
+        return [*ahead, *summary, *sorted(waiting + recent, key=_place)]
 
     def _without_room(self) -> Iterator[LiveUnit]:
         """List the recent units that find no room: free ones, from the first that does not fit on back."""
@@ -380,6 +433,10 @@ class Scene:
         state = self.state
         live = state.recent_messages + state.pending_messages
         return live - sum(len(unit.members) for unit in self.in_view())
+
+
+def _place(row: Row) -> int:
+    return row.place
 
 
 def _first(unit: LiveUnit) -> int:

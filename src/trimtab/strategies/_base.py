@@ -15,6 +15,7 @@ from trimtab.counting._sizes import Shares, Sizes
 from trimtab.formats import Path, TextSlot, mapping_of
 from trimtab.strategies._assembly import Insertion, assembled, keep_parts, merge_edits
 from trimtab.strategies._cuts import Cuts, TailCuts, UnitCuts
+from trimtab.strategies._openers import Openers, in_order
 from trimtab.units import History, Unit
 
 if TYPE_CHECKING:
@@ -93,10 +94,12 @@ class EvictionRequest:
         "_cuts",
         "_edits",
         "_inserted_tokens",
+        "_openers",
         "block",
         "constant_limit_tokens",
         "history",
         "insertions",
+        "led",
         "limit_tokens",
         "protected",
         "sizes",
@@ -116,6 +119,7 @@ class EvictionRequest:
         protected: frozenset[int] = frozenset(),
         counted: int | None = None,
         insertions: Sequence[Insertion] = (),
+        led: bool = False,
     ) -> None:
         self._counted = counted
         self.insertions = insertions
@@ -131,6 +135,9 @@ class EvictionRequest:
         """Name of the block; "history" in `fit`."""
         self.protected = protected
         """First messages of units this request treats as staying, beside pinned and held ones."""
+        self.led = led
+        """Whether a block in front surely has something that may come first: nothing here needs an opener."""
+        self._openers: Openers | None = None
         self._alive = alive
         self._edits: dict[int, Mapping[Path, str]] = dict(edits or {})
         self._cuts: Cuts | None = None
@@ -235,14 +242,22 @@ class EvictionRequest:
         edits: Mapping[int, Mapping[Path, str]] | None = None,
         insertions: Sequence[Insertion] = (),
     ) -> int:
-        """Return the tokens of a request of these units, fixed part included.
+        """Return the tokens of a request of these units and of what they need in front, fixed part included.
 
         Args:
-            units: Units of this request, in order.
+            units: Units of this request, in order; see `with_openers`.
             edits: Texts to replace, by message, on top of those of earlier steps.
             insertions: Messages to put in, beside those of earlier steps.
         """
-        units = list(units)
+        return self._sum(self.with_openers(units, insertions), edits, insertions)
+
+    def _sum(
+        self,
+        units: Sequence[Unit],
+        edits: Mapping[int, Mapping[Path, str]] | None = None,
+        insertions: Sequence[Insertion] = (),
+    ) -> int:
+        """Return the tokens of a request of these units and of no others, fixed part included."""
         merged = merge_edits(self._edits, edits.items()) if edits else self._edits
         if isinstance(self.sizes, Shares):
             put_in = (*self.insertions, *insertions)
@@ -258,7 +273,7 @@ class EvictionRequest:
 
     def _units_tokens(self, units: Sequence[Unit], /) -> int:
         """Return the tokens of units alone, without what a request costs beside them."""
-        return self.total(units) - self._fixed_tokens_of(units[0] if units else None)
+        return self._sum(units) - self._fixed_tokens_of(units[0] if units else None)
 
     def _added_tokens(
         self, unit: Unit, there: dict[int, set[int]], edits: Mapping[int, Mapping[Path, str]] | None = None, /
@@ -291,8 +306,64 @@ class EvictionRequest:
         edits: Mapping[int, Mapping[Path, str]] | None = None,
         insertions: Sequence[Insertion] = (),
     ) -> bool:
-        """Tell whether a request of these units keeps to the limit."""
+        """Tell whether a request of these units, and of what they need in front, keeps to the limit."""
         return self.total(units, edits=edits, insertions=insertions) <= self.limit_tokens
+
+    # -- what has to stand in front
+
+    @property
+    def openers(self) -> Openers | None:
+        """What units need in front of them; None where any may come first."""
+        if self.led or not self.history.format.rules.ordered:
+            return None
+        if self._openers is None:
+            self._openers = Openers(self.history, self.units)
+        return self._openers
+
+    def opener(self, unit: Unit, /) -> Unit | None:
+        """Return the one unit that has to stand somewhere in front of another, unless others do that may.
+
+        Some providers refuse a conversation that begins with the model. There it is the user message that
+        opens the unit's turn, or else the nearest unit before it that may come first. None if the unit may
+        come first itself. The runner puts it to what a strategy keeps; `total` and `fits` count it.
+        """
+        return None if self.openers is None else self.openers.of(unit)
+
+    def with_openers(self, units: Iterable[Unit], /, insertions: Sequence[Insertion] = ()) -> Sequence[Unit]:
+        """Return units, in order, with the opener of the first if that may not come first.
+
+        What must stay does so without one, too: the opener of what is pinned or held is held.
+
+        Args:
+            units: Units of this request, in order.
+            insertions: Messages to put in, beside those of earlier steps: one of them may come first.
+        """
+        given = units if isinstance(units, (list, tuple)) else list(units)
+        openers = self.openers
+        if openers is None or len(given) == len(self.units):
+            return given
+        return openers.complete(given, (*self.insertions, *insertions), self.stays)
+
+    def in_order(
+        self, units: Sequence[Unit], /, insertions: Sequence[Insertion] = ()
+    ) -> tuple[list[Unit], frozenset[int]]:
+        """Return those of some units that the provider takes behind one another, and what left for it.
+
+        Args:
+            units: Units of this request, in order.
+            insertions: Messages to put in, beside those of earlier steps.
+
+        Returns:
+            The units that stay, and the messages of the others.
+        """
+        return in_order(
+            self.history,
+            self.units,
+            units,
+            (*self.insertions, *insertions),
+            may_leave=lambda unit: not self.stays(unit),
+            led=self.led,
+        )
 
     # -- texts
 
@@ -342,6 +413,8 @@ class EvictionRequest:
         if not wanted:
             return self
         found = {unit.first for unit in self.units if not wanted.isdisjoint(self._roles(unit))}
+        staying = [unit for unit in self.units if self.stays(unit) or unit.first in found]
+        found.update(unit.first for unit in self.with_openers(staying))
         return self._with(protected=self.protected | found)
 
     def _roles(self, unit: Unit) -> set[str]:
@@ -350,7 +423,7 @@ class EvictionRequest:
 
     def after(self, result: EvictionResult, /) -> EvictionRequest:
         """Return the request that is left once a result is carried out, for the next step."""
-        kept = kept_units(self, result)
+        kept = self.with_openers(kept_units(self, result), result.insertions)
         present = {index for unit in kept for index in unit.indices}
         edits = merge_edits(self._edits, ((edit.index, edit.texts) for edit in result.edits))
         return self._with(
@@ -378,6 +451,7 @@ class EvictionRequest:
             edits=self._edits if edits is None else edits,
             protected=self.protected if protected is None else protected,
             insertions=self.insertions if insertions is None else insertions,
+            led=self.led,
         )
 
 

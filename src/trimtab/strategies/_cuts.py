@@ -17,7 +17,10 @@ from trimtab.units import History, Unit
 if TYPE_CHECKING:
     from trimtab.strategies._base import EvictionRequest
 
-__all__ = ["SMALL_SHARE", "Cuts", "TailCuts", "UnitCuts"]
+__all__ = ["SMALL_SHARE", "Also", "Cuts", "TailCuts", "UnitCuts"]
+
+Also = Callable[[int], tuple[int, ...]]
+"""Tells which units stay beside a cut, by their first messages."""
 
 
 class Cuts(Protocol):
@@ -32,11 +35,16 @@ class Cuts(Protocol):
         """Return the size of the request cut there, units beginning at `also` kept too."""
         ...
 
-    def oldest(self, fits: Callable[[int], bool], /) -> int | None:
+    def oldest(self, fits: Callable[[int], bool], also: Also | None = None, /) -> int | None:
         """Return the oldest cut that fits; None if none does.
 
-        `fits` must hold for every newer cut once it holds for one.
+        `fits` must hold for every newer cut once it holds for one. With `also` it is one behind which the
+        provider takes what is kept; without it something is put in there.
         """
+        ...
+
+    def stands(self, cut: int, also: tuple[int, ...], /) -> bool:
+        """Tell whether the provider takes the first message kept behind what stays before it."""
         ...
 
     def before(self, cut: int, /) -> int | None:
@@ -46,7 +54,8 @@ class Cuts(Protocol):
     def opener(self, cut: int, /) -> tuple[int, ...]:
         """Return the unit of the user message that opened the turn cut into.
 
-        Empty if the cut is at a user message, no turn is cut into, or the message stays anyway.
+        Where there is none and what is kept may not come first, it is what opens for it otherwise. Empty if
+        the cut is at a user message, no turn is cut into, or the message stays anyway.
         """
         ...
 
@@ -150,7 +159,11 @@ class TailCuts:
         self._at = cut
         return self._newer_tokens
 
-    def oldest(self, fits: Callable[[int], bool], /) -> int | None:
+    def stands(self, cut: int, also: tuple[int, ...], /) -> bool:
+        """Return True: a history with an order is grouped."""
+        return True
+
+    def oldest(self, fits: Callable[[int], bool], also: Also | None = None, /) -> int | None:
         """Return the oldest cut that fits, stepping up from the message that passed the limit."""
         history, end = self._history, self._count
         cut = history.border_at_or_after(max(self._oldest, history.head))
@@ -254,7 +267,18 @@ class UnitCuts:
         self._sums = [0]
         self._there: dict[int, set[int]] = {}
         """Parts of shared messages among what stays and what was added up."""
+        self._there_anyway: dict[int, set[int]] = {}
+        """The same among what stays."""
         self._end = len(request.history)
+        self._openers = request.openers
+        self._staying: list[int] = []
+        """Messages that stay, ascending, where it counts what stands before a cut."""
+        self._says = self._end
+        """The first of them that is no system text."""
+        if self._openers is not None:
+            self._staying = sorted({index for unit in self._stay for index in unit.indices})
+            at = self._openers.front(self._stay)
+            self._says = self._end if at is None else self._stay[at].first
 
     @property
     def end(self) -> int:
@@ -264,17 +288,18 @@ class UnitCuts:
     def tokens(self, cut: int, also: tuple[int, ...] = (), /) -> int:
         """Return the size of the request cut there, units beginning at `also` kept too."""
         request = self._request
-        if not request.additive or any(self._by_first[first].parts for first in also):
+        if not request.additive:
             firsts = set(also)
             kept = [u for u in self._units if u.first >= cut or u.first in firsts or request.stays(u)]
             return request.total(kept)
         if self._stay_tokens is None:
-            self._stay_tokens = sum(request._added_tokens(unit, self._there) for unit in self._stay)
+            self._stay_tokens = sum(request._added_tokens(unit, self._there_anyway) for unit in self._stay)
+            self._there.update(self._there_anyway)
         newer = len(self._free) - bisect_left(self._free, cut, key=_first_of)
         while len(self._sums) <= newer:
             newest = self._free[-len(self._sums)]
             self._sums.append(self._sums[-1] + request._added_tokens(newest, self._there))
-        added = self._stay_tokens + self._sums[newer] + sum(request.size(self._by_first[f]) for f in also)
+        added = self._stay_tokens + self._sums[newer] + self._beside_tokens(also)
         return request._fixed_tokens_of(self._first(newer, also)) + added
 
     def _first(self, newer: int, also: tuple[int, ...]) -> Unit | None:
@@ -286,19 +311,44 @@ class UnitCuts:
         ]
         return min(firsts, key=_first_of, default=None)
 
-    def oldest(self, fits: Callable[[int], bool], /) -> int | None:
+    def _beside_tokens(self, also: tuple[int, ...]) -> int:
+        """Return the tokens of units beside a cut: what shares a message with them is older, or stays."""
+        units = [self._by_first[first] for first in also]
+        shared = (index for unit in units for index in unit.parts)
+        there = {index: self._there_anyway[index] for index in shared if index in self._there_anyway}
+        return sum(self._request._added_tokens(unit, there) for unit in units)
+
+    def oldest(self, fits: Callable[[int], bool], also: Also | None = None, /) -> int | None:
         """Return the oldest cut that fits: walking from the newest, or by halves for a black box."""
         if not fits(self._end):
             return None
+        found = self._end
         if not self._request.additive:
             at = bisect_left(self._firsts, True, key=fits)
-            return self._firsts[at] if at < len(self._firsts) else self._end
-        found = self._end
+            return next(
+                (cut for cut in self._firsts[at:] if also is None or self.stands(cut, also(cut))), found
+            )
         for cut in reversed(self._firsts):
             if not fits(cut):
                 break
-            found = cut
+            if also is None or self.stands(cut, also(cut)):
+                found = cut
         return found
+
+    def stands(self, cut: int, also: tuple[int, ...], /) -> bool:
+        """Tell whether the provider takes the first message kept behind what stays before it."""
+        openers = self._openers
+        at = bisect_left(self._units, cut, key=_first_of)
+        if openers is None or at == len(self._units):
+            return True
+        unit = self._units[at]
+        first = unit.first
+        older = bisect_left(self._staying, first)
+        beside = (index for one in also for index in self._by_first[one].indices if index < first)
+        before = max((*self._staying[max(0, older - 1) : older], *beside), default=-1)
+        if before < 0 or (first < self._says and not also):
+            return openers.says(unit) is None or self._request.stays(unit) or openers.leads(unit)
+        return openers.stands(first, before)
 
     def before(self, cut: int, /) -> int | None:
         """Return the next older cut; None before the oldest."""
@@ -311,7 +361,17 @@ class UnitCuts:
             return ()
         at = bisect_right(self._users, cut, key=_first_of)
         unit = self._users[at - 1] if at else None
+        if unit is None:
+            unit = self._opener_otherwise(cut)
         return () if unit is None or unit.first == cut or self._request.stays(unit) else (unit.first,)
+
+    def _opener_otherwise(self, cut: int) -> Unit | None:
+        """Return what a cut in no user's turn needs in front, where it may not come first."""
+        openers, at = self._openers, bisect_left(self._units, cut, key=_first_of)
+        if openers is None or self._says < cut or at == len(self._units):
+            return None
+        unit = self._units[at]
+        return None if self._request.stays(unit) else openers.of(unit)
 
     def holds(self, first: int, /) -> bool:
         """Tell whether a unit that is still there begins at a message."""

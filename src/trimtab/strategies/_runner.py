@@ -18,7 +18,6 @@ from trimtab.strategies._answers import breach, checked_answer, is_ours
 from trimtab.strategies._assembly import Insertion, assemble_one, merge_edits, owns_text, put_in
 from trimtab.strategies._base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key, waits
 from trimtab.strategies._cuts import TailCuts
-from trimtab.strategies._order import in_order
 from trimtab.summaries._base import SummaryCall, drive
 from trimtab.units import Unit
 
@@ -197,7 +196,7 @@ def _settle_tail(request: EvictionRequest, cuts: TailCuts, result: EvictionResul
 def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -> Settled:
     kept = _checked_units(request, result, name)
     edits = _checked_edits(request, kept, result, name)
-    kept, misplaced = in_order(request.history, request.units, kept, result.insertions)
+    kept, misplaced = _in_order(request, kept, edits, result)
     edits = {index: texts for index, texts in edits.items() if index not in misplaced}
     before, partial = _messages_of(request, kept)
     cut = len(request.history)
@@ -216,7 +215,7 @@ def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -
             **dict.fromkeys(misplaced, "cannot_lead"),
         },
         inserted_tokens=[request.inserted_tokens(insertion) for insertion in insertions],
-        tokens=request.total(kept, edits=edits, insertions=insertions),
+        tokens=request._sum(kept, edits, insertions),
     )
     settled.edited_tokens = {
         index: request.sizes.message(
@@ -225,6 +224,20 @@ def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -
         for index in settled.changed
     }
     return settled
+
+
+def _in_order(
+    request: EvictionRequest,
+    kept: list[Unit],
+    edits: Mapping[int, Mapping[Path, str]],
+    result: EvictionResult,
+) -> tuple[list[Unit], frozenset[int]]:
+    """Put what the units need in front to them if there is room, and let go of what is refused even so."""
+    complete = request.with_openers(kept, result.insertions)
+    if len(complete) > len(kept):
+        tokens = request._sum(complete, edits, result.insertions)
+        kept = list(complete) if tokens <= request.limit_tokens or not result.fits else kept
+    return request.in_order(kept, result.insertions)
 
 
 def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) -> list[Unit]:

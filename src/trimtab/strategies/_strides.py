@@ -44,7 +44,8 @@ def stride_cut(
     weights = _Weights(request)
     for _ in range(_HALVINGS + 1):
         mark = next((m for m in _marks(request, oldest, stride, weights) if m >= oldest), None)
-        if mark is not None and _tokens_left(request, mark, also) >= least:
+        leaves = mark is not None and _tokens_left(request, mark, also) >= least
+        if mark is not None and leaves and request.cuts.stands(mark, also(mark)):
             return mark
         stride /= 2
     return oldest

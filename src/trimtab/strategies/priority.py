@@ -113,7 +113,9 @@ class PriorityBased:
         if not request.fits(stays):
             return EvictionResult(kept=stays, fits=False, actions=("evicted",))
         ranked = self._ranked(request, [unit for unit in units if not request.stays(unit)])
-        chosen = _greedy(request, stays, ranked) if request.additive else _by_halves(request, stays, ranked)
+        chosen = (
+            _Greedy(request, stays).take(ranked) if request.additive else _by_halves(request, stays, ranked)
+        )
         kept = {id(unit) for unit in (*stays, *chosen)}
         return EvictionResult(kept=[unit for unit in units if id(unit) in kept], actions=("evicted",))
 
@@ -140,18 +142,85 @@ class PriorityBased:
         return float(value)
 
 
-def _greedy(request: EvictionRequest, stays: list[Unit], ranked: list[Unit]) -> list[Unit]:
-    used = request._units_tokens(stays)
-    chosen: list[Unit] = []
-    first = stays[0] if stays else None
-    for unit in ranked:
-        size = request.size(unit)
-        leading = unit if first is None or unit.first < first.first else first
-        if request._fixed_tokens_of(leading) + used + size <= request.limit_tokens:
-            chosen.append(unit)
-            used, first = used + size, leading
-    return chosen
+class _Greedy:
+    """Takes unit after unit while there is room, each with what it needs in front of it."""
 
+    def __init__(self, request: EvictionRequest, stays: list[Unit]) -> None:
+        self._request = request
+        self._openers = request.openers
+        self._there: dict[int, set[int]] = {}
+        """Parts of shared messages that were taken."""
+        self._used = sum(request._added_tokens(unit, self._there) for unit in stays)
+        self._chosen = {id(unit): unit for unit in stays}
+        self._first = stays[0] if stays else None
+        at = None if self._openers is None else self._openers.front(stays)
+        self._front = len(request.history) if at is None else stays[at].first
+        """The first message of what was taken; nothing behind it needs an opener."""
+
+    def take(self, ranked: list[Unit]) -> list[Unit]:
+        """Take what fits, best first; then what was passed over and needs nothing in front any more."""
+        skipped = self._pass(ranked)
+        if self._openers is None or not skipped:
+            return list(self._chosen.values())
+        skipped = self._pass(skipped)
+        staying, left = self._request.in_order(self._in_place())
+        if left:
+            lost = [unit for unit in ranked if id(unit) in self._chosen and not left.isdisjoint(unit.indices)]
+            self._drop(staying)
+            for unit in lost[:_MISPLACED_TRIED]:
+                self._try(unit)
+            for unit in skipped[:_MISPLACED_TRIED]:
+                self._try(unit)
+        return list(self._chosen.values())
+
+    def _try(self, unit: Unit) -> None:
+        """Take a unit if there is room, and nothing is refused then where it would stand."""
+        before = self._used, self._front, self._first, dict(self._there), dict(self._chosen)
+        if self._fits(unit) and self._request.in_order(self._in_place())[1]:
+            self._used, self._front, self._first, self._there, self._chosen = before
+
+    def _in_place(self) -> list[Unit]:
+        return [unit for unit in self._request.units if id(unit) in self._chosen]
+
+    def _pass(self, ranked: list[Unit]) -> list[Unit]:
+        """Take what fits, best first; return what did not."""
+        skipped = []
+        for unit in ranked:
+            if id(unit) not in self._chosen and not self._fits(unit):
+                skipped.append(unit)
+        return skipped
+
+    def _fits(self, unit: Unit) -> bool:
+        """Take a unit, and what it needs in front, if there is room for both."""
+        wanted, front = [unit], self._front
+        if self._openers is not None and unit.first < front and self._openers.says(unit) is not None:
+            opener = self._openers.of(unit)
+            wanted, front = [unit, *([opener] if opener else ())], (opener or unit).first
+        there = {i: self._there[i] for one in wanted for i in one.parts if i in self._there}
+        used = self._used + sum(self._request._added_tokens(one, there) for one in wanted)
+        first = min((*wanted, *((self._first,) if self._first else ())), key=_first_of)
+        if self._request._fixed_tokens_of(first) + used > self._request.limit_tokens:
+            return False
+        self._used, self._front, self._first = used, front, first
+        self._there.update(there)
+        self._chosen.update((id(one), one) for one in wanted)
+        return True
+
+    def _drop(self, staying: list[Unit]) -> None:
+        """Go on from less than was taken: the rest may not stand where it would."""
+        request = self._request
+        self._there = {}
+        self._used = sum(request._added_tokens(unit, self._there) for unit in staying)
+        self._chosen = {id(unit): unit for unit in staying}
+        self._first = staying[0] if staying else None
+
+
+def _first_of(unit: Unit) -> int:
+    return unit.first
+
+
+_MISPLACED_TRIED = 16
+"""Units that are tried one by one, where some of what was taken may not stand behind the rest."""
 
 _BLACK_BOX_SKIPS = 4
 """Units a black box is asked to skip before the rest is taken by size: each costs O(log n) calls."""

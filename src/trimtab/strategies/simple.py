@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 from trimtab.strategies._base import EvictionRequest, EvictionResult
@@ -92,14 +91,15 @@ def _fitting(request: EvictionRequest, units: list[Unit], free: list[Unit]) -> i
     if not request.fits(stays):
         return None
     if request.additive:
+        there: dict[int, set[int]] = {}
         leading = min([*stays[:1], *free[:1]], key=lambda unit: unit.indices, default=None)
-        room = request.limit_tokens - request._fixed_tokens_of(leading) - request._units_tokens(stays)
-        count = 0
-        for used in accumulate(map(request.size, free)):
+        room = request.limit_tokens - request._fixed_tokens_of(leading)
+        used = sum(request._added_tokens(unit, there) for unit in stays)
+        for count, unit in enumerate(free):
+            used += request._added_tokens(unit, there)
             if used > room:
-                break
-            count += 1
-        return count
+                return count
+        return len(free)
     low, high = 0, len(free)
     while low < high:
         middle = (low + high + 1) // 2

@@ -92,7 +92,7 @@ class SlidingWindow:
         def fits(cut: int) -> bool:
             return cuts.tokens(cut, also(cut)) <= limit
 
-        cut = cuts.oldest(fits)
+        cut = cuts.oldest(fits, also)
         if cut is None:
             least = _merged(request, cuts, also(cuts.end))
             return EvictionResult(

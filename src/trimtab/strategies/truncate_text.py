@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
@@ -80,28 +80,47 @@ class TruncateText:
         free = [unit for unit in units if not request.stays(unit)]
         stays = [unit for unit in units if request.stays(unit)]
         if request.fits(stays):
-            return self._shorten_free(request, units, free)
+            return self._shorten_free(request, _Run(request, units, free, self._stages))
         held = [unit for unit in stays if unit.state != "pinned"]  # and those an earlier step protects
         return self._shorten_held(request, stays, held, evicted=bool(free))
 
-    def _shorten_free(self, request: EvictionRequest, units: list[Unit], free: list[Unit]) -> EvictionResult:
-        """Drop the oldest free units that must go, and bring the last of them back shortened."""
-        count = _fewest_dropped(request, units, free)
-        last = free[count - 1]
-        gone = {id(unit) for unit in free[: count - 1]}
-        with_last = [unit for unit in units if id(unit) not in gone]
-        search = _Search(request, with_last, last)
-        for slots in self._stages([last], request):
-            if (edits := search.deepest(slots, floor=1)) is not None:
-                actions = ("evicted", "shortened") if gone else ("shortened",)
-                return EvictionResult(kept=with_last, edits=edits, actions=actions)
-        kept = [unit for unit in with_last if unit is not last]
-        return EvictionResult(kept=kept, actions=("evicted",))
+    def _shorten_free(self, request: EvictionRequest, run: _Run) -> EvictionResult:
+        """Drop the oldest free units that must go, and bring the last of them back shortened.
+
+        What the others need in front of them gives way before that one, down to its marker, and stays as long
+        as they do.
+        """
+        count = run.fewest_dropped()
+        for dropped in (count - 1, count):
+            kept, opener = run.kept(dropped), run.opener(dropped)
+            last = run.free[dropped] if dropped < count else None
+            if last is not None and last is run.opener(count):
+                opener, last = last, None
+            edits = self._fewest_cut(request, kept, opener, last)
+            if edits is not None:
+                gone = len(kept) < len(run.units)
+                actions = (*(("evicted",) if gone else ()), *(("shortened",) if edits else ()))
+                return EvictionResult(kept=kept, edits=edits, actions=actions)
+        return EvictionResult(kept=run.kept(count), fits=False, actions=("evicted",))
+
+    def _fewest_cut(
+        self, request: EvictionRequest, kept: list[Unit], opener: Unit | None, last: Unit | None
+    ) -> list[Edit] | None:
+        """Cut an opener, down to its marker, and then the last unit, of which something must remain."""
+        given = [(unit, floor) for unit, floor in ((opener, 0), (last, 1)) if unit is not None]
+        if not given:
+            return []
+        search = _Search(request, kept, [unit for unit, _ in given])
+        for unit, floor in given:
+            for slots in self._stages([unit], request):
+                if (edits := search.deepest(slots, floor=floor)) is not None:
+                    return edits
+        return [] if last is None and request.fits(kept) else None
 
     def _shorten_held(
         self, request: EvictionRequest, stays: list[Unit], held: list[Unit], *, evicted: bool
     ) -> EvictionResult:
-        search = _Search(request, stays, None)
+        search = _Search(request, stays, ())
         actions = ("evicted", "shortened") if evicted else ("shortened",)
         for slots in self._stages(held, request):
             if (edits := search.deepest(slots, floor=0)) is not None:
@@ -138,20 +157,17 @@ _BLACK_BOX_ASKS = 16
 class _Search:
     """Looks for the longest texts that fit, one level of characters for all slots of a stage."""
 
-    def __init__(self, request: EvictionRequest, units: list[Unit], only: Unit | None) -> None:
+    def __init__(self, request: EvictionRequest, units: list[Unit], only: Sequence[Unit]) -> None:
         self._request = request
-        self._units = units
         self._cut: dict[int, Mapping[Path, str]] = {}
-        apart = only is not None and request.additive and not only.parts
-        self._part = [only] if apart and only is not None else units
-        self._rest_tokens = 0 if self._part is units else request.total(units) - request.total(self._part)
+        apart = only and request.additive and not any(unit.parts for unit in only)
+        self._part = only if apart else units
+        self._rest_tokens = request._sum(units) - request._sum(self._part) if apart else 0
         self._asks = _BLACK_BOX_ASKS
 
     def tokens(self, edits: Mapping[int, Mapping[Path, str]]) -> int:
         """Return the size of the request with these cuts and those of earlier stages."""
-        return self._rest_tokens + self._request.total(
-            self._part, edits=merge_edits(self._cut, edits.items())
-        )
+        return self._rest_tokens + self._request._sum(self._part, merge_edits(self._cut, edits.items()))
 
     def edits(self, cut: Mapping[int, Mapping[Path, str]]) -> list[Edit]:
         """Write cuts, and those of earlier stages, as edits."""
@@ -167,10 +183,7 @@ class _Search:
         """
         if not slots:
             return None
-        for index, its in groupby(slots, key=lambda slot: slot.index):
-            message = self._request.message(index)
-            for number, slot in enumerate(its):
-                slot.shortest = self._shortest(slot, message, weigh=number < _MOST_WEIGHED)
+        self.weigh(slots)
         limit = self._request.limit_tokens
         most = self.tokens({})
         if most <= limit:  # since the stage before this one was cut down
@@ -182,6 +195,13 @@ class _Search:
         whole = max(len(slot.text) for slot in slots)
         bracket = Bracket(low=floor, low_tokens=least, high=whole, high_tokens=most)
         return self.edits(_at(slots, self._highest(slots, bracket)))
+
+    def weigh(self, slots: list[_Slot]) -> None:
+        """Note of each text what its shortest form is."""
+        for index, its in groupby(slots, key=lambda slot: slot.index):
+            message = self._request.message(index)
+            for number, slot in enumerate(its):
+                slot.shortest = self._shortest(slot, message, weigh=number < _MOST_WEIGHED)
 
     def _highest(self, slots: list[_Slot], bracket: Bracket) -> int:
         """Return a level that fits, the next of which does not.
@@ -268,25 +288,79 @@ def _near(slots: list[_Slot], level: int, other: int) -> dict[int, dict[Path, st
     return near
 
 
-def _fewest_dropped(request: EvictionRequest, units: list[Unit], free: list[Unit]) -> int:
-    """Return how many of the oldest free units must go for the rest to fit; at least 1."""
-    if request.additive:
-        there: dict[int, set[int]] = {}
-        stays = [unit for unit in units if request.stays(unit)]
-        used = sum(request._added_tokens(unit, there) for unit in stays)
-        for count in range(len(free), 1, -1):
-            newest = free[count - 1]
-            used += request._added_tokens(newest, there)
-            first = min([newest, *stays[:1]], key=lambda unit: unit.indices)
-            if request._fixed_tokens_of(first) + used > request.limit_tokens:
-                return count
-        return 1
-    low, high = 0, len(free)
-    while high - low > 1:
-        middle = (low + high) // 2
-        gone = {id(unit) for unit in free[:middle]}
-        if request.fits([unit for unit in units if id(unit) not in gone]):
-            high = middle
-        else:
-            low = middle
-    return high
+class _Run:
+    """How many of the oldest free units go, and what those that stay need in front of them."""
+
+    def __init__(
+        self, request: EvictionRequest, units: list[Unit], free: list[Unit], stages: Callable[..., Any]
+    ) -> None:
+        self.units = units
+        self.free = free
+        self._request = request
+        self._stages = stages
+        self._openers = request.openers
+        self._stays = [unit for unit in units if request.stays(unit)]
+        self._there: dict[int, set[int]] = {}
+        self._shortest: dict[int, Mapping[int, Mapping[Path, str]]] = {}
+        at = None if self._openers is None else self._openers.front(self._stays)
+        self._front = None if at is None else self._stays[at].first
+
+    def opener(self, dropped: int) -> Unit | None:
+        """Return what has to stay in front once so many have gone."""
+        openers, free = self._openers, self.free
+        if openers is None:
+            return None
+        while dropped < len(free) and openers.says(free[dropped]) is None:
+            dropped += 1
+        if dropped == len(free) or (self._front is not None and self._front < free[dropped].first):
+            return None
+        return openers.of(free[dropped])
+
+    def kept(self, dropped: int) -> list[Unit]:
+        """List what stays once so many have gone."""
+        gone, opener = set(map(id, self.free[:dropped])), self.opener(dropped)
+        return [unit for unit in self.units if id(unit) not in gone or unit is opener]
+
+    def fewest_dropped(self) -> int:
+        """Return how many of the oldest free units must go for the rest to fit; at least 1."""
+        request, free = self._request, self.free
+        if request.additive:
+            used = sum(request._added_tokens(unit, self._there) for unit in self._stays)
+            there = dict(self._there)
+            for count in range(len(free), 1, -1):
+                used += request._added_tokens(free[count - 1], there)
+                if used + self._beside_tokens(count - 1) > request.limit_tokens:
+                    return count
+            return 1
+        low, high = 0, len(free)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if request.fits(self.kept(middle), edits=self._shortest_of(self.opener(middle))):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _beside_tokens(self, dropped: int) -> int:
+        """Return the least that stands beside the units once so many have gone, their opener included."""
+        request, opener = self._request, self.opener(dropped)
+        first = min([opener or self.free[dropped], *self._stays[:1]], key=lambda unit: unit.indices)
+        fixed_tokens = request._fixed_tokens_of(first)
+        if opener is None:
+            return fixed_tokens
+        edits = merge_edits(request.edits, self._shortest_of(opener).items())
+        there = {index: self._there[index] for index in opener.parts if index in self._there}
+        return fixed_tokens + request._added_tokens(opener, there, edits)
+
+    def _shortest_of(self, opener: Unit | None) -> Mapping[int, Mapping[Path, str]]:
+        """Return a unit's texts at their shortest."""
+        if opener is None:
+            return {}
+        if id(opener) not in self._shortest:
+            search = _Search(self._request, [opener], ())
+            cut: dict[int, Mapping[Path, str]] = {}
+            for slots in self._stages([opener], self._request):
+                search.weigh(slots)
+                cut = merge_edits(cut, _at(slots, 0).items())
+            self._shortest[id(opener)] = cut
+        return self._shortest[id(opener)]

@@ -1,0 +1,163 @@
+"""A provider's order: what may not stand behind what is now before it, and what leaves for that.
+
+One rule over rows, for whatever moved them together: eviction, a callback, blocks that meet, a session's
+view, a repair. Who asks lists what stays as rows, says which row stands where it does, and what leaves in
+place of one that does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+from trimtab.formats import Dict, Format, mapping_of
+
+__all__ = ["Row", "Stands", "misplaced", "order_faults", "stands_apart"]
+
+
+class Row(NamedTuple):
+    """A message that stays, where it was, and what it is of."""
+
+    place: int
+    """Its position among all there were; negative for one that was put in, which was beside none of them."""
+    message: Any
+    owners: Sequence[Hashable] = ()
+    """What it leaves with: it is there as long as one of these is. One of nothing never leaves."""
+
+
+Stands = Callable[[Row | None, Row], bool]
+"""Tells whether a row may stand behind another; None is the beginning."""
+
+
+def stands_apart(format: Format, first: int, *, led: bool = False) -> Stands:
+    """Return the rule for rows of which others left: what stood together before still does.
+
+    Args:
+        format: The wire form; its `order_fault` says what may not be.
+        first: Position of the first message there was, but for leading system messages.
+        led: Whether something in front of the rows may come first, so that the first of them need not.
+    """
+
+    def stands(before: Row | None, row: Row) -> bool:
+        if row.place < 0 or (before is None and (led or row.place == first)):
+            return True
+        if before is not None and before.place >= 0 and row.place == before.place + 1:
+            return True
+        after = None if before is None else mapping_of(before.message)
+        return format.order_fault(after, mapping_of(row.message), parted=True) is None
+
+    return stands
+
+
+def misplaced(
+    format: Format,
+    rows: Sequence[Row],
+    *,
+    first: int,
+    stands: Stands,
+    leaving: Callable[[Row, Row | None], Collection[Hashable]],
+) -> list[Any]:
+    """Find what has to leave for every row to stand where it is.
+
+    Every row is looked at once, and again when the row before it has left, so that this takes n log n steps
+    whatever leaves.
+
+    Args:
+        format: The wire form.
+        rows: What stays, in order.
+        first: Position of the first message there was, but for system messages: those are passed over.
+        stands: Tells whether a row may stand behind another.
+        leaving: Says which owners leave where a row does not stand behind the other: its own, those of the
+            other one, or none.
+
+    Returns:
+        The owners that leave.
+    """
+    line, gone = _Line(format, rows, first), dict[Hashable, None]()
+    while (at := line.next()) is not None:
+        before = line.before(at)
+        if line.is_ahead(at) or stands(before, rows[at]):
+            continue
+        for owner in leaving(rows[at], before):
+            if owner not in gone:
+                gone[owner] = None
+                line.take_out(owner)
+    return list(gone)
+
+
+class _Line:
+    """Rows behind one another, and those still to be looked at."""
+
+    def __init__(self, format: Format, rows: Sequence[Row], first: int) -> None:
+        count = len(rows)
+        self._format = format
+        self._rows = rows
+        self._first = first
+        self._before, self._after = list(range(-1, count - 1)), list(range(1, count + 1))
+        self._owners = [len(row.owners) for row in rows]
+        self._there, self._ahead = [True] * count, [False] * count
+        self._of: dict[Hashable, list[int]] = {}
+        for at, row in enumerate(rows):
+            for owner in row.owners:
+                self._of.setdefault(owner, []).append(at)
+        self._waiting = list(range(count))
+
+    def next(self) -> int | None:
+        """Return the next row to look at; None if all stand that are left."""
+        while self._waiting:
+            if self._there[at := heappop(self._waiting)]:
+                return at
+        return None
+
+    def before(self, at: int) -> Row | None:
+        """Return what a row stands behind; None if that is the beginning, or system text ahead of all."""
+        before = self._before[at]
+        return None if before < 0 or self._ahead[before] else self._rows[before]
+
+    def is_ahead(self, at: int) -> bool:
+        """Tell whether a row is system text ahead of all else, as it was before."""
+        row = self._rows[at]
+        ahead = self.before(at) is None and row.place < self._first
+        ahead = ahead and self._format.kind(mapping_of(row.message)) == "system"
+        if ahead != self._ahead[at]:
+            self._ahead[at] = ahead
+            self._look_at(self._after[at])
+        return ahead
+
+    def take_out(self, owner: Hashable) -> None:
+        """Take out the rows that are of nothing else; what stood behind them is looked at again."""
+        for at in self._of[owner]:
+            self._owners[at] -= 1
+            if self._owners[at]:
+                continue
+            self._there[at] = False
+            before, after = self._before[at], self._after[at]
+            if before >= 0:
+                self._after[before] = after
+            if after < len(self._rows):
+                self._before[after] = before
+            self._look_at(after)
+
+    def _look_at(self, at: int) -> None:
+        if at < len(self._rows):
+            heappush(self._waiting, at)
+
+
+def order_faults(format: Format, messages: Sequence[Any]) -> Iterator[tuple[int, str]]:
+    """Find messages the provider does not take behind the one before them, and its words.
+
+    Each is passed over from then on: what follows is looked at as if it were not there.
+    """
+    if not format.rules.ordered:
+        return
+    previous: Dict | None = None
+    for index, message in enumerate(messages):
+        entry = mapping_of(message)
+        if previous is None and format.kind(entry) == "system":
+            continue
+        words = format.order_fault(previous, entry)
+        if words is None:
+            previous = entry
+        else:
+            yield index, words
