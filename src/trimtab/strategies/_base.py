@@ -94,7 +94,7 @@ class EvictionRequest:
         "_cuts",
         "_edits",
         "_inserted_tokens",
-        "_openers",
+        "_made_openers",
         "block",
         "constant_limit_tokens",
         "history",
@@ -137,7 +137,7 @@ class EvictionRequest:
         """First messages of units this request treats as staying, beside pinned and held ones."""
         self.led = led
         """Whether a block in front surely has something that may come first: nothing here needs an opener."""
-        self._openers: Openers | None = None
+        self._made_openers: Openers | None = None
         self._alive = alive
         self._edits: dict[int, Mapping[Path, str]] = dict(edits or {})
         self._cuts: Cuts | None = None
@@ -242,7 +242,9 @@ class EvictionRequest:
         edits: Mapping[int, Mapping[Path, str]] | None = None,
         insertions: Sequence[Insertion] = (),
     ) -> int:
-        """Return the tokens of a request of these units and of what they need in front, fixed part included.
+        """Return the tokens of a request of these units and their opener.
+
+        The fixed part is among them.
 
         Args:
             units: Units of this request, in order; see `with_openers`.
@@ -306,28 +308,29 @@ class EvictionRequest:
         edits: Mapping[int, Mapping[Path, str]] | None = None,
         insertions: Sequence[Insertion] = (),
     ) -> bool:
-        """Tell whether a request of these units, and of what they need in front, keeps to the limit."""
+        """Tell whether a request of these units and their opener keeps to the limit."""
         return self.total(units, edits=edits, insertions=insertions) <= self.limit_tokens
 
     # -- what has to stand in front
 
     @property
-    def openers(self) -> Openers | None:
+    def _openers(self) -> Openers | None:
         """What units need in front of them; None where any may come first."""
         if self.led or not self.history.format.rules.ordered:
             return None
-        if self._openers is None:
-            self._openers = Openers(self.history, self.units)
-        return self._openers
+        if self._made_openers is None:
+            self._made_openers = Openers(self.history, self.units)
+        return self._made_openers
 
     def opener(self, unit: Unit, /) -> Unit | None:
-        """Return the one unit that has to stand somewhere in front of another, unless others do that may.
+        """Return the one unit that another needs in front of it.
 
         Some providers refuse a conversation that begins with the model. There it is the user message that
         opens the unit's turn, or else the nearest unit before it that may come first. None if the unit may
-        come first itself. The runner puts it to what a strategy keeps; `total` and `fits` count it.
+        come first itself, and none is needed where others that may come first stay. The runner puts it to
+        what a strategy keeps; `total` and `fits` count it.
         """
-        return None if self.openers is None else self.openers.of(unit)
+        return None if self._openers is None else self._openers.of(unit)
 
     def with_openers(self, units: Iterable[Unit], /, insertions: Sequence[Insertion] = ()) -> Sequence[Unit]:
         """Return units, in order, with the opener of the first if that may not come first.
@@ -339,15 +342,15 @@ class EvictionRequest:
             insertions: Messages to put in, beside those of earlier steps: one of them may come first.
         """
         given = units if isinstance(units, (list, tuple)) else list(units)
-        openers = self.openers
+        openers = self._openers
         if openers is None or len(given) == len(self.units):
             return given
         return openers.complete(given, (*self.insertions, *insertions), self.stays)
 
-    def in_order(
+    def _in_order(
         self, units: Sequence[Unit], /, insertions: Sequence[Insertion] = ()
     ) -> tuple[list[Unit], frozenset[int]]:
-        """Return those of some units that the provider takes behind one another, and what left for it.
+        """Let go of units that the provider refuses behind what stays.
 
         Args:
             units: Units of this request, in order.

@@ -270,7 +270,7 @@ class UnitCuts:
         self._there_anyway: dict[int, set[int]] = {}
         """The same among what stays."""
         self._end = len(request.history)
-        self._openers = request.openers
+        self._openers = request._openers
         self._staying: list[int] = []
         """Messages that stay, ascending, where it counts what stands before a cut."""
         self._says = self._end

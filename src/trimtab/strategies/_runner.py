@@ -237,7 +237,7 @@ def _in_order(
     if len(complete) > len(kept):
         tokens = request._sum(complete, edits, result.insertions)
         kept = list(complete) if tokens <= request.limit_tokens or not result.fits else kept
-    return request.in_order(kept, result.insertions)
+    return request._in_order(kept, result.insertions)
 
 
 def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) -> list[Unit]:

@@ -147,7 +147,7 @@ class _Greedy:
 
     def __init__(self, request: EvictionRequest, stays: list[Unit]) -> None:
         self._request = request
-        self._openers = request.openers
+        self._openers = request._openers
         self._there: dict[int, set[int]] = {}
         """Parts of shared messages that were taken."""
         self._used = sum(request._added_tokens(unit, self._there) for unit in stays)
@@ -163,7 +163,7 @@ class _Greedy:
         if self._openers is None or not skipped:
             return list(self._chosen.values())
         skipped = self._pass(skipped)
-        staying, left = self._request.in_order(self._in_place())
+        staying, left = self._request._in_order(self._in_place())
         if left:
             lost = [unit for unit in ranked if id(unit) in self._chosen and not left.isdisjoint(unit.indices)]
             self._drop(staying)
@@ -176,7 +176,7 @@ class _Greedy:
     def _try(self, unit: Unit) -> None:
         """Take a unit if there is room, and nothing is refused then where it would stand."""
         before = self._used, self._front, self._first, dict(self._there), dict(self._chosen)
-        if self._fits(unit) and self._request.in_order(self._in_place())[1]:
+        if self._fits(unit) and self._request._in_order(self._in_place())[1]:
             self._used, self._front, self._first, self._there, self._chosen = before
 
     def _in_place(self) -> list[Unit]:

@@ -298,7 +298,7 @@ class _Run:
         self.free = free
         self._request = request
         self._stages = stages
-        self._openers = request.openers
+        self._openers = request._openers
         self._stays = [unit for unit in units if request.stays(unit)]
         self._there: dict[int, set[int]] = {}
         self._shortest: dict[int, Mapping[int, Mapping[Path, str]]] = {}
