@@ -97,7 +97,10 @@ STRATEGIES = (
         ("((opener, 0), (last, 1))", "((opener, 1), (last, 1))"),
         ("if last is not None and last is run.opener(count):", "if False:"),
         ("self._front < free[dropped].first", "self._front <= free[dropped].first"),
-        ("used + self._beside_tokens(count - 1) > request", "used + self._beside_tokens(count - 1) >= request"),
+        (
+            "used + self._beside_tokens(count - 1) > request",
+            "used + self._beside_tokens(count - 1) >= request",
+        ),
         ("used + self._beside_tokens(count - 1) > request", "used > request"),
         ("if id(unit) not in gone or unit is opener]", "if id(unit) not in gone]"),
         ("(results if slot.is_result else texts)", "(texts if slot.is_result else results)"),
