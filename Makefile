@@ -29,8 +29,8 @@ format: $(DEV_READY)  ## format, and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-types: $(DEV_READY)  ## mypy and pyright, both strict, on src/, tests/typing and the examples of the documents
-	$(BIN)/mypy src tests/typing
+types: $(DEV_READY)  ## mypy and pyright, both strict, on src/, on tests/typing and on examples/
+	$(BIN)/mypy src tests/typing examples
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python -m tests.docs.typed
 

@@ -840,6 +840,8 @@ def test_a_pattern_is_looked_up_where_no_shell_did(tmp_path: Path) -> None:
     assert [one["file"] for one in found] == [a, c]
     found = answers(run("count", str(tmp_path / "**" / "*.json")))
     assert [one["file"] for one in found] == [a, c, str(tmp_path / "deep" / "d.json")]
+    (one,) = answers(run("count", str(tmp_path / "a*.json")))
+    assert one["file"] == a
     (tmp_path / "[ac].json").write_bytes(json.dumps([]).encode())
     assert "file" not in answers(run("count", str(tmp_path / "[ac].json")))[0]
 

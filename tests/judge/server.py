@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,11 +19,16 @@ PATHS = {
 GEMINI = re.compile(r"/v1(beta|alpha)?/models/(?P<model>[^:]+):(?P<verb>generateContent|countTokens)")
 
 
+Answers = Callable[[str, dict[str, Any]], Any]
+"""Writes the answer to a request of a form that is accepted."""
+
+
 class Provider:
     """All of them, at one address."""
 
-    def __init__(self) -> None:
+    def __init__(self, answers: Answers | None = None) -> None:
         self.address = ""
+        self._answers = answers or (lambda form, body: answered(form, str(body.get("model"))))
         self.bodies: list[tuple[str, dict[str, Any]]] = []
         """Form and body of what was asked, in order; the model of a path is in the body."""
 
@@ -41,13 +46,13 @@ class Provider:
         refusals = judge(form, body)
         if refusals:
             return 400, refused(form, refusals[0])
-        return 200, counted(form) if counts else answered(form, str(body.get("model")))
+        return 200, counted(form) if counts else self._answers(form, body)
 
 
 @contextmanager
-def provider() -> Iterator[Provider]:
-    """Serve all four APIs for as long as the block lasts."""
-    state = Provider()
+def provider(answers: Answers | None = None) -> Iterator[Provider]:
+    """Serve all four APIs for as long as the block lasts; the smallest answer unless another is written."""
+    state = Provider(answers)
 
     class Answering(JSONHandler):
         def do_POST(self) -> None:

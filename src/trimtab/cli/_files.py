@@ -8,19 +8,28 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import click
 
-__all__ = ["files_of", "opened", "standard_input"]
+__all__ = ["STANDARD_INPUT", "Files", "files_of", "opened", "standard_input"]
 
 STANDARD_INPUT = "-"
 
 
-def files_of(names: Sequence[str]) -> list[str]:
+class Files(NamedTuple):
+    """The files of the input."""
+
+    paths: list[str]
+    many: bool
+    """Whether there may be more than one, so that each answer says which file it is of."""
+
+
+def files_of(names: Sequence[str]) -> Files:
     """List the files of the input; a pattern is looked up where no file has its name.
 
-    Shells expand patterns themselves, unless they are quoted or are too many names for one command.
+    Shells expand patterns themselves, unless they are quoted or are too many names for one command. A pattern
+    stands for many files also where it finds one: what reads the answers need not know how many there are.
 
     Raises:
         click.UsageError: A file is not there or not readable, no file is of a pattern; or nothing is given,
@@ -28,14 +37,18 @@ def files_of(names: Sequence[str]) -> list[str]:
     """
     if not names:
         standard_input()
-        return [STANDARD_INPUT]
-    return [path for name in names for path in _found(name)]
+        return Files([STANDARD_INPUT], many=False)
+    return Files([path for name in names for path in _found(name)], len(names) > 1 or _is_pattern(names[0]))
+
+
+def _is_pattern(name: str) -> bool:
+    return glob.has_magic(name) and not os.path.lexists(name)
 
 
 def _found(name: str) -> list[str]:
     if name == STANDARD_INPUT:
         return [name]
-    if glob.has_magic(name) and not os.path.lexists(name):
+    if _is_pattern(name):
         found = sorted(filter(os.path.isfile, glob.glob(name, recursive=True)))
         if not found:
             raise click.UsageError(f"no file is called {name!r}")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn, ParamSpec, Protocol
 
 import click
 
-from trimtab.cli._files import STANDARD_INPUT, files_of, opened
+from trimtab.cli._files import STANDARD_INPUT, Files, files_of, opened
 from trimtab.cli._input import Entry, InputKind, entries
 from trimtab.cli._json import dump
 from trimtab.cli._progress import Progress
@@ -71,7 +71,7 @@ class Place(NamedTuple):
     """Where a conversation stands in the input."""
 
     file: str | None = None
-    """None: the input is one file."""
+    """None: the input is one file, named as such."""
     line: int | None = None
     """None: the file is this conversation."""
 
@@ -182,11 +182,11 @@ def answer_all(
     """
     if bare and output != "json":
         raise Refused("messages alone are JSON: leave out --output text")
-    paths = files_of(files)
-    progress = Progress(len(paths), errors=sys.stderr, results=sys.stdout)
+    found_files = files_of(files)
+    progress = Progress(len(found_files.paths), errors=sys.stderr, results=sys.stdout)
     render = _as_result if bare else _as_json if output == "json" else _as_report if full else _as_text
     done = failed = tokens = 0
-    for place, label, entry in _placed(paths, progress, kind=kind, parts=parts):
+    for place, label, entry in _placed(found_files, progress, kind=kind, parts=parts):
         found, written = _answered(answer, entry, place, render)
         done += 1
         tokens += found.tokens or 0
@@ -202,28 +202,29 @@ def answer_all(
             break
         progress.step(done)
     progress.clear()
-    if (failed and done > 1) or len(paths) > 1:
-        click.echo(f"trimtab: {_summary(done, failed, tokens, len(paths), verdicts)}", err=True)
+    if (failed and done > 1) or found_files.many:
+        click.echo(f"trimtab: {_summary(done, failed, tokens, found_files, verdicts)}", err=True)
     sys.exit(1 if failed else 0)
 
 
 def _placed(
-    paths: Sequence[str], progress: Progress, *, kind: InputKind, parts: bool
+    files: Files, progress: Progress, *, kind: InputKind, parts: bool
 ) -> Iterator[tuple[Place, str, Entry]]:
     """Read the conversations of all files, each with its place and the name of its file."""
-    for path in paths:
+    for path in files.paths:
         is_stdin = path == STANDARD_INPUT
         label = "standard input" if is_stdin else path
         with opened(path) as file:
             progress.begin(file)
             for entry in entries(file, kind=kind, name="" if is_stdin else path, parts=parts):
-                yield Place(label if len(paths) > 1 else None, entry.line), label, entry
+                yield Place(label if files.many else None, entry.line), label, entry
 
 
-def _summary(done: int, failed: int, tokens: int, files: int, verdicts: Verdicts) -> str:
+def _summary(done: int, failed: int, tokens: int, files: Files, verdicts: Verdicts) -> str:
     """Say in one line how it went with all of them."""
-    listed = counted(done, "conversation") + (f" in {files:,} files" if files > 1 else "")
-    total = f"; {counted(tokens, 'token')} in all" if files > 1 and tokens else ""
+    listed = counted(done, "conversation")
+    listed += f" in {counted(len(files.paths), 'file')}" if files.many else ""
+    total = f"; {counted(tokens, 'token')} in all" if files.many and tokens else ""
     if failed:
         return f"{failed:,} of {listed} {verdicts.failing}{total}"
     return f"all {listed} {verdicts.passing}{total}"
