@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from tests.builders import talk, words
-from trimtab import BudgetExceededError, Cascade, ConfigurationError, Drop, SlidingWindow, TruncateText, fit
+from trimtab import (
+    BudgetExceededError,
+    Cascade,
+    ConfigurationError,
+    Context,
+    Drop,
+    SlidingWindow,
+    TruncateText,
+    fit,
+)
 from trimtab.errors import StrategyContractError
 from trimtab.strategies import EvictionRequest, EvictionResult, Insertion, Summarize
 from trimtab.summaries import SummaryRequest
@@ -311,3 +322,182 @@ def test_a_fallback_of_a_users_is_looked_over(answer: Any, breach: str) -> None:
     with pytest.raises(StrategyContractError, match=breach) as raised:
         fit(talk("u20 u2 cA rA2 u5"), 20, counter=WordCounter(), strategy=strategy)
     assert "custom, the fallback of summarize," in str(raised.value)
+
+
+# -- a chat that grows
+
+
+def grown(line: str, turns: int) -> list[dict[str, Any]]:
+    """Repeat a turn, each with words of its own."""
+    messages = [one for n in range(turns) for one in talk(line)]
+    return [{**one, "content": f"{n} {one['content']}"} for n, one in enumerate(messages)]
+
+
+def play(strategy: Summarize, turns: int = 60) -> list[Any]:
+    """Fit a chat of 51 words a turn before each answer, as an agent does."""
+    chat = grown("u20 a29", turns)
+    return [
+        fit(chat[: at + 1], 600, counter=WordCounter(), strategy=strategy) for at in range(0, 2 * turns, 2)
+    ]
+
+
+def test_a_growing_chat_is_summarized_in_steps_and_each_message_once() -> None:
+    """The rule: of 120 messages none is given twice, and a call comes only when its room is used up.
+
+    The cap is 180 words and each summary takes 25, so 155 words of new messages, three turns, fit before
+    the next call: about 16 calls for the 49 turns that no longer fit whole.
+    """
+    writer = Writer(20)
+    for fitted in play(Summarize(writer)):
+        assert fitted.report.tokens_after <= 600
+        assert shape(fitted.messages).count("S") <= 1
+    given = [message["content"] for request in writer.requests for message in request.messages]
+    assert len(given) == len(set(given))
+    assert len(writer.requests) <= 17
+    assert [request.existing for request in writer.requests] == [None] + [words(20)] * (
+        len(writer.requests) - 1
+    )
+
+
+def test_a_function_of_messages_alone_gets_the_summary_so_far_as_the_first_of_them() -> None:
+    """Else it would forget what it wrote."""
+    firsts: list[str] = []
+
+    def summarize(messages: list[dict[str, Any]]) -> str:
+        firsts.append(messages[0]["content"])
+        return f"summary {len(firsts)}"
+
+    play(Summarize(summarize), turns=20)
+    assert len(firsts) >= 2
+    assert ["summary" in first for first in firsts] == [False] + [True] * (len(firsts) - 1)
+    assert firsts[1].splitlines()[1] == "summary 1"
+
+
+def test_one_strategy_serves_many_chats() -> None:
+    """What is remembered belongs to the messages it covers, not to who asked last."""
+    writer = Writer(20)
+    strategy = Summarize(writer)
+    chats = [
+        [{**one, "content": f"chat {n} {one['content']}"} for one in grown("u20 a29", 20)] for n in range(3)
+    ]
+    for at in range(0, 40, 2):
+        for chat in chats:
+            fit(chat[: at + 1], 600, counter=WordCounter(), strategy=strategy)
+    for request in writer.requests:
+        assert len({message["content"].split()[1] for message in request.messages}) == 1
+    given = [message["content"] for request in writer.requests for message in request.messages]
+    assert len(given) == len(set(given))
+
+
+@pytest.mark.parametrize(
+    ("change", "asked_again"),
+    [
+        pytest.param(lambda chat: chat, False, id="nothing"),
+        pytest.param(lambda chat: [dict(one) for one in chat], False, id="equal-copies"),
+        pytest.param(
+            lambda chat: [*chat[:-1], {**chat[-1], "content": f"other {words(20)}"}], False, id="the-newest"
+        ),
+        pytest.param(lambda chat: [{**chat[0], "content": "other"}, *chat[1:]], True, id="what-it-covers"),
+        pytest.param(lambda chat: chat[1:], True, id="the-first-is-gone"),
+    ],
+)
+def test_a_summary_is_known_by_what_it_covers(
+    change: Callable[[list[Any]], list[Any]], asked_again: bool
+) -> None:
+    """A message that was edited since is summarized anew, with all that go with it."""
+    writer = Writer(20)
+    strategy = Summarize(writer)
+    chat = grown("u20 a29", 14)[:-1]
+    fit(chat, 600, counter=WordCounter(), strategy=strategy)
+    fit(change(chat), 600, counter=WordCounter(), strategy=strategy)
+    assert len(writer.requests) == 1 + asked_again
+    assert all(request.existing is None for request in writer.requests)
+
+
+def test_a_message_edited_in_place_is_seen() -> None:
+    """Being the same object says nothing."""
+    writer = Writer(20)
+    strategy = Summarize(writer)
+    chat = grown("u20 a29", 14)[:-1]
+    fit(chat, 600, counter=WordCounter(), strategy=strategy)
+    chat[0]["content"] = words(20)
+    fit(chat, 600, counter=WordCounter(), strategy=strategy)
+    assert len(writer.requests) == 2
+
+
+def test_a_summary_over_a_smaller_cap_is_written_anew() -> None:
+    """Of everything: there is nothing new to add to the one that is too long."""
+    writer = Writer(100)
+    strategy = Summarize(writer)
+    chat = grown("u20 a29", 14)[:-1]
+    fit(chat, 600, counter=WordCounter(), strategy=strategy)
+    writer.count = 30
+    fitted = fit(chat, 300, counter=WordCounter(), strategy=strategy)
+    assert fitted.report.tokens_after <= 300
+    assert len(writer.requests) == 2
+
+
+def test_an_extractive_summary_is_made_of_all_it_covers_each_time() -> None:
+    """It says so itself: a summary of its own summary keeps less, and it costs no call."""
+
+    class Reader(Writer):
+        """Wants all messages."""
+
+        reads_all = True
+
+    writer = Reader(20)
+    play(Summarize(writer), turns=30)
+    assert len(writer.requests) > 2
+    assert all(request.existing is None for request in writer.requests)
+    assert [len(one.messages) for one in writer.requests] == sorted(
+        {len(one.messages) for one in writer.requests}
+    )
+
+
+def test_what_is_remembered_is_bounded_and_stays_behind() -> None:
+    """A pickle of a used strategy is as small as a new one's; it is equal to it, too."""
+    strategy = Summarize(answer)
+    new = len(pickle.dumps(strategy))
+    for n in range(300):
+        chat = [{**one, "content": f"{n} {one['content']}"} for one in grown("u20 a29", 14)[:-1]]
+        fit(chat, 600, counter=WordCounter(), strategy=strategy)
+    assert len(pickle.dumps(strategy)) == new
+    assert copy.deepcopy(strategy) == strategy == Summarize(answer)
+
+
+def answer(messages: list[Any]) -> str:
+    """Say little."""
+    return f"{len(messages)} messages"
+
+
+def test_summaries_are_given_to_who_asked_where_an_async_counter_runs_the_decision_again() -> None:
+    """Two blocks with a strategy each: the first remembers its summary, and asks no second time."""
+    asked: list[str] = []
+
+    async def summarize(messages: list[dict[str, Any]]) -> str:
+        asked.append(messages[0]["content"].split()[0])
+        return f"about {messages[0]['content'].split()[0]}"
+
+    class Later:
+        """Counts words, some day."""
+
+        name = "later"
+
+        async def count(self, messages: list[Any]) -> int:
+            return WordCounter().count(messages)
+
+        async def count_message(self, message: Any) -> int:
+            return WordCounter().count_message(message)
+
+        async def fixed_tokens(self, *given: Any, **more: Any) -> int:
+            return 0
+
+    context = Context(400, counter=Later())
+    for name in ("first", "second"):
+        chat = [{**one, "content": f"{name} {one['content']}"} for one in grown("u20 a29", 8)]
+        context.add(name, chat, max_tokens=200, strategy=Summarize(summarize))
+    for _ in range(2):
+        texts = [message["content"] for message in asyncio.run(context.afit()).messages]
+        about = [text.splitlines()[1] for text in texts if text.startswith("<summary")]
+        assert about == ["about first", "about second"]
+    assert sorted(asked) == ["first", "second"]

@@ -21,7 +21,6 @@ from trimtab._portion import Portion, in_block
 from trimtab.allocation import Ties, check_ties
 from trimtab.blocks import Block, is_text_with_attachments
 from trimtab.budget import Budget
-from trimtab.counting._awaited import awaited
 from trimtab.counting._door import as_counter
 from trimtab.counting._sizes import Base, Fixed, Shares, Sizes, sizes_for
 from trimtab.formats import Format, Request, mapping_of
@@ -82,8 +81,7 @@ def checked(policy: Policy, /) -> Policy:
         check_trim(policy.on_trim)
     counter = policy.counter
     if counter is not None:
-        made = as_counter(awaited(counter))  # an async one is for `afit`
-        counter = made if isinstance(counter, str) else counter  # a function keeps its name in data
+        counter = _checked_counter(counter)
     elif policy.model is not None:
         facts_for(policy.model)
     format_of([], policy.format)
@@ -97,6 +95,14 @@ def checked(policy: Policy, /) -> Policy:
         ties=None if policy.ties is None else check_ties(policy.ties),
         pending_calls=check_pending_calls(policy.pending_calls),
     )
+
+
+def _checked_counter(counter: Any) -> Any:
+    """Refuse what cannot count; an async one is for `afit`, and a function keeps its name in data."""
+    from trimtab.counting._awaited import awaited  # not above: it takes a while to import
+
+    made = as_counter(awaited(counter))
+    return made if isinstance(counter, str) else counter
 
 
 def ties_of(policy: Policy, /) -> Ties:

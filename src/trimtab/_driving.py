@@ -27,10 +27,10 @@ async def arun(call: Callable[[], T]) -> T:
 async def adrive(make: Callable[[], Generator[SummaryCall, str | None, T]]) -> T:
     """Run an algorithm to its end, awaiting summarizers and counters.
 
-    Where counts are missing it is made and run again; summaries already written are given again, in
-    order, so that no summarizer is asked twice.
+    Where counts are missing it is made and run again; summaries already written are given again to the
+    same question, so that no summarizer is asked twice.
     """
-    texts: list[str | SummaryError] = []
+    texts: list[tuple[SummaryCall, str | SummaryError]] = []
     while True:
         try:
             return await _driven(make(), texts)
@@ -39,15 +39,17 @@ async def adrive(make: Callable[[], Generator[SummaryCall, str | None, T]]) -> T
         await missing.fill()
 
 
-async def _driven(steps: Generator[SummaryCall, str | None, T], texts: list[str | SummaryError]) -> T:
-    given = 0
+async def _driven(
+    steps: Generator[SummaryCall, str | None, T], texts: list[tuple[SummaryCall, str | SummaryError]]
+) -> T:
     try:
         call = next(steps)
         while True:
-            if given == len(texts):
-                texts.append(await _text_of(call))
-            text = texts[given]
-            given += 1
+            # by what was asked, not in order: a strategy that remembers its summary asks no second time
+            text = next((text for asked, text in texts if asked == call), None)
+            if text is None:
+                text = await _text_of(call)
+                texts.append((call, text))
             call = steps.throw(text) if isinstance(text, SummaryError) else steps.send(text)
     except StopIteration as done:
         value: T = done.value

@@ -16,7 +16,6 @@ from trimtab.allocation import Ties
 from trimtab.blocks import Block, TrimBehavior
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
-from trimtab.counting._awaited import AwaitedCounter
 from trimtab.counting._door import as_awaited
 from trimtab.counting._sizes import sizes_for
 from trimtab.errors import ConfigurationError, UnknownNameError
@@ -263,6 +262,7 @@ class Context:
         the task, or a timeout around it, reaches both. Errors are those of `fit`.
         """
         from trimtab._driving import adrive, arun  # not above: only who awaits needs it
+        from trimtab.counting._awaited import AwaitedCounter
 
         policy = self._snapshot(budget)
         policy = replace(policy, counter=await as_awaited(policy.counter))

@@ -16,7 +16,7 @@ from trimtab._arguments import answers_later
 from trimtab.counting._checks import as_it_stands, counter_name
 from trimtab.formats import mapping_of
 
-__all__ = ["AwaitedCounter", "CountsNeeded", "Digests", "awaited"]
+__all__ = ["AwaitedCounter", "CountsNeeded", "Digests", "awaited", "digest_of"]
 
 _ASKED = ("count", "count_message", "count_request", "count_text", "fixed_tokens")
 """Methods of a counter that may be async."""
@@ -179,10 +179,11 @@ class Digests:
 
     def _of(self, message: Any) -> bytes:
         read = self._read.get(id(message))
-        return _digest(message) if read is None else read[1]
+        return digest_of(message) if read is None else read[1]
 
 
-def _digest(message: Any) -> bytes:
+def digest_of(message: Any) -> bytes:
+    """Tell what a message holds from what any other does; the same for an equal one in this process."""
     if type(message) is dict and all(type(value) is str for value in message.values()):
         # no repr of long texts; their lengths tell where each ends
         head = repr([(key, len(value)) for key, value in message.items()])

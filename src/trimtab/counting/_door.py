@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, cast
 
 from trimtab._arguments import answers_later
 from trimtab._steps import Steps, arun, run
-from trimtab.counting._awaited import awaited
 from trimtab.counting._checks import counter_name, failure_of
 from trimtab.counting._estimate import EstimateCounter
 from trimtab.counting._protocols import AdditiveCounter
@@ -72,6 +71,8 @@ async def as_awaited(counter: Any, /) -> Any:
     Raises:
         ConfigurationError: As there; or it is an async function that counts a text.
     """
+    from trimtab.counting._awaited import awaited  # not above: only who awaits needs it
+
     if counter is None:
         return None
     if inspect.isroutine(counter) and answers_later(counter) and not await _counts_lists(counter):

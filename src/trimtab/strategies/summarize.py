@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
@@ -34,6 +35,39 @@ _FALLBACK: Strategy = SlidingWindow()
 
 _ROLES = ("user", "system", "developer", "assistant")
 
+_REMEMBERED = 256
+"""Summaries a strategy remembers: one a conversation is enough for the next turn of each."""
+
+
+class _Memory:
+    """Summaries by what they cover, the latest used; safe between threads, and left behind by copies."""
+
+    __slots__ = ("_lock", "_texts")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._texts: dict[bytes, str] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Memory, ()
+
+    def find(self, keys: Sequence[bytes], /) -> tuple[int, str] | None:
+        """Return how many of these units the longest summary covers, and its text."""
+        with self._lock:
+            for at in range(len(keys), 0, -1):
+                text = self._texts.pop(keys[at - 1], None)
+                if text is not None:
+                    self._texts[keys[at - 1]] = text  # behind all that were used before
+                    return at, text
+        return None
+
+    def keep(self, key: bytes, text: str, /) -> None:
+        """Remember one; the one that was not used for longest makes room."""
+        with self._lock:
+            self._texts[key] = text
+            if len(self._texts) > _REMEMBERED:
+                del self._texts[next(iter(self._texts))]
+
 
 @dataclass(frozen=True, slots=True)
 class Summarize:
@@ -42,6 +76,10 @@ class Summarize:
     The units that do not fit next to the summary's cap are summarized; the message stands where the
     first of them stood. A summary that is empty, over its cap, no smaller than what it replaces, or was
     never written is not used: the fallback evicts, and the report says so.
+
+    The strategy object remembers its last summaries by what they cover, so keep one and fit with it again
+    on the next turn: a summary beside which all that came since fits is used again, and where it is not
+    enough the summarizer is given it (`existing`) and what is new. Copies and pickles begin without.
 
     Raises:
         ConfigurationError: There is no summarizer, the cap is no number of tokens, the role is none of
@@ -68,6 +106,7 @@ class Summarize:
     """What evicts where no summary can be used."""
     summarizer_name: str | None = field(default=None, kw_only=True, compare=False)
     """The summarizer's name in data; set by `create_strategy`."""
+    _memory: _Memory = field(default_factory=_Memory, init=False, compare=False, repr=False)
 
     def __init__(
         self,
@@ -132,54 +171,102 @@ class Summarize:
         kept, covered = _split(request, limit - cap)
         if not covered:
             return (yield from self._fall_back(request, None))
+        keys = _keys(request, covered)
+        known = self._memory.find(keys)
         try:
-            insertion = yield from self._insertion(request, covered, kept, cap)
+            if known is not None:
+                again = self._again(request, covered[: known[0]], known[1], cap)
+                if again is not None:
+                    return again
+            insertion = yield from self._insertion(request, covered, kept, cap, keys=keys, known=known)
         except SummaryError as error:
             return (yield from self._fall_back(request, str(error)))
         if not request.fits(kept, insertions=(insertion,)):
             return (yield from self._fall_back(request, "what must stay does not fit beside a summary"))
-        return EvictionResult(
-            kept=kept,
-            insertions=(insertion,),
-            actions=("summarized",),
-        )
+        return _result(kept, insertion)
 
-    def _insertion(
-        self, request: EvictionRequest, covered: Sequence[Unit], kept: Sequence[Unit], cap: int
-    ) -> Generator[SummaryCall, str | None, Insertion]:
-        """Ask for a summary of these units.
+    def _again(
+        self, request: EvictionRequest, covered: Sequence[Unit], text: str, cap: int
+    ) -> EvictionResult | None:
+        """Use a summary that was written before, if all that came since fits beside it."""
+        gone = set(map(unit_key, covered))
+        kept = [unit for unit in request.units if unit_key(unit) not in gone]
+        made = self._written(request, covered, kept, text)
+        tokens = request.inserted_tokens(made)
+        if tokens > cap or tokens >= sum(map(request.size, covered)):
+            return None
+        return _result(kept, made) if request.fits(kept, insertions=(made,)) else None
+
+    def _written(
+        self, request: EvictionRequest, covered: Sequence[Unit], kept: Sequence[Unit], text: str
+    ) -> Insertion:
+        """Make the message of a summary.
 
         Raises:
-            SummaryError: There is none, or none that can be used.
+            SummaryError: There is no message that leaves for it.
         """
         staying = {index for unit in kept for index in unit.indices}  # a message may be in units of both
         indices = sorted({index for unit in covered for index in unit.indices} - staying)
         if not indices:
             raise SummaryError("it would stand for parts of messages only, the rest of which stays")
-        made = Insertion(
+        return Insertion(
             at=indices[0],
-            message=self._message(request, "", len(indices)),
+            message=self._message(request, text, len(indices)),
             why=f"summary of {len(indices):,} messages",
             covers=frozenset(indices),
         )
+
+    def _insertion(
+        self,
+        request: EvictionRequest,
+        covered: Sequence[Unit],
+        kept: Sequence[Unit],
+        cap: int,
+        *,
+        keys: Sequence[bytes],
+        known: tuple[int, str] | None,
+    ) -> Generator[SummaryCall, str | None, Insertion]:
+        """Ask for a summary of these units: of all, or of what came since the one that is known.
+
+        Raises:
+            SummaryError: There is none, or none that can be used.
+        """
+        made = self._written(request, covered, kept, "")
         text_tokens = cap - request.inserted_tokens(made)
         if text_tokens < 0:
             raise SummaryError(f"a summary of at most {cap:,} tokens has no room for text")
-        messages = assembled(request.history, covered, request.edits)
-        text = yield SummaryCall(
-            self.summarizer, SummaryRequest(messages=messages, max_tokens=max(1, text_tokens))
-        )
+        text = yield SummaryCall(self.summarizer, self._request(request, covered, known, text_tokens))
         if text is None:
             return replace(made, planned_tokens=cap, why=f"planned {made.why}")
         name = word_of(self.summarizer)
         if not text.strip():
             raise SummaryError(f"{name} answered an empty summary")
-        made = replace(made, message=self._message(request, text, len(indices)))
+        made = self._written(request, covered, kept, text)
         tokens, replaced = request.inserted_tokens(made), sum(map(request.size, covered))
         if tokens > cap or tokens >= replaced:
             most = f"its cap of {cap:,}" if tokens > cap else f"the {replaced:,} it stands for"
             raise SummaryError(f"{name} wrote a summary of {tokens:,} tokens, too many for {most}")
+        self._memory.keep(keys[-1], text)
         return made
+
+    def _request(
+        self,
+        request: EvictionRequest,
+        covered: Sequence[Unit],
+        known: tuple[int, str] | None,
+        text_tokens: int,
+    ) -> SummaryRequest:
+        """Ask about what came since a known summary, which is told; about all where there is nothing new."""
+        if known is None or known[0] == len(covered) or getattr(self.summarizer, "reads_all", False):
+            messages = assembled(request.history, covered, request.edits)
+            return SummaryRequest(messages=messages, max_tokens=max(1, text_tokens))
+        count, existing = known
+        messages = assembled(request.history, covered[count:], request.edits)
+        if not getattr(self.summarizer, "takes_existing", True):
+            # a function of messages alone would forget it
+            before = len({index for unit in covered[:count] for index in unit.indices})
+            messages = [self._message(request, existing, before), *messages]
+        return SummaryRequest(messages=messages, existing=existing, max_tokens=max(1, text_tokens))
 
     def _message(self, request: EvictionRequest, text: str, messages: int) -> dict[str, Any]:
         return summary_message(request.history.format, self.role, text, messages=messages)
@@ -199,6 +286,26 @@ class Summarize:
         note = f"Block {request.block!r} has no summary: {why}; {self.fallback.name} was used instead."
         actions = answer.actions if answer.actions is not None else (self.fallback.name,)
         return replace(answer, notes=(note, *answer.notes), actions=actions)
+
+
+def _result(kept: Sequence[Unit], insertion: Insertion) -> EvictionResult:
+    return EvictionResult(kept=kept, insertions=(insertion,), actions=("summarized",))
+
+
+def _keys(request: EvictionRequest, units: Sequence[Unit]) -> list[bytes]:
+    """Key each run of units from the first on by what their messages hold, as the caller gave them."""
+    from hashlib import blake2b  # not above: takes as long to import as a few fits
+
+    from trimtab.counting._awaited import digest_of
+
+    history, keys, found = request.history, [], blake2b(digest_size=16)
+    for unit in units:
+        for index in unit.indices:
+            history.kind(index)  # reads it
+            found.update(digest_of(history.messages[index]))
+            found.update(repr(sorted(unit.parts.get(index, ()))).encode())
+        keys.append(found.copy().digest())
+    return keys
 
 
 def _split(request: EvictionRequest, room_tokens: int) -> tuple[list[Unit], list[Unit]]:

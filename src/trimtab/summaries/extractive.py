@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from math import log
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from trimtab._extra import package_of
 from trimtab.counting import AdditiveCounter, EstimateCounter
@@ -64,6 +64,9 @@ class ExtractiveSummarizer:
         USER: It must cost less than 900 EUR.
         ASSISTANT: In June a trip costs 850 EUR.
     """
+
+    reads_all: ClassVar[bool] = True
+    """`Summarize` gives it all messages each time: it costs no call and keeps more than its own summary."""
 
     name = "extractive"
     """The word for it in reports."""
