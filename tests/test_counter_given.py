@@ -172,3 +172,12 @@ def test_other_words_are_refused_with_what_to_write(door: str, words: str, said:
     """At every door alike."""
     with pytest.raises(ConfigurationError, match=said):
         DOORS[door](words)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_class_of_counters_is_refused_with_what_to_write(door: str) -> None:
+    """It has a `count`, but counts nothing."""
+    with pytest.raises(
+        ConfigurationError, match=r"counter=CharCounter is a class: .* made by CharCounter\(\.\.\.\)"
+    ):
+        DOORS[door](CharCounter)

@@ -425,16 +425,28 @@ def test_a_message_edited_in_place_is_seen() -> None:
     assert len(writer.requests) == 2
 
 
-def test_a_summary_over_a_smaller_cap_is_written_anew() -> None:
-    """Of everything: there is nothing new to add to the one that is too long."""
-    writer = Writer(100)
+@pytest.mark.parametrize("newest", range(1, 32))
+def test_a_summary_over_a_smaller_cap_is_written_anew(newest: int) -> None:
+    """The first takes 155 words of a cap of 180; into 450 the cap is 135, though all fits."""
+    writer = Writer(150)
     strategy = Summarize(writer)
     chat = grown("u20 a29", 14)[:-1]
     fit(chat, 600, counter=WordCounter(), strategy=strategy)
     writer.count = 30
-    fitted = fit(chat, 300, counter=WordCounter(), strategy=strategy)
-    assert fitted.report.tokens_after <= 300
-    assert len(writer.requests) == 2
+    shorter = [*chat[:-5], *talk(f"u{newest}")]
+    fitted = fit(shorter, 450, counter=WordCounter(), strategy=strategy)
+    assert fitted.report.tokens_after is not None
+    assert fitted.report.tokens_after <= 450
+    assert all((row.tokens or 0) <= 135 for row in fitted.report.inserted)
+    assert all(request.messages for request in writer.requests)
+
+
+def test_where_nothing_may_leave_there_is_nothing_to_explain() -> None:
+    """No summary was wanted; the fallback shortens the result that is held."""
+    strategy = Summarize(Writer(1), max_summary_tokens=10, fallback=TruncateText())
+    fitted = fit(talk("u2 cA rA40"), 20, counter=WordCounter(), strategy=strategy)
+    assert fitted.report.notes == ()
+    assert fitted.report.blocks[0].actions == ("shortened",)
 
 
 def test_an_extractive_summary_is_made_of_all_it_covers_each_time() -> None:
@@ -463,6 +475,21 @@ def test_what_is_remembered_is_bounded_and_stays_behind() -> None:
         fit(chat, 600, counter=WordCounter(), strategy=strategy)
     assert len(pickle.dumps(strategy)) == new
     assert copy.deepcopy(strategy) == strategy == Summarize(answer)
+
+
+def test_the_summary_that_was_not_used_for_longest_is_forgotten() -> None:
+    """Of 257 chats the first is summarized again; the last, and one that was used since, are not."""
+    writer = Writer(20)
+    strategy = Summarize(writer)
+    chats = [
+        [{**one, "content": f"{n} {one['content']}"} for one in grown("u20 a29", 14)[:-1]] for n in range(257)
+    ]
+    for chat in (*chats[:256], chats[1], chats[256]):
+        fit(chat, 600, counter=WordCounter(), strategy=strategy)
+    assert len(writer.requests) == 257
+    for chat, asked in ((chats[256], 257), (chats[1], 257), (chats[0], 258)):
+        fit(chat, 600, counter=WordCounter(), strategy=strategy)
+        assert len(writer.requests) == asked
 
 
 def answer(messages: list[Any]) -> str:

@@ -200,9 +200,9 @@ FRONT = (
     ),
     module(
         "_driving.py",
-        "test_afit.py",
-        ("if given == len(texts):", "if True:"),
-        ("            given += 1\n", "            pass\n"),
+        "test_afit.py test_summarize.py",
+        ("if text is None:", "if True:"),
+        ("if asked == call)", "if True)"),
         ("steps.throw(text) if isinstance(text, SummaryError) else", ""),
         ("        return error\n", "        raise error\n"),
         ("await _driven(make(), texts)", "await _driven(make(), [])"),
