@@ -106,7 +106,7 @@ class Summarize:
     """What evicts where no summary can be used."""
     summarizer_name: str | None = field(default=None, kw_only=True, compare=False)
     """The summarizer's name in data; set by `create_strategy`."""
-    _memory: _Memory = field(default_factory=_Memory, init=False, compare=False, repr=False)
+    _memory: _Memory = field(init=False, compare=False, repr=False)
 
     def __init__(
         self,
@@ -125,6 +125,7 @@ class Summarize:
         put(self, "role", check_choice("role", role, _ROLES))
         put(self, "fallback", require_strategy(fallback))
         put(self, "summarizer_name", summarizer_name)
+        put(self, "_memory", _Memory())
 
     asks_model: ClassVar[bool] = True
     """It is not asked a second time for one fit: each answer is a call of a model."""
