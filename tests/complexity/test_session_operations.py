@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import pytest
@@ -171,3 +171,60 @@ def test_a_summary_after_a_long_outage_reads_what_it_covers() -> None:
         assert len(summaries) >= 10
         read.append(events / len(summaries))
     assert read[1] <= MOST_GROWTH * read[0] + PAGE
+
+
+MOST_GROWTH_OF_ORDERS = 1.3
+"""Most times the cost at 1,000 messages that an order at 100,000 may have (issue 11)."""
+
+
+def redact_newest(session: Session) -> None:
+    """Redact the message that was said last."""
+    session.redact(session.add(user(words(20))))
+
+
+def undo_newest(session: Session) -> None:
+    """Take back what was decided last: a summary, or an eviction."""
+    session.undo()
+
+
+ORDERS = {"redact": redact_newest, "undo": undo_newest}
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS.keys())
+@pytest.mark.parametrize("summarizes", [True, False], ids=["summaries", "truncation"])
+def test_an_order_costs_what_it_changes(summarizes: bool, order: Callable[[Session], None]) -> None:
+    """Operations, bytes written, events read: at most 1.3 times, and a page of events more."""
+    few, many = (session_of(count, summarizes=summarizes) for count in (FEW, MANY))
+    costs = [cost(session, lambda session=session: order(session)) for session in (few, many)]
+    for less, more in zip(*costs, strict=True):
+        assert more <= MOST_GROWTH_OF_ORDERS * less, costs
+
+
+def test_an_order_about_what_waits_does_not_read_all_that_waits() -> None:
+    """Without a summarizer every message out of view waits: the oldest is redacted and pinned alone."""
+    sessions = [session_of(count, summarizes=False) for count in (FEW, MANY)]
+    for order in (Session.redact, Session.pin, Session.unpin):
+        costs = []
+        for session in sessions:
+            (oldest,) = session.history(after=1, before=3)
+            costs.append(cost(session, partial(order, session, oldest.id)))
+        for less, more in zip(*costs, strict=True):
+            assert more <= MOST_GROWTH_OF_ORDERS * less, (order, costs)
+
+
+def test_recall_costs_what_is_found() -> None:
+    """One message of many has the word; the first search pays for no index."""
+    sessions = [session_of(count, summarizes=True) for count in (FEW, MANY)]
+    costs = []
+    for session in sessions:
+        (oldest,) = session.history(after=1, before=3)
+        word = oldest.message["content"].split()[0]
+        found: list[Event] = []
+        costs.append(cost(session, partial(_recall, session, word, found)))
+        assert oldest.id in [event.id for event in found]
+    for less, more in zip(*costs, strict=True):
+        assert more <= MOST_GROWTH_OF_ORDERS * less, costs
+
+
+def _recall(session: Session, word: str, found: list[Event]) -> None:
+    found += session.recall(word)

@@ -124,6 +124,8 @@ STORES = (
         ("if request.expected_version != version:", "if request.expected_version > version:"),
         ("if request.expected_version != version:", "if request.expected_version < version:"),
         ("                if row.id in log.places:\n", "                if False:\n"),
+        ("                log.index.remove(event)\n", "                pass\n"),
+        ("in (*request.rewrites, *request.numbered())", "in request.numbered()"),
         ("row[:4] != log.rows[row.version - 1][:4]", "row[:2] != log.rows[row.version - 1][:2]"),
         ("row[:4] != log.rows[row.version - 1][:4]", "row[0] != log.rows[row.version - 1][0]"),
         ("                log.rows[row.version - 1] = row\n", "                pass\n"),

@@ -175,7 +175,7 @@ class Core:
         self.opened = options.to_data()
         scene = Scene(
             sizer=Sizer(options),
-            state=State(budget_tokens=options.budget_tokens),
+            state=State(budget_tokens=options.budget_tokens, newest_summary=0),
             version=0,
             anchors=list(options.anchors),
         )

@@ -141,12 +141,14 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
             scene.state = replace(state, anchor_summary=version)
         else:
             scene.state = replace(state, summary=version)
+        older, scene.state = scene.state.newest_summary, replace(scene.state, newest_summary=version)
         data = {
             "text": written.text,
             "messages": job.stands_for,
             "covers": [list(members) for members in job.units],
             "previous": job.base,
             "mode": core.in_force.summary_mode,
+            "older": older,
         }
         try:
             yield from core.write(scene, "summary", data)

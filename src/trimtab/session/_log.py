@@ -90,6 +90,7 @@ class _Log:
         _number(data["messages"], least=1)
         _require(isinstance(data.get("stale", False), bool), "stale is True or False")
         self._point(data["previous"], "summary", version - 1)
+        self._point_back(data.get("older", -1), version - 1)
         self._units(data["covers"], version)
 
     def evicted(self, data: Mapping[str, Any], version: int) -> None:
@@ -142,6 +143,7 @@ class _Log:
         _require(state.options > 0, "the state names no options")
         for name, kind in _POINTERS.items():
             self._point(getattr(state, name), kind, version)
+        self._point_back(state.newest_summary, version)
         _number(state.budget_tokens, least=self._least_budget)
         for name in _COUNTS:
             _number(getattr(state, name), least=0)
@@ -155,6 +157,11 @@ class _Log:
     def _point(self, value: Any, kind: str, newest: int) -> None:
         _number(value, least=0, most=newest)
         _require(not value or self._kinds[value] == kind, f"event {value} is no {kind}")
+
+    def _point_back(self, value: Any, newest: int) -> None:
+        """Check what says which summary was the newest; -1 where nobody knew."""
+        _number(value, least=-1, most=newest)
+        _require(value <= 0 or self._kinds[value] == "summary", f"event {value} is no summary")
 
     def _units(self, units: Any, version: int, *, apart: bool = False) -> None:
         """Check lists of messages that belong together, `apart`: none of them in two lists."""

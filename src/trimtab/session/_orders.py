@@ -85,6 +85,7 @@ def clearing(core: Core) -> Steps[None]:
     state = State(
         budget_tokens=scene.state.budget_tokens,
         options=scene.state.options,
+        newest_summary=scene.state.newest_summary,
         live=version + 1,
         cut=version + 1,
         epoch=scene.state.epoch + 1,

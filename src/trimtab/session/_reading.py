@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
 
 from trimtab.errors import CorruptSessionError
 from trimtab.session._effects import Steps
 from trimtab.session._options import Options
 from trimtab.session._scene import Scene
 from trimtab.session._sizer import LiveUnit, Sizer, Summary
-from trimtab.session._state import Members, State
+from trimtab.session._state import Members, Place, State
 from trimtab.stores import Event, LoadRequest
 
 __all__ = [
     "Pages",
     "counted_again",
+    "counted_anew",
+    "counted_rewritten",
     "event_at",
     "live_units",
     "living_unit",
@@ -230,35 +234,54 @@ def live_units(
     session: str,
     state: State,
     *,
+    start: int = 1,
     stop: int,
     sizer: Sizer,
     instead: Mapping[int, Event] | None = None,
 ) -> Steps[list[LiveUnit]]:
-    """Read every unit that is not summarized and begins before `stop`, oldest first.
+    """Read every unit that is not summarized and begins at `start` or later and before `stop`, oldest first.
 
     Args:
         instead: Events by version that are about to be written in the place of those stored.
     """
     new = {} if instead is None else instead
     units: list[LiveUnit] = []
-    explicit = _explicit(state)
     for members in (*state.beside, *state.left):
-        if members[0] < stop:
+        if start <= members[0] < stop:
             units.append((yield from read_unit(session, members, sizer, instead=new)))
+    span = Span(max(start, state.live), stop, ends=state.cut)
+    units.extend((yield from _units_in(session, span, sizer, apart=_explicit(state), new=new)))
+    return sorted(units, key=lambda unit: unit.first)
+
+
+class Span(NamedTuple):
+    """A part of the log."""
+
+    start: int
+    """Version of the first message that may begin a unit."""
+    stop: int
+    """The version after the last one that may."""
+    ends: int
+    """The version after the last one that may be of such a unit and stands behind the span."""
+
+
+def _units_in(
+    session: str, span: Span, sizer: Sizer, *, apart: Collection[int], new: Mapping[int, Event]
+) -> Steps[list[LiveUnit]]:
+    """Read the units that begin in a part of the log, but for messages that the state names apart."""
     heads: dict[int, list[Event]] = {}
-    pages = Pages(session, after=state.live - 1, before=stop, newest_first=False)
+    pages = Pages(session, after=span.start - 1, before=span.stop, newest_first=False)
     while events := (yield from pages.next()):
         for event in events:
-            if event.kind != "message" or event.version in explicit:
+            if event.kind != "message" or event.version in apart:
                 continue
             first = event.data.get("joins", event.version)
             if first == event.version:
                 heads[first] = [new.get(first, event)]
             elif first in heads:
                 heads[first].append(new.get(event.version, event))
-    yield from _late_results(session, heads, sizer, after=stop - 1, before=state.cut, new=new)
-    units.extend(_unit(events, sizer) for events in heads.values())
-    return sorted(units, key=lambda unit: unit.first)
+    yield from _late_results(session, heads, sizer, after=span.stop - 1, before=span.ends, new=new)
+    return [_unit(events, sizer) for events in heads.values()]
 
 
 def _late_results(
@@ -296,8 +319,8 @@ def living_unit(session: str, scene: Scene, first: int) -> Steps[LiveUnit | None
     known = scene.recent.get(first) or scene.shown.get(first)
     if known is not None:
         return known
-    units = yield from live_units(session, scene.state, stop=scene.state.cut, sizer=scene.sizer)
-    return next((unit for unit in units if unit.first == first), None)
+    units = yield from live_units(session, scene.state, start=first, stop=first + 1, sizer=scene.sizer)
+    return units[0] if units else None
 
 
 def opener_of(session: str, scene: Scene, first: int) -> Steps[LiveUnit | None]:
@@ -361,25 +384,82 @@ class _Oldest:
         self._left_tokens -= self._sizer.tokens(self._sizer.shown(event.data).message)
 
 
-def counted_again(
-    session: str,
-    state: State,
-    *,
-    version: int,
-    sizer: Sizer,
-    instead: Mapping[int, Event] | None = None,
+def counted_again(session: str, state: State, *, version: int, sizer: Sizer) -> Steps[State]:
+    """Add up again what is recent and what waits: with another counter."""
+    units = yield from live_units(session, state, stop=version + 1, sizer=sizer)
+    counts = _Counts(replace(state, recent_tokens=0, recent_messages=0, pending_tokens=0, pending_messages=0))
+    for unit in units:
+        counts.add(counts.state.place(unit.first), tokens=unit.tokens, messages=len(unit.members))
+    return counts.state
+
+
+def counted_anew(
+    session: str, before: State, after: State, *, version: int, sizer: Sizer, instead: Mapping[int, Event]
 ) -> Steps[State]:
-    """Add up again what is recent and what waits: after an undo, a redaction, or with another counter."""
-    units = yield from live_units(session, state, stop=version + 1, sizer=sizer, instead=instead)
-    beside = {members[0] for members in state.beside}
-    left = {members[0] for members in state.left}
-    waiting = [u for u in units if u.first in left or (u.first < state.cut and u.first not in beside)]
-    pending_tokens = sum(unit.tokens for unit in waiting)
-    pending_messages = sum(len(unit.members) for unit in waiting)
-    return replace(
-        state,
-        recent_tokens=sum(unit.tokens for unit in units) - pending_tokens,
-        recent_messages=sum(len(unit.members) for unit in units) - pending_messages,
-        pending_tokens=pending_tokens,
-        pending_messages=pending_messages,
-    )
+    """Say what is recent and what waits in a state that was made of another at the same version.
+
+    Complexity: reads the units that are elsewhere than they were, and no others.
+
+    Args:
+        before: With its counts.
+        after: Its counts are those of `before`.
+        version: Of the session.
+        instead: Events by version that are about to be written in the place of those stored.
+    """
+    counts = _Counts(after)
+    named = {members[0]: members for state in (before, after) for members in (*state.beside, *state.left)}
+    for first, members in named.items():
+        if before.place(first) != after.place(first):
+            unit = yield from read_unit(session, members, sizer, instead=instead)
+            counts.move(unit, before)
+    apart = _explicit(before) | _explicit(after)
+    borders = sorted({before.live, after.live, before.cut, after.cut})
+    for start, stop in pairwise(borders):
+        place = after.place_by_version(start)
+        if before.place_by_version(start) == place:
+            continue
+        # A unit that waits has all its messages before the cut; of a recent one they may come at any time.
+        ends = version + 1 if place == "recent" else max(before.cut, after.cut)
+        units = yield from _units_in(session, Span(start, stop, ends), sizer, apart=apart, new=instead)
+        for unit in units:
+            counts.move(unit, before)
+    return counts.state
+
+
+def counted_rewritten(state: State, old: Sequence[Event], new: Sequence[Event], sizer: Sizer) -> State:
+    """Say what is recent and what waits where messages say something else."""
+    counts = _Counts(state)
+    for event, instead in zip(old, new, strict=True):
+        place = state.place(event.data.get("joins", event.version))
+        tokens = [sizer.tokens(sizer.shown(one.data).message) for one in (event, instead)]
+        counts.add(place, tokens=tokens[1] - tokens[0], messages=0)
+    return counts.state
+
+
+class _Counts:
+    """Adds to what is recent and what waits."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def add(self, place: Place | None, *, tokens: int, messages: int) -> None:
+        """Add to one of them; None is neither."""
+        state = self.state
+        if place == "recent":
+            self.state = replace(
+                state,
+                recent_tokens=state.recent_tokens + tokens,
+                recent_messages=state.recent_messages + messages,
+            )
+        elif place == "pending":
+            self.state = replace(
+                state,
+                pending_tokens=state.pending_tokens + tokens,
+                pending_messages=state.pending_messages + messages,
+            )
+
+    def move(self, unit: LiveUnit, before: State) -> None:
+        """Take a unit from where it was, and add it where it is."""
+        messages = len(unit.members)
+        self.add(before.place(unit.first), tokens=-unit.tokens, messages=-messages)
+        self.add(self.state.place(unit.first), tokens=unit.tokens, messages=messages)

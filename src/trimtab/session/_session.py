@@ -328,8 +328,7 @@ class Session(Copies):
             UnknownNameError: There is no message of that id.
             ConfigurationError: A summary stands for it; or it is neither an event nor an id.
 
-        Complexity: O(1) in the log for a message in view or among the recent ones. For one that waits out
-        of view every event since the last summary is read: without a summarizer, the whole log.
+        Complexity: O(1) in the log; reads the unit of the message.
         """
         self._run(lambda: pinning(self._core, event, pinned=True))
 
@@ -354,8 +353,7 @@ class Session(Copies):
         Raises:
             UnknownNameError: There is none.
 
-        Complexity: reads the log back to what is taken back, and then every message that is not summarized
-        any more, to count it again: without a summarizer, the whole log.
+        Complexity: reads the log back to what is taken back, and the messages that are elsewhere after it.
         """
         made = new_event_id()
         return self._run(lambda: undoing(self._core, event, made=made))
@@ -377,8 +375,7 @@ class Session(Copies):
         Raises:
             UnknownNameError: There is no message of that id; nothing was changed.
 
-        Complexity: reads the log from the oldest of the messages on, for summaries of it, and every message
-        that is not summarized, to count it again: without a summarizer, the whole log.
+        Complexity: reads the messages, and the summaries that were written after the oldest of them.
         """
         made = new_event_id()
         return self._run(lambda: redacting(self._core, events, made=made))

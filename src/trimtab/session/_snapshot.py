@@ -62,7 +62,7 @@ def short_log(core: Core, scene: Scene) -> Steps[list[Event]]:
     so that a view of the past shows no more than what there is.
     """
     made: list[Event] = []
-    front = State(budget_tokens=scene.state.budget_tokens, options=1)
+    front = State(budget_tokens=scene.state.budget_tokens, options=1, newest_summary=0)
 
     def put(event: Event, state: State) -> int:
         version = len(made) + 1
@@ -76,7 +76,10 @@ def short_log(core: Core, scene: Scene) -> Steps[list[Event]]:
         if at:
             event = yield from event_at(core.session, at)
             front = replace(front, **{name: len(made) + 1})
-            put(event if name == "anchors" else _alone(event), front)
+            if name != "anchors":
+                event = _alone(event, older=front.newest_summary)
+                front = replace(front, newest_summary=len(made) + 1)
+            put(event, front)
     units = yield from _needed(core, scene)
     new: dict[int, int] = {}
     for event in (yield from _messages_of(core, scene, units)):
@@ -92,14 +95,15 @@ def short_log(core: Core, scene: Scene) -> Steps[list[Event]]:
         anchors=front.anchors,
         anchor_summary=front.anchor_summary,
         summary=front.summary,
+        newest_summary=front.newest_summary,
     )
     made.append(replace(last, version=len(made) + 1, state=then.to_dict()))
     return made
 
 
-def _alone(summary: Event) -> Event:
+def _alone(summary: Event, *, older: int) -> Event:
     """Return a summary that names nothing that is not there: what it covers, what it goes on from."""
-    return replace(summary, data={**summary.data, "covers": [], "previous": 0})
+    return replace(summary, data={**summary.data, "covers": [], "previous": 0, "older": older})
 
 
 def _needed(core: Core, scene: Scene) -> Steps[list[LiveUnit]]:

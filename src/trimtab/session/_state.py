@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 from trimtab.counting._learned import Factor, Learned
 from trimtab.errors import CorruptSessionError
 
-__all__ = ["Members", "State"]
+__all__ = ["Members", "Place", "State"]
 
 Members = tuple[int, ...]
 """Versions of the messages of one unit, ascending."""
+
+Place = Literal["recent", "pending"]
+"""Where a unit is that is not summarized."""
 
 MAX_WAITING = 64
 """Calls without a result that are remembered; the result of an older one is shown as text."""
@@ -37,6 +40,9 @@ class State:
     """Version of the summary in force; 0: none."""
     anchor_summary: int = 0
     """Version of the summary that became the anchor (mode "anchored"); 0: none."""
+    newest_summary: int = -1
+    """Version of the newest summary of the log, in force or not; each says which was before it. 0: there is
+    none; -1: an older trimtab, which did not say, began the log."""
     live: int = 1
     cut: int = 1
     beside: tuple[Members, ...] = ()
@@ -76,6 +82,22 @@ class State:
     """Of what was learned from reports: tokens the provider gave, older ones faded."""
     learned_counted: int = 0
     """Tokens the counter gave for the same."""
+
+    def place(self, first: int, /) -> Place | None:
+        """Say where the unit that begins with a message is; None if it is covered or was cleared."""
+        for members in self.beside:
+            if members[0] == first:
+                return "recent"
+        for members in self.left:
+            if members[0] == first:
+                return "pending"
+        return self.place_by_version(first)
+
+    def place_by_version(self, version: int, /) -> Place | None:
+        """Say where a unit is that no other rule names."""
+        if version < self.live:
+            return None
+        return "pending" if version < self.cut else "recent"
 
     @property
     def learned(self) -> Learned:

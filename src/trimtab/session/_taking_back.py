@@ -15,7 +15,8 @@ from trimtab.session._core import Core, id_of
 from trimtab.session._effects import Steps
 from trimtab.session._reading import (
     Pages,
-    counted_again,
+    counted_anew,
+    counted_rewritten,
     event_at,
     live_units,
     opener_of,
@@ -94,8 +95,8 @@ def taken_back(
     if scene.sizer.format.rules.ordered:
         made = yield from with_openers(core, scene, made)
     return (
-        yield from counted_again(
-            core.session, made, version=scene.version, sizer=scene.sizer, instead=instead
+        yield from counted_anew(
+            core.session, state, made, version=scene.version, sizer=scene.sizer, instead=instead
         )
     )
 
@@ -163,18 +164,16 @@ def redacting(core: Core, given: Sequence[Event | str] | Event | str, *, made: s
     if not targets:
         raise ConfigurationError("redact() needs at least one event id")
     scene = yield from core.ready()
-    stale = yield from summaries_over(core, {event.version for event in targets}, scene.version)
+    stale = yield from summaries_over(core, scene, {event.version for event in targets})
     rewrites = [replace(event, data=_redacted_data(event.data, scene.sizer.format)) for event in targets]
+    scene.state = counted_rewritten(scene.state, targets, rewrites, scene.sizer)
     rewrites += [replace(event, data={**event.data, "text": "", "stale": True}) for event in stale.values()]
     instead = {event.version: event for event in rewrites}
     first = yield from first_stale(core, scene, set(stale))
     if first is not None:
         scene.state = yield from taken_back(core, scene, first, instead)
     else:
-        state = replace(scene.state, epoch=scene.state.epoch + 1)
-        scene.state = yield from counted_again(
-            core.session, state, version=scene.version, sizer=scene.sizer, instead=instead
-        )
+        scene.state = replace(scene.state, epoch=scene.state.epoch + 1)
     data = {
         "events": [event.id for event in targets],
         "stale": [event.id for event in stale.values()],
@@ -194,17 +193,28 @@ def _redacted_again(core: Core, done: Event) -> Steps[list[Event]]:
     return [event for event in rewritten if event.id in done.data["events"]]
 
 
-def summaries_over(core: Core, versions: set[int], newest: int) -> Steps[dict[int, Event]]:
+def summaries_over(core: Core, scene: Scene, versions: set[int]) -> Steps[dict[int, Event]]:
     """Find every summary that covers one of these messages, or builds on one that does."""
     found: dict[int, Event] = {}
-    pages = Pages(core.session, after=min(versions), before=newest + 1, newest_first=False)
-    while events := (yield from pages.next()):
-        for event in events:
-            if event.kind != "summary":
-                continue
-            covers = {version for members in event.data["covers"] for version in members}
-            if event.data["previous"] in found or not covers.isdisjoint(versions):
-                found[event.version] = event
+    for event in reversed((yield from summaries_after(core, scene, min(versions)))):
+        covers = {version for members in event.data["covers"] for version in members}
+        if event.data["previous"] in found or not covers.isdisjoint(versions):
+            found[event.version] = event
+    return found
+
+
+def summaries_after(core: Core, scene: Scene, after: int) -> Steps[list[Event]]:
+    """Read the summaries behind a version, newest first: each says which was before it."""
+    found: list[Event] = []
+    version = scene.state.newest_summary
+    while version > after:
+        found.append((yield from event_at(core.session, version)))
+        version = found[-1].data.get("older", -1)
+    if version < 0:  # of older logs every event is looked at
+        before = found[-1].version if found else scene.version + 1
+        pages = Pages(core.session, after=after, before=before, newest_first=True)
+        while events := (yield from pages.next()):
+            found += [event for event in events if event.kind == "summary"]
     return found
 
 

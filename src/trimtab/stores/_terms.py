@@ -9,13 +9,23 @@ import heapq
 import json
 import re
 import unicodedata
+from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from trimtab.stores._base import Event
 
-__all__ = ["best_versions", "count_terms", "query_terms", "search_terms", "searchable_text", "usable_terms"]
+__all__ = [
+    "TermIndex",
+    "best_versions",
+    "count_terms",
+    "query_terms",
+    "search_terms",
+    "searchable_text",
+    "usable_terms",
+]
 
 MAX_TERM_CHARS = 64
 """A longer word is found by its beginning: an index refuses keys of kilobytes, and nobody types them."""
@@ -165,6 +175,34 @@ def count_terms(event: Event, terms: Iterable[str], /) -> int:
     """Tell how many of the terms, each given once, an event has."""
     there = set(search_terms(searchable_text(event)))
     return sum(term in there for term in terms)
+
+
+class TermIndex:
+    """Knows which events of one session have a term."""
+
+    def __init__(self) -> None:
+        self._versions: dict[str, list[int]] = {}
+        """By term, ascending."""
+
+    def add(self, event: Event, /) -> None:
+        """Put an event into it, which is not there."""
+        for term in search_terms(searchable_text(event)):
+            insort(self._versions.setdefault(term, []), event.version)
+
+    def remove(self, event: Event, /) -> None:
+        """Take an event out of it that was put in as it is."""
+        for term in search_terms(searchable_text(event)):
+            versions = self._versions[term]
+            del versions[bisect_left(versions, event.version)]
+            if not versions:
+                del self._versions[term]
+
+    def best(self, terms: Iterable[str], limit: int, /) -> list[int]:
+        """Return the versions to answer with; see `best_versions`."""
+        found: Counter[int] = Counter()
+        for term in terms:
+            found.update(self._versions.get(term, ()))
+        return best_versions(found, limit)
 
 
 def best_versions(found: Mapping[int, int], limit: int, /) -> list[int]:

@@ -19,7 +19,7 @@ from trimtab.stores._rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores._terms import best_versions, count_terms, usable_terms
+from trimtab.stores._terms import TermIndex, usable_terms
 
 __all__ = ["MemoryStore"]
 
@@ -30,6 +30,7 @@ class _Log:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.places: dict[str, int] = {}
+        self.index = TermIndex()
         self.incarnation = new_incarnation()
 
 
@@ -46,7 +47,8 @@ def _places(log: _Log, request: LoadRequest) -> Sequence[int]:
 class MemoryStore(ThreadedStore):
     """Keeps sessions in memory, as text: nobody shares an object with the store.
 
-    Safe between threads and tasks; another process sees nothing of it. `search` reads the whole session.
+    Safe between threads and tasks; another process sees nothing of it. What is added is put into an index of
+    its words, so that `search` takes as long as there is to be found.
 
     Example:
         >>> from trimtab.stores import AppendRequest, Event, LoadRequest
@@ -80,8 +82,13 @@ class MemoryStore(ThreadedStore):
             for row in rewrites:
                 if row[:4] != log.rows[row.version - 1][:4]:
                     raise not_stored(request, row.version)
+            old = [from_row(log.rows[row.version - 1], session=request.session) for row in rewrites]
+            for event in old:
+                log.index.remove(event)
             for row in rewrites:
                 log.rows[row.version - 1] = row
+            for event in (*request.rewrites, *request.numbered()):
+                log.index.add(event)
             log.places.update((row.id, row.version - 1) for row in rows)
             log.rows += rows
             self._logs[request.session] = log
@@ -99,15 +106,12 @@ class MemoryStore(ThreadedStore):
 
     def search(self, request: SearchRequest, /) -> list[Event]:
         """Find messages with any of the terms; see `Store.search`."""
-        terms = usable_terms(request.terms)
         check_session_name(request.session)
         with self._lock:
             log = self._log(request)
-            rows = [row for row in log.rows if row.kind == "message"] if terms else []
-        events = [from_row(row, session=request.session, incarnation=log.incarnation) for row in rows]
-        found = {event.version: count_terms(event, terms) for event in events}
-        at = {event.version: event for event in events}
-        return [at[version] for version in best_versions(found, request.limit)]
+            best = log.index.best(usable_terms(request.terms), request.limit)
+            rows = [log.rows[version - 1] for version in best]
+        return [from_row(row, session=request.session, incarnation=log.incarnation) for row in rows]
 
     def _log(self, request: AppendRequest | LoadRequest | SearchRequest) -> _Log:
         """Find what a request is about; an empty log where there is none."""
