@@ -75,7 +75,7 @@ class TestScan:
         [
             ([call("add", "a")], ("a",)),
             ([call("add", "b"), "text", call("add", "a")], ("b", "a")),
-            ([call("add", "a"), call("look", "a")], ("a",)),
+            ([call("add", "a"), call("look", "a")], ("a", "a")),
             ([call("add"), call("look"), call("add")], ("call:add:0", "call:look:0", "call:add:1")),
             ([call("add", ""), call("add", "x"), call("add", 3)], ("call:add:0", "x", "call:add:1")),
             ([call(None), {"functionCall": "add"}], ("call::0", "call::1")),

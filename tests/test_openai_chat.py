@@ -63,16 +63,19 @@ class TestScan:
         [
             (calling(function_call("a")), ("a",)),
             (calling(function_call("b"), function_call("a"), custom_call("c")), ("b", "a", "c")),
-            (calling(function_call("a"), function_call("a")), ("a",)),
-            (calling(function_call("")), ()),
+            (calling(function_call("a"), function_call("a")), ("a", "a")),
+            (calling(function_call("")), ("call #1",)),
             ({"role": "assistant", "function_call": {"name": "add", "arguments": ""}}, ("function:add",)),
             (
                 calling(function_call("a"), function_call={"name": "add", "arguments": ""}),
                 ("a", "function:add"),
             ),
-            (calling(function_call(None), function_call(3), function_call(""), function_call("z")), ("z",)),
-            (calling(function_call(["a"])), ()),
-            (calling(None, 3, "x", [], {}), ()),
+            (
+                calling(function_call(None), function_call("z"), function_call(3), function_call("")),
+                ("call #1", "z", "call #2", "call #3"),
+            ),
+            (calling(function_call(["a"])), ("call #1",)),
+            (calling(None, 3, "x", []), ()),
             ({"role": "assistant", "tool_calls": None, "function_call": None}, ()),
             ({"role": "assistant", "tool_calls": "a"}, ()),
             ({"role": "assistant", "tool_calls": {"id": "a"}}, ()),
@@ -82,7 +85,7 @@ class TestScan:
         ],
     )
     def test_calls_are_listed_by_usable_ids(self, message: dict[str, Any], ids: tuple[str, ...]) -> None:
-        """Ids come in order, each once; a call without a string id is passed over."""
+        """Ids come in order, one a call; one without an id that is a text is numbered."""
         assert scanned(message).calls == ({0: ids} if ids else {})
 
     @pytest.mark.parametrize(

@@ -122,9 +122,9 @@ class TestScan:
         assert scanned(EVERY["local_shell_call_output"]).answers == {0: (("c1", None),)}
 
     @pytest.mark.parametrize("call_id", [None, 3, "", ["c"]])
-    def test_a_call_without_an_id_calls_nothing(self, call_id: Any) -> None:
-        """And such a result answers "", which no call has."""
-        assert scanned({**call("c"), "call_id": call_id}).calls == {}
+    def test_a_call_without_an_id_is_numbered(self, call_id: Any) -> None:
+        """And such a result answers "", until it is paired."""
+        assert scanned({**call("c"), "call_id": call_id}).calls == {0: ("call #1",)}
         assert scanned({**output("c"), "call_id": call_id}).answers == {0: (("", None),)}
 
     def test_a_search_the_server_ran_needs_no_answer(self) -> None:

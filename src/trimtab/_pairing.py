@@ -1,14 +1,17 @@
 """Which result answers which call: one forward pass over the columns a format read.
 
 A result answers the nearest earlier unanswered call with its id. A further result belongs to the
-nearest earlier call with its id and is *repeated*; one without any earlier call is an *orphan*.
+nearest earlier call with its id and is *repeated*; one without any earlier call is an *orphan*. A result
+without an id answers the calls without one in the message before it, in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from trimtab.formats import Kind, Structure
+from trimtab.formats._structure import UNNAMED
 
 __all__ = ["Pairing", "last_turn_of", "late_results", "open_calls", "pair"]
 
@@ -37,41 +40,68 @@ class Pairing:
             )
 
 
+class _Calls:
+    """The calls met so far, and which of them wait for a result."""
+
+    __slots__ = ("_latest", "_unnamed", "_waiting", "unanswered")
+
+    def __init__(self) -> None:
+        self.unanswered: dict[tuple[int, str], None] = {}
+        self._waiting: dict[str, list[int]] = {}
+        self._latest: dict[str, int] = {}
+        self._unnamed: deque[tuple[int, str]] = deque()
+
+    def make(self, index: int, ids: Iterable[str]) -> None:
+        """Take in the calls of a message."""
+        for call_id in ids:
+            self.unanswered[index, call_id] = None
+            if call_id.startswith(UNNAMED):
+                self._unnamed.append((index, call_id))
+            else:
+                self._waiting.setdefault(call_id, []).append(index)
+                self._latest[call_id] = index
+
+    def pass_by(self) -> None:
+        """Leave calls without an id unanswered: only results directly behind them may answer them."""
+        self._unnamed.clear()
+
+    def answer(self, call_id: str) -> tuple[str, int | None, bool]:
+        """Return the id of the call a result answers, the message that made it, and whether it had one."""
+        if self._unnamed and (not call_id or call_id.startswith(UNNAMED)):
+            found = self._unnamed.popleft()
+            del self.unanswered[found]
+            return found[1], found[0], False
+        if open_at := self._waiting.get(call_id):
+            owner = open_at.pop()
+            self.unanswered.pop((owner, call_id), None)
+            return call_id, owner, False
+        return call_id, self._latest.get(call_id), call_id in self._latest
+
+
 def pair(structure: Structure, indices: range) -> Pairing:
     """Match the results among those messages with the calls among them.
 
     Args:
-        structure: Columns that were read for all of `indices`.
+        structure: Columns that were read for all of `indices`. Results without an id get that of the call
+            they answer.
         indices: Ascending. A result whose call lies before them counts as an orphan.
 
     Complexity: O(n) in messages, calls and results.
     """
-    found = Pairing()
+    found, met = Pairing(), _Calls()
     calls, answers = structure.calls, structure.answers
-    waiting: dict[str, list[int]] = {}
-    latest: dict[str, int] = {}
-    unanswered: dict[tuple[int, str], None] = {}
     for index in indices:
-        if index in calls:
-            for call_id in calls[index]:
-                waiting.setdefault(call_id, []).append(index)
-                latest[call_id] = index
-                unanswered[index, call_id] = None
+        if index in calls or index not in answers:
+            if index - 1 not in structure.bound:
+                met.pass_by()
+            met.make(index, calls.get(index, ()))
         if index in answers:
-            owners: list[int | None] = []
-            for call_id, part in answers[index]:
-                open_at = waiting.get(call_id)
-                if open_at:
-                    owner = open_at.pop()
-                    unanswered.pop((owner, call_id), None)
-                    owners.append(owner)
-                    continue
-                owners.append(latest.get(call_id))
-                if call_id in latest:
-                    found.repeated.add((index, part))
-            found.owner[index] = tuple(owners)
-    found.unanswered = list(unanswered)
-    found.unanswered_set = frozenset(unanswered)
+            matched = [(part, *met.answer(call_id)) for call_id, part in answers[index]]
+            answers[index] = tuple([(call_id, part) for part, call_id, _, _ in matched])
+            found.owner[index] = tuple([owner for _, _, owner, _ in matched])
+            found.repeated.update((index, part) for part, _, _, repeated in matched if repeated)
+    found.unanswered = list(met.unanswered)
+    found.unanswered_set = frozenset(met.unanswered)
     return found
 
 

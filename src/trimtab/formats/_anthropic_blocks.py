@@ -7,6 +7,7 @@ from typing import Any
 
 from trimtab.formats._access import as_list, as_text, item_of
 from trimtab.formats._base import Kind, Structure
+from trimtab.formats._structure import numbered
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 """Signed by the provider; sent back as they came, or not at all."""
@@ -44,10 +45,13 @@ def result_id_of(block: Any) -> str:
 
 
 def calls_in(message: Any) -> Iterator[tuple[int, str]]:
-    """Yield (block, id) of the calls in a message, those the provider runs too."""
-    for at, block in enumerate(blocks_of(message)):
-        if type_of(block) in CALLS and (call_id := call_id_of(block)) is not None:
-            yield at, call_id
+    """Yield (block, id) of the calls in a message, those the provider runs too: of these, with an id."""
+    calls = [
+        (at, call_id_of(block))
+        for at, block in enumerate(blocks_of(message))
+        if type_of(block) == "tool_use" or (type_of(block) in SERVER_CALLS and call_id_of(block) is not None)
+    ]
+    yield from zip((at for at, _ in calls), numbered(call_id for _, call_id in calls), strict=True)
 
 
 def kind_of(message: Any) -> Kind:
@@ -83,7 +87,7 @@ def _opens_turn(messages: list[Any], index: int) -> bool:
     """Tell whether a message begins a turn: words beside results of the call before go on with that one."""
     if kind_of(messages[index]) != "user":
         return False
-    calls = {call_id_of(block) for block in blocks_of(messages[index - 1])} if index else set[str | None]()
+    calls = {call_id_of(block) or "" for block in blocks_of(messages[index - 1])} if index else set[str]()
     results = (block for block in blocks_of(messages[index]) if type_of(block) == "tool_result")
     return not any(result_id_of(block) in calls for block in results)
 
@@ -147,18 +151,18 @@ class Scan:
     def _read_assistant(self, index: int, message: Any, *, whole: bool) -> bool:
         """Read a message of the model; tell whether it stands for what was before it."""
         structure, blocks = self._structure, blocks_of(message)
-        calls: list[str] = []
+        calls: list[str | None] = []
         strays: list[tuple[str, int | None]] = []
         for at, block in enumerate(blocks):
             kind = type_of(block)
             if kind == "tool_use":
-                calls.append(call_id_of(block) or "")
+                calls.append(call_id_of(block))
             elif kind in SERVER_CALLS:
                 self._pending[call_id_of(block) or ""] = index
             elif is_server_result(kind) and not self._close(result_id_of(block), index):
                 strays.append((result_id_of(block), at))
-        if named := tuple(dict.fromkeys(filter(None, calls))):
-            structure.calls[index] = named
+        if calls:
+            structure.calls[index] = tuple(numbered(calls))
         if strays:
             self._put_apart(index, len(blocks), strays, whole=whole)
         if calls or (blocks and type_of(blocks[-1]) in THINKING):

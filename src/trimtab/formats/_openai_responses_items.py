@@ -10,6 +10,7 @@ from typing import Any
 
 from trimtab.formats._access import as_dict, as_text
 from trimtab.formats._base import Dict, Kind
+from trimtab.formats._structure import numbered
 
 OUTPUT_OF = {
     "function_call": "function_call_output",
@@ -96,10 +97,10 @@ def call_id_of(item: Dict) -> str | None:
     if name not in OUTPUT_OF:
         return None
     if name == "mcp_approval_request":
-        return as_text(item.get("id"))
+        return next(numbered([as_text(item.get("id"))]))
     if name == "tool_search_call" and not _by_client(item):
         return None
-    return as_text(item.get("call_id"))
+    return next(numbered([as_text(item.get("call_id"))]))
 
 
 def answered_id_of(item: Dict) -> str | None:

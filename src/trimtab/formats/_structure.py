@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from trimtab.errors import FormatError
 
-__all__ = ["Dict", "Kind", "Prices", "Structure", "entry_of", "mapping_of", "shown"]
+__all__ = ["UNNAMED", "Dict", "Kind", "Prices", "Structure", "entry_of", "mapping_of", "numbered", "shown"]
 
 Kind = Literal["system", "user", "assistant", "tool", "other"]
 """Whom a message is from, whatever its wire form calls it.
@@ -16,6 +16,9 @@ Kind = Literal["system", "user", "assistant", "tool", "other"]
 `user` is something the user wrote; a message that carries only tool results is `tool`, also
 where the wire form gives it the role "user". `system` includes "developer".
 """
+
+UNNAMED = "call #"
+"""Stands, with a number, in place of the id a call does not have: the first of its message is "call #1"."""
 
 Dict = dict[str, Any]
 """One message (or part) read as a mapping; see `mapping_of`."""
@@ -51,9 +54,12 @@ class Structure:
         self.kinds: dict[int, Kind] = {}
         """Kind of each message that was scanned, or whose kind was asked for."""
         self.calls: dict[int, tuple[str, ...]] = {}
-        """Ids of the calls a message makes, in its order; only messages that make any."""
+        """Ids of the calls a message makes, in its order; only messages that make any. See `UNNAMED`."""
         self.answers: dict[int, tuple[tuple[str, int | None], ...]] = {}
-        """(call id, part index) of the results a message carries; part None: the whole message."""
+        """(call id, part index) of the results a message carries; part None: the whole message.
+
+        A result without an id has "" until it is paired.
+        """
         self.loose: dict[int, tuple[int, ...]] = {}
         """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
         self.bound: set[int] = set()
@@ -104,6 +110,17 @@ class Structure:
         else:
             self.late |= len(set(behind)) != len(behind) or not set(ids).issuperset(behind)
         behind.clear()
+
+
+def numbered(ids: Iterable[str | None], /) -> Iterator[str]:
+    """Yield the ids of a message's calls, each that is missing or empty as a number of its own."""
+    unnamed = 0
+    for call_id in ids:
+        if call_id:
+            yield call_id
+        else:
+            unnamed += 1
+            yield f"{UNNAMED}{unnamed}"
 
 
 class Prices:

@@ -134,7 +134,7 @@ class Gemini(Registered):
             structure.kinds[index] = self.kind(message)
             parts = parts_in(message)
             if calls := calls_of(parts):
-                structure.calls[index] = tuple(dict.fromkeys(call.id for call in calls))
+                structure.calls[index] = tuple([call.id for call in calls])
             if results := results_of(parts):
                 ids = answered_ids(messages, index, results)
                 at = [result.part for result in results]

@@ -47,6 +47,7 @@ from trimtab.formats._openai_chat_pieces import (
 from trimtab.formats._openai_chat_redaction import redacted_of
 from trimtab.formats._openai_chat_requests import BODY_MARKS, read_body, write_body
 from trimtab.formats._openai_chat_walk import walk_back
+from trimtab.formats._structure import numbered
 
 __all__ = ["OpenAIChat"]
 
@@ -201,7 +202,8 @@ class OpenAIChat(Registered):
         """
         changed = message
         tool_calls = as_list(item_of(message, "tool_calls")) or ()
-        gone = {at for at, call in enumerate(tool_calls) if call_id_of(as_dict(call)) in call_ids}
+        ids = numbered(map(call_id_of, map(as_dict, tool_calls)))
+        gone = {at for at, call_id in enumerate(ids) if call_id in call_ids}
         if gone and len(gone) == len(tool_calls):
             changed = without_keys(changed, ("tool_calls",))
         elif gone:
@@ -317,11 +319,10 @@ class OpenAIChat(Registered):
 
 
 def _calls(message: Dict) -> Iterator[tuple[str, Dict]]:
-    """Yield (id, call) of the calls that have an id, the legacy one last."""
-    for value in as_list(message.get("tool_calls")) or ():
-        call = as_dict(value)
-        call_id = call_id_of(call)
-        if call is not None and call_id is not None:
+    """Yield (id, call) of the calls, the legacy one last."""
+    calls = [as_dict(value) for value in as_list(message.get("tool_calls")) or ()]
+    for call_id, call in zip(numbered(map(call_id_of, calls)), calls, strict=True):
+        if call is not None:
             yield call_id, call
     legacy = _function_id(message.get("function_call"))
     if legacy is not None:
@@ -329,7 +330,7 @@ def _calls(message: Dict) -> Iterator[tuple[str, Dict]]:
 
 
 def _call_ids(message: Dict) -> tuple[str, ...]:
-    """List the ids called, each once: the API knows a call by its id alone."""
+    """List the ids called, one a call: several may have the same."""
     tool_calls = message.get("tool_calls")
     if not tool_calls and "function_call" not in message:
         return ()
@@ -345,11 +346,12 @@ def _call_ids(message: Dict) -> tuple[str, ...]:
             if type(call) is not dict:
                 break
             call_id = call.get("id")
-            if type(call_id) is str and call_id:
-                ids.append(call_id)
+            if type(call_id) is not str or not call_id:
+                break
+            ids.append(call_id)
         else:
-            return tuple(ids) if len(ids) < 2 else tuple(dict.fromkeys(ids))
-    return tuple(dict.fromkeys(call_id for call_id, _ in _calls(message)))
+            return tuple(ids)
+    return tuple([call_id for call_id, _ in _calls(message)])
 
 
 def _function_id(value: Any) -> str | None:

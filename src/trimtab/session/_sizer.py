@@ -92,6 +92,7 @@ class Sizer:
         messages = [*behind, message]
         at = len(messages) - 1
         structure = self._structure(messages)
+        pair(structure, range(len(messages)))  # which names what is answered without an id
         answers = tuple(call_id for call_id, _ in structure.answers.get(at, ()))
         return Read(
             self.format.kind(message),
