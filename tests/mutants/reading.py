@@ -142,7 +142,7 @@ READING = (
             'if type(tool_calls) is list and message.get("function_call") is None:',
             "if type(tool_calls) is list:",
         ),
-        ("            if type(call_id) is str and call_id:\n", "            if True:\n"),
+        ("            if type(call_id) is not str or not call_id:\n", "            if False:\n"),
     ),
     module(
         "formats/_structure.py",

@@ -20,7 +20,7 @@ RESPONSES = (
         ),
         ('return as_text(item.get("approval_request_id")) or ""', 'return ""'),
         (
-            'if name == "mcp_approval_request":\n        return as_text(item.get("id"))',
+            'if name == "mcp_approval_request":\n        return next(numbered([as_text(item.get("id"))]))',
             "if False:\n        pass",
         ),
         (
