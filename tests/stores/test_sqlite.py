@@ -8,8 +8,7 @@ import random
 import signal
 import sqlite3
 import threading
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ import pytest
 
 from trimtab import ConfigurationError
 from trimtab.errors import SessionDeletedError, StoreError, StoreUnavailableError
-from trimtab.stores import AppendRequest, Event, LoadRequest, SearchRequest, SQLiteStore
+from trimtab.stores import AppendRequest, Event, LoadRequest, MemoryStore, SearchRequest, SQLiteStore
 from trimtab.stores import _sqlite_search as search_index
 from trimtab.stores._rows import to_row
 from trimtab.stores._sqlite_schema import MIGRATIONS
@@ -32,7 +31,7 @@ def _message(at: int, text: str = "filler") -> Event:
     return Event(id=f"e{at}", kind="message", time=float(at), data={"message": {"content": text}})
 
 
-def _append(store: SQLiteStore, session: str, *events: Event, at: int = 0, **more: Any) -> int:
+def _append(store: SQLiteStore | MemoryStore, session: str, *events: Event, at: int = 0, **more: Any) -> int:
     request = AppendRequest(session=session, expected_version=at, events=events, **more)
     return store.append(request).version
 
@@ -365,7 +364,7 @@ def test_somebody_who_reads_cannot_make_erasing_incomplete_in_silence(tmp_path: 
     store.close()
 
 
-def _all(store: SQLiteStore, session: str) -> list[Event]:
+def _all(store: SQLiteStore | MemoryStore, session: str) -> list[Event]:
     return store.load(LoadRequest(session=session))
 
 
@@ -528,34 +527,98 @@ def _child(work: Any) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def test_a_forked_process_has_a_connection_of_its_own(tmp_path: Path) -> None:
-    """Child and parent go on with the same store; the child's end takes nothing from the parent."""
-    store = SQLiteStore(tmp_path / "a.db")
+FORKS = 20
+forking = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # beside threads, from 3.12 on
+
+
+@forking
+@pytest.mark.parametrize("make", [SQLiteStore, lambda path: MemoryStore()], ids=["sqlite", "memory"])
+def test_a_process_may_be_forked_while_other_threads_write(
+    make: Callable[[Path], SQLiteStore | MemoryStore], tmp_path: Path
+) -> None:
+    """Children write to the same store, whatever the threads of the parent were in the middle of."""
+    store, stop = make(tmp_path / "a.db"), threading.Event()
+    written = [0, 0]
+
+    def write(writer: int) -> None:
+        while not stop.is_set():
+            at = written[writer]
+            written[writer] = _append(store, f"parent {writer}", _message(at), at=at)
+
+    writers = [threading.Thread(target=write, args=(writer,)) for writer in range(2)]
+    for writer in writers:
+        writer.start()
+    codes = []
+    for at in range(FORKS):
+
+        def work(name: str = f"child {at}") -> bool:
+            return _append(store, name, _message(1)) == 1 and len(_all(store, name)) == 1
+
+        codes.append(_child(work))
+    stop.set()
+    for writer in writers:
+        writer.join()
+    assert codes == [0] * FORKS
+    for writer in range(2):
+        assert len(_all(store, f"parent {writer}")) == written[writer] > 0
+    children = [f"child {at}" for at in range(FORKS)] if isinstance(store, SQLiteStore) else []
+    assert store.sessions() == sorted([*children, "parent 0", "parent 1"])
+    store.close()
+
+
+class _Held(dict[str, Any]):
+    """Data of an event that is stored already: it is compared inside of the transaction, and waits there."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        super().__init__(data)
+        self.reached, self.let = threading.Event(), threading.Event()
+        self._read = False
+
+    def items(self) -> Any:
+        """Wait when it is read for the second time."""
+        if self._read:
+            self.reached.set()
+            assert self.let.wait(30)
+        self._read = True
+        return super().items()
+
+
+@forking
+def test_a_child_is_told_of_a_file_that_its_parent_was_too_long_in_the_middle_of(tmp_path: Path) -> None:
+    """SQLite in the child would wait for ever for the thread that stayed behind."""
+    store = SQLiteStore(tmp_path / "a.db", busy_seconds=0.05)
     _append(store, "s", _message(1))
-    parents = store._connection
+    data = _Held(_message(1).data)
+    again = AppendRequest(session="s", expected_version=0, events=[replace(_message(1), data=data)])
+    thread = threading.Thread(target=store.append, args=(again,))
+    thread.start()
+    assert data.reached.wait(30)
 
     def work() -> bool:
-        written = _append(store, "s", _message(2), at=1) == 2 and store._connection is not parents
+        for one in (store, SQLiteStore(tmp_path / "a.db")):
+            with pytest.raises(StoreError, match="forked while another thread was busy"):
+                one.sessions()
+        return SQLiteStore(tmp_path / "other.db").sessions() == []
+
+    code = _child(work)
+    data.let.set()
+    thread.join()
+    assert code == 0
+    assert _append(store, "s", _message(2), at=1) == 2
+    store.close()
+
+
+def test_a_fork_leaves_what_a_store_does_as_it_is(tmp_path: Path) -> None:
+    """Parent and child go on with the same store, and the child's end takes nothing from the parent."""
+    store = SQLiteStore(tmp_path / "a.db")
+    _append(store, "s", _message(1))
+
+    def work() -> bool:
+        written = _append(store, "s", _message(2), at=1) == 2
         store.close()
         return written
 
-    held, done = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with store._lock:
-            held.set()
-            done.wait()
-
-    writing = threading.Thread(target=hold)  # as another thread of the parent in the middle of a write
-    writing.start()
-    held.wait()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of fork beside threads, from Python 3.12 on
-        code = _child(work)
-    done.set()
-    writing.join()
-    assert code == 0
-    assert store._connection is parents
+    assert _child(work) == 0
     assert _append(store, "s", _message(3), at=2) == 3
     assert [event.id for event in _all(store, "s")] == ["e1", "e2", "e3"]
     store.close()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Lock
+from threading import RLock
 
 from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
+from trimtab.stores._fork import Forked
 from trimtab.stores._rows import (
     Row,
     check_incarnation,
@@ -44,7 +45,7 @@ def _places(log: _Log, request: LoadRequest) -> Sequence[int]:
     return (places[::-1] if request.newest_first else places)[: request.limit]
 
 
-class MemoryStore(ThreadedStore):
+class MemoryStore(ThreadedStore, Forked):
     """Keeps sessions in memory, as text: nobody shares an object with the store.
 
     Safe between threads and tasks; another process sees nothing of it. What is added is put into an index of
@@ -61,8 +62,9 @@ class MemoryStore(ThreadedStore):
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._logs: dict[str, _Log] = {}
-        self._lock = Lock()
+        self._lock = RLock()
 
     def append(self, request: AppendRequest, /) -> Appended:
         """Add events in one step; see `Store.append`."""
@@ -135,3 +137,12 @@ class MemoryStore(ThreadedStore):
 
     def close(self) -> None:
         """Do nothing: the sessions live as long as the store."""
+
+    def _before_fork(self) -> None:
+        self._lock.acquire()
+
+    def _after_fork(self, *, in_child: bool) -> None:
+        if in_child:  # it goes on with a copy of what is there
+            self._lock = RLock()
+        else:
+            self._lock.release()

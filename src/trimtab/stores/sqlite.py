@@ -8,13 +8,13 @@ import os
 import random
 import sqlite3
 import time
-import weakref
 from collections.abc import Callable, Generator
 from threading import RLock
 from typing import Any, Literal, TypeVar, get_args
 
 from trimtab.errors import ConfigurationError, StoreError, StoreUnavailableError
 from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
+from trimtab.stores._fork import Forked
 from trimtab.stores._rows import (
     Row,
     check_session_name,
@@ -50,7 +50,7 @@ T = TypeVar("T")
 Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
 
 
-class SQLiteStore(ThreadedStore):
+class SQLiteStore(ThreadedStore, Forked):
     """Keeps sessions in one SQLite file, with nothing but the standard library.
 
     Safe between threads, tasks and processes of one machine, not on a network file system. The file is
@@ -78,6 +78,7 @@ class SQLiteStore(ThreadedStore):
     def __init__(
         self, path: str | os.PathLike[str], *, busy_seconds: float = 5.0, synchronous: Synchronous = "FULL"
     ) -> None:
+        super().__init__()
         self._path = _checked_path(path)
         self._busy_seconds = _checked_seconds(busy_seconds)
         if synchronous not in get_args(Synchronous):
@@ -87,7 +88,7 @@ class SQLiteStore(ThreadedStore):
         self._file: tuple[int, int] | None = None
         self._lost: str | None = None
         self._lock = RLock()
-        _STORES.add(self)
+        self._at_rest = False
 
     @property
     def path(self) -> str:
@@ -262,6 +263,12 @@ class SQLiteStore(ThreadedStore):
                 f"the file {self._path} was moved, deleted or replaced while it was open. Nothing was stored;"
                 " the next call opens what is there now"
             )
+        if _identity(self._path) in _HELD_BY_PARENT:
+            raise StoreError(
+                f"this process was forked while another thread was busy with {self._path} for longer than"
+                f" {self._busy_seconds:g} seconds, and cannot use that file. Fork when no session is at work,"
+                " or start processes by spawn"
+            )
         if self._connection is None:
             connection = sqlite3.connect(
                 self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
@@ -322,28 +329,36 @@ class SQLiteStore(ThreadedStore):
                 " or redaction then cleans them, and so does the next process that opens it"
             ) from error.__cause__
 
-    def _forked(self) -> None:
-        """In a child process: leave the parent's connection alone; closing it here would spoil it there."""
-        if self._connection is not None:
+    def _before_fork(self) -> None:
+        """Wait for the transaction of another thread, and close the file.
+
+        SQLite knows for the whole process which connection has which lock: a child that inherits one would
+        find the file locked for ever.
+        """
+        self._at_rest = self._lock.acquire(timeout=self._busy_seconds)
+        if self._at_rest and self._connection is not None and not self._connection.in_transaction:
+            self._give_up()
+
+    def _after_fork(self, *, in_child: bool) -> None:
+        if not in_child:
+            if self._at_rest:
+                self._lock.release()
+            return
+        if self._connection is not None:  # never closed here: that would spoil it in the parent
             _ABANDONED.append(self._connection)
             if self._path == ":memory:":
                 self._lost = "belongs to the process that made it"
+            elif self._file is not None:
+                _HELD_BY_PARENT.add(self._file)
         self._connection = None
         self._lock = RLock()
 
 
-_STORES: weakref.WeakSet[SQLiteStore] = weakref.WeakSet()
 _ABANDONED: list[sqlite3.Connection] = []
 """Connections to keep but not to use: closing one changes files that are another's now."""
 
-
-def _after_fork() -> None:
-    for store in list(_STORES):
-        store._forked()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_HELD_BY_PARENT: set[tuple[int, int]] = set()
+"""Files that a thread of the parent was in the middle of, longer than the fork could wait."""
 
 
 def _checked_path(path: Any) -> str:
