@@ -158,11 +158,11 @@ def show_step(number: int, fitted: Fitted[Any], calls: Sequence[Call]) -> None:
     report = fitted.report
     called = ", ".join(name for name, _ in calls) or "answers"
     changes = {
-        "blanked or cut": report.changed_messages,
-        "left out": report.evicted_messages,
+        "blanked or cut": report.changed_message_count,
+        "left out": report.evicted_message_count,
     }
     less = "".join(f", {count} {what}" for what, count in changes.items() if count)
-    sent = f"{report.tokens_after:>5,} tokens, {report.total_messages:>2} messages{less}"
+    sent = f"{report.tokens_after:>5,} tokens, {report.total_message_count:>2} messages{less}"
     print(f"step {number}: {sent}; {called}")
 
 

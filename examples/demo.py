@@ -116,7 +116,7 @@ def fit_one(
             tally.too_large[-1] += f"; fits in {LARGE_BUDGET_TOKENS:,}"
         return
     tally.fitted += 1
-    tally.whole += fitted.report.evicted_messages + fitted.report.changed_messages == 0
+    tally.whole += fitted.report.evicted_message_count + fitted.report.changed_message_count == 0
     tally.broken += faults_of(fitted.request) > 0
 
 

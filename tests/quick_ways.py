@@ -69,7 +69,7 @@ def agree(messages: list[Any], budget: Any, *, others: tuple[int, ...] = (), **a
     for name in ("system", "tools", "request"):
         assert getattr(quick, name) == getattr(full, name)
     assert repr(quick) == repr(full)
-    for name in ("fits", "tokens", "input_messages", "budget", "body", "format"):
+    for name in ("fits", "tokens", "source", "budget", "body", "format"):
         assert getattr(quick._plan, name) == getattr(_plan(quick), name) == getattr(full._plan, name)
     assert str(quick._plan.exceeded()) == str(full._plan.exceeded())  # nobody asks what fits
     assert _plan(quick) is _plan(quick)

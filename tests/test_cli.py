@@ -302,7 +302,7 @@ def test_the_report_can_come_alone() -> None:
     """Without the messages, in the form `Report.from_dict` reads."""
     alone = fit("--budget", "33", "--report")
     assert alone == {"report": fit("--budget", "33")["report"]}
-    assert (alone["report"]["tokens_after"], alone["report"]["evicted_messages"]) == (29, 1)
+    assert (alone["report"]["tokens_after"], alone["report"]["evicted_message_count"]) == (29, 1)
 
 
 def test_the_model_gives_counter_and_window() -> None:
@@ -497,7 +497,7 @@ def test_count_adds_up() -> None:
     ]
     assert sum(row["tokens"] for row in rows) == plain["messages_tokens"]
     assert plain["messages_tokens"] + plain["fixed_tokens"] == plain["tokens"]
-    assert (plain["exact"], plain["model"], plain["total_messages"]) == (False, "gpt-4o", 5)
+    assert (plain["exact"], plain["model"], plain["total_message_count"]) == (False, "gpt-4o", 5)
     # three tokens of framing each, its role, its text; three for the answer (OpenAI cookbook)
     assert rows[0]["tokens"] == 3 + 1 + o200k_tokens(str(SYSTEM["content"]))
 
@@ -868,7 +868,7 @@ def test_what_fit_writes_goes_into_the_other_commands() -> None:
         alone = [answers(run(command, data=one))[0] for one in (first["messages"], second["request"])]
         assert [{**one, "line": at} for at, one in enumerate(alone, 1)] == found[:2]
         assert third["error"]["message"] in found[2]["error"]["message"]
-    assert answers(run("count", data=fitted.stdout.splitlines()[0]))[0]["total_messages"] == len(CHAT)
+    assert answers(run("count", data=fitted.stdout.splitlines()[0]))[0]["total_message_count"] == len(CHAT)
     again = answers(run("fit", "--budget", "200", *CHARS, data=fitted.stdout.splitlines()[1]))[0]
     assert again["request"] == body
 

@@ -325,7 +325,7 @@ def test_a_past_view_is_shown_again(url: str) -> None:
     assert said(run("show", *at(url), "--at", "2"))[1:] == [HELLO]
     assert said(run("show", *at(url), "--at", "0")) == [{"role": "system", "content": "Be brief."}]
     report = said(run("show", *at(url), "--at", "2", "--report"))
-    assert report["kept_messages"] == 2
+    assert report["kept_message_count"] == 2
     assert "versions 0 to" in run("show", *at(url), "--at", "999", code=1).stderr
 
 

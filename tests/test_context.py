@@ -259,7 +259,7 @@ def test_a_strategy_of_a_block_is_the_blocks() -> None:
     cut = context(6).add("s", words(30), trim_behavior="char").fit()
     assert cut.report.blocks[0].actions == ("shortened",)
     kept = context(6).add("s", talk("u4 a4 u4"), strategy=SlidingWindow(keep_first_user=True)).fit()
-    assert kept.report.kept_messages == 1
+    assert kept.report.kept_message_count == 1
 
 
 def _openers(messages: list[Any]) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from typing import Any
 
 import pytest
 
-from tests.builders import talk, words
+from tests.builders import result, talk, words
 from trimtab import (
     BudgetExceededError,
     CharCounter,
@@ -17,7 +19,9 @@ from trimtab import (
     Strict,
     Summarize,
     TruncateText,
+    fit,
 )
+from trimtab.errors import UnknownNameError
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
@@ -118,7 +122,7 @@ def test_what_a_black_box_says_fits_is_kept_though_its_blocks_round_up() -> None
     for name in "abcd":
         made.add(name, "w")
     report = made.fit().report
-    assert (report.kept_messages, report.tokens_before, report.tokens_after) == (4, 1, 1)
+    assert (report.kept_message_count, report.tokens_before, report.tokens_after) == (4, 1, 1)
     assert report.shares
     assert sum(block.tokens_after for block in report.blocks) == 1
     assert all(block.floor_missed_tokens == 0 for block in report.blocks)
@@ -147,8 +151,8 @@ def test_where_a_black_box_counts_the_whole_higher_blocks_get_less(budget: int, 
         made.add(name, talk("u1 u1"))
     fitted = made.fit()
     assert paired(fitted.messages) == fitted.report.tokens_after <= budget
-    assert max(1, most - 2) <= fitted.report.kept_messages <= most
-    assert (fitted.report.kept_messages == 6) == (most == 6)
+    assert max(1, most - 2) <= fitted.report.kept_message_count <= most
+    assert (fitted.report.kept_message_count == 6) == (most == 6)
     assert fitted.messages[-1:] == talk("u1")
 
 
@@ -259,7 +263,7 @@ def test_a_block_with_a_summary_is_asked_once() -> None:
     made.add("d", talk("u25"), min_tokens=10)
     report = made.fit().report
     assert ASKED == [2]
-    assert [(block.limit_tokens, block.tokens_after) for block in report.blocks] == [(20, 9), (21, 0)]
+    assert [(block.offered_tokens, block.tokens_after) for block in report.blocks] == [(20, 9), (21, 0)]
 
 
 def test_a_summary_of_a_call_takes_its_result_in_another_block() -> None:
@@ -276,3 +280,76 @@ def test_room_is_of_characters_where_characters_are_counted() -> None:
     """A counter of our own beside the words."""
     made = Context(10, counter=CharCounter()).add("h", ["a" * 40, "b" * 20], strategy=SlidingWindow())
     assert [m["content"] for m in made.fit().messages] == ["b" * 20]
+
+
+# -- limit, cap and offer; blocks by name; the messages that left
+
+
+def test_limit_cap_and_offer_are_three_numbers() -> None:
+    """A cap is the block's own, the limit the least of it and the room, an offer no more than is needed."""
+    made = Context(30, counter=WORDS)
+    made.add("capped", talk("u9 u4"), max_tokens=5, priority=3)
+    made.add("small", talk("u6"), max_tokens=20, priority=2)
+    made.add("rest", talk("u15 u15"), max_tokens=29, priority=1)
+    report = made.fit().report
+    assert [(one.cap_tokens, one.limit_tokens, one.offered_tokens) for one in report.blocks] == [
+        (5, 5, 5),
+        (20, 20, 6),
+        (29, 20, 20),  # 30 less 4 and 6
+    ]
+    assert [one.tokens_after for one in report.blocks] == [4, 6, 15]
+    text = report.to_text(width=200)
+    assert text.count("limit is its cap") == 2
+    assert "limit is what was left, below its cap of 29" in text
+
+
+def test_without_a_cap_the_limit_is_the_room_that_was_left() -> None:
+    """Also where everything fits: the block might have had more than it needs."""
+    made = Context(30, counter=WORDS).add("first", talk("u6"), priority=2).add("second", talk("u9"))
+    report = made.fit().report
+    assert [(one.cap_tokens, one.limit_tokens, one.offered_tokens) for one in report.blocks] == [
+        (None, 30, 6),
+        (None, 24, 9),
+    ]
+    assert "cap" not in report.to_text()
+
+
+def test_a_black_box_that_fits_as_it_is_has_the_whole_room_for_a_limit() -> None:
+    """Nothing was offered in turn: all of it was taken."""
+    made = Context(30, counter=rounded).add("first", talk("u6"), max_tokens=9).add("second", talk("u9"))
+    assert [(one.cap_tokens, one.limit_tokens) for one in made.fit().report.blocks] == [(9, 9), (None, 30)]
+
+
+def test_a_block_is_found_by_its_name() -> None:
+    """A wrong name is answered with those there are, and near ones."""
+    report = Context(30, counter=WORDS).add("history", talk("u2")).add("question", "Why?").fit().report
+    assert report.block("question") is report.blocks[1]
+    with pytest.raises(UnknownNameError, match=r"histroy.*history, question; did you mean history") as caught:
+        report.block("histroy")
+    assert caught.value.near == ("history",)
+    assert fit(talk("u2"), 9, counter=WORDS).report.block("history").kept_message_count == 1
+
+
+def test_the_messages_that_left_are_the_callers_own_in_order() -> None:
+    """Of `fit`, of each block of a context, of a copy, and none where all fits."""
+    spoken = talk("u4 cA rA2 u3")
+    fitted = fit(spoken, 4, counter=WORDS)
+    assert list(map(id, fitted.evicted)) == list(map(id, spoken[:3]))
+    assert fitted.report.evicted_message_count == 3
+    assert copy.copy(fitted).evicted == pickle.loads(pickle.dumps(fitted)).evicted == spoken[:3]
+    assert copy.copy(copy.copy(fitted)).evicted == spoken[:3]
+    assert fit(spoken, 99, counter=WORDS).evicted == []
+    made = Context(14, counter=WORDS).add("second", spoken, position=2, max_tokens=4)
+    made.add("first", talk("u9 u2"), position=1, max_tokens=4)
+    both = made.fit()
+    assert list(map(id, both.evicted)) == [id(made.blocks[1].content[0]), *map(id, spoken[:3])]
+
+
+def test_what_a_repair_or_a_callback_takes_has_left_too() -> None:
+    """And what is only shortened has not."""
+    spoken = [result("lost"), *talk("u4 u3 u2")]
+    fitted = fit(spoken, 99, counter=WORDS, repair=True, on_trim=lambda context: context.remove(2))
+    assert list(map(id, fitted.evicted)) == [id(spoken[0]), id(spoken[2])]
+    shortened = fit(talk("u2 a90"), 20, counter=WORDS, strategy=TruncateText())
+    assert shortened.report.changed_message_count == 1
+    assert shortened.evicted == []

@@ -152,7 +152,7 @@ def test_a_black_box_is_asked_about_what_callbacks_leave() -> None:
         Context(1, counter=rounded, on_trim=removing(0)).add("a", talk("u40 u1")).add("b", "w").add("c", "w")
     )
     report = made.fit().report
-    assert (report.kept_messages, report.tokens_after, report.tokens_before) == (3, 1, None)
+    assert (report.kept_message_count, report.tokens_after, report.tokens_before) == (3, 1, None)
 
 
 def test_an_exception_goes_on_with_a_note_that_names_the_block() -> None:

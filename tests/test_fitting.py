@@ -195,7 +195,7 @@ def test_a_result_that_was_moved_is_the_same_object_and_reported() -> None:
     messages = [user("q"), call("A"), user("wait"), result("A"), user("go")]
     fitted = fit(messages, 99, counter=WORDS, repair=True)
     assert places(fitted.messages, messages) == [0, 1, 3, 2, 4]
-    assert fitted.report.changed_messages == 1
+    assert fitted.report.changed_message_count == 1
     assert (fitted.report.messages[3].fate, fitted.report.messages[3].reason) == ("changed", "repair")
 
 

@@ -51,7 +51,7 @@ def report(**more: Any) -> Report:
         "input_tokens": 1_000,
         "tokens_after": 900,
         "fits": True,
-        "kept_messages": 1,
+        "kept_message_count": 1,
     }
     return Report(**{**values, **more})
 
@@ -122,9 +122,9 @@ block_reports = st.builds(
     tokens_before=maybe_tokens,
     tokens_after=tokens,
     actions=st.lists(st.sampled_from(ACTIONS) | words, max_size=3).map(tuple),
-    kept_messages=tokens,
-    changed_messages=tokens,
-    evicted_messages=tokens,
+    kept_message_count=tokens,
+    changed_message_count=tokens,
+    evicted_message_count=tokens,
     floor_missed_tokens=tokens,
     freed_tokens=tokens,
 )
@@ -155,9 +155,9 @@ reports = st.builds(
     tokens_before=maybe_tokens,
     tokens_after=tokens,
     fits=st.booleans(),
-    kept_messages=tokens,
-    changed_messages=tokens,
-    evicted_messages=tokens,
+    kept_message_count=tokens,
+    changed_message_count=tokens,
+    evicted_message_count=tokens,
     blocks=st.lists(block_reports, max_size=3).map(tuple),
     messages=st.lists(message_rows, max_size=40).map(tuple),
     inserted=st.lists(inserted_rows, max_size=3).map(tuple),
@@ -173,9 +173,11 @@ reports = st.builds(
 
 def test_making_a_report_reads_no_row() -> None:
     """Totals, repr, hash and counts come from what the maker gave."""
-    made = report(messages=Unbuilt(), kept_messages=3, changed_messages=2, evicted_messages=426)
+    made = report(
+        messages=Unbuilt(), kept_message_count=3, changed_message_count=2, evicted_message_count=426
+    )
     assert made.remaining_tokens == 100
-    assert made.total_messages == 431
+    assert made.total_message_count == 431
     assert repr(made) == "<Report fits=True tokens=900/1000 kept=3 changed=2 evicted=426>"
     assert isinstance(hash(made), int)
 
@@ -250,7 +252,9 @@ def test_no_message_text_leaves_unless_asked_for() -> None:
 def test_unknown_numbers_stay_none_in_the_dict() -> None:
     """What nobody counted is null, never 0."""
     evicted = row(0, "evicted")
-    blocks = (BlockReport(name="history", limit_tokens=9, tokens_after=0, kept_messages=0),)
+    blocks = (
+        BlockReport(name="history", limit_tokens=9, offered_tokens=9, tokens_after=0, kept_message_count=0),
+    )
     data = report(messages=(evicted,), blocks=blocks).to_dict()
     assert data["tokens_before"] is None
     assert data["system_tokens"] is None
@@ -516,13 +520,14 @@ def agent_report() -> Report:
             call_ids=("a",), tool_names=("search",)),
     ]  # fmt: skip
     block = BlockReport(
-        name="history", limit_tokens=7_649, tokens_after=7_369, actions=("evicted", "shortened"),
-        kept_messages=3, changed_messages=1, evicted_messages=427,
+        name="history", limit_tokens=7_649, offered_tokens=7_649, tokens_after=7_369,
+        actions=("evicted", "shortened"),
+        kept_message_count=3, changed_message_count=1, evicted_message_count=427,
     )  # fmt: skip
     return report(
         model="gpt-4o", window_tokens=12_288, output_reserve_tokens=4_096, input_tokens=8_192,
         fixed_tokens=543, system_tokens=0, tools_tokens=540, tokens_after=7_912,
-        kept_messages=3, changed_messages=1, evicted_messages=427, blocks=(block,),
+        kept_message_count=3, changed_message_count=1, evicted_message_count=427, blocks=(block,),
         messages=[row(0, role="system", state="pinned", tokens_after=300), *cut, *tail],
         violations=(ViolationRow(index=429, rule="open_call", call_id="b",
                                  message="The call has no result yet.", fault=False),),
@@ -535,20 +540,22 @@ def over_report() -> Report:
     facts = BlockReport(
         name="facts",
         limit_tokens=400,
+        offered_tokens=400,
         tokens_before=500,
         tokens_after=500,
-        kept_messages=1,
+        kept_message_count=1,
         floor_missed_tokens=1,
     )
     docs = BlockReport(
-        name="docs", limit_tokens=600, tokens_before=1_500, tokens_after=200, actions=("dropped",),
-        kept_messages=0, evicted_messages=2, freed_tokens=20,
+        name="docs", limit_tokens=600, offered_tokens=600, tokens_before=1_500, tokens_after=200,
+        actions=("dropped",),
+        kept_message_count=0, evicted_message_count=2, freed_tokens=20,
     )  # fmt: skip
     cut = [row(place, "evicted", reason="over_cap", block="docs", tokens_before=750) for place in (1, 2)]
     return report(
         format="anthropic", counter="mine", exact=False, shares=True, window_tokens=1_100, overhead_tokens=60,
         margin_tokens=40, fixed_tokens=600, tools_tokens=200, tokens_before=2_000, tokens_after=1_300,
-        fits=False, evicted_messages=2, blocks=(facts, docs),
+        fits=False, evicted_message_count=2, blocks=(facts, docs),
         messages=(row(0, block="facts", tokens_after=500), *cut),
         inserted=(InsertedRow(position=1, role="user", tokens=200, why="summary of 2 messages"),),
         blocks_dropped=("old", "older"), floors_ignored=True,
@@ -664,7 +671,14 @@ def test_a_list_is_elided_from_25_lines_on(count: int, elided: bool) -> None:
 
 def test_unknown_numbers_are_never_shown_as_zero() -> None:
     """A block, a run and a total that nobody counted read as "?"."""
-    block = BlockReport(name="history", limit_tokens=90, tokens_after=45, kept_messages=0, evicted_messages=1)
+    block = BlockReport(
+        name="history",
+        limit_tokens=90,
+        offered_tokens=90,
+        tokens_after=45,
+        kept_message_count=0,
+        evicted_message_count=1,
+    )
     lines = str(report(messages=(row(0, "evicted"),), blocks=(block,))).splitlines()
     assert any(line.startswith("  history       ?     45     90") for line in lines)
     assert any(line.startswith("  0      evicted       ?  over_limit") for line in lines)
@@ -673,7 +687,9 @@ def test_unknown_numbers_are_never_shown_as_zero() -> None:
 
 def test_a_block_without_room_has_no_bar() -> None:
     """There is no share of nothing."""
-    block = BlockReport(name="docs", limit_tokens=0, tokens_before=0, tokens_after=0, kept_messages=0)
+    block = BlockReport(
+        name="docs", limit_tokens=0, offered_tokens=0, tokens_before=0, tokens_after=0, kept_message_count=0
+    )
     assert "  docs        0      0      0" in str(report(blocks=(block,))).splitlines()
 
 
@@ -695,7 +711,7 @@ def test_many_violations_are_counted_rather_than_listed(count: int, more: str | 
 )
 def test_a_block_name_is_cut_at_sixteen_columns(name: str, shown: str) -> None:
     """Wide characters take two columns; an ellipsis shows the cut."""
-    block = BlockReport(name=name, limit_tokens=9, tokens_after=0, kept_messages=0)
+    block = BlockReport(name=name, limit_tokens=9, offered_tokens=9, tokens_after=0, kept_message_count=0)
     assert any(line.startswith(f"  {shown} ") for line in str(report(blocks=(block,))).splitlines())
 
 
@@ -725,3 +741,13 @@ def test_reasons_fates_and_actions_are_those_of_the_rules() -> None:
     assert " ".join(REASONS) == reasons
     assert " ".join(FATES) == "kept changed evicted"
     assert " ".join(ACTIONS) == actions
+
+
+def test_labels_stand_beside_the_rows_that_have_them() -> None:
+    """Three at most in a line, as with tools."""
+    labelled = [row(at, "evicted", label=f"page {at}") for at in range(5)]
+    text = report(messages=[*labelled, row(5, label="the rest"), row(6)]).to_text()
+    assert "5 messages, page 0, page 1, page 2, 2 more" in text
+    assert "user + user, the rest" in text
+    three = report(messages=labelled[:3]).to_text()
+    assert "3 messages, page 0, page 1, page 2\n" in three + "\n"

@@ -142,7 +142,11 @@ def test_a_result_that_a_repair_moved_is_reported() -> None:
         (3, "changed", "repair")
     ]
     assert (report.messages[3].tokens_before, report.messages[3].tokens_after) == (1, 1)
-    assert (report.kept_messages, report.changed_messages, report.evicted_messages) == (4, 1, 0)
+    assert (report.kept_message_count, report.changed_message_count, report.evicted_message_count) == (
+        4,
+        1,
+        0,
+    )
     assert report.blocks[0].actions == ("kept",)
 
 

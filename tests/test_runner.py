@@ -267,7 +267,7 @@ def test_edits_are_laid_over_the_message() -> None:
     assert messages[5]["content"] == words(5)
     assert places(fitted.messages[:2], messages) == [0, 4]
     report = fitted.report
-    assert (report.tokens_after, report.changed_messages) == (5, 1)
+    assert (report.tokens_after, report.changed_message_count) == (5, 1)
     assert report.blocks[0].actions == ("cut",)
     assert [(row.fate, row.tokens_after) for row in report.messages][4:6] == [("kept", 2), ("changed", 1)]
 

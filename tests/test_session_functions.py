@@ -89,6 +89,6 @@ def test_a_past_view_has_its_report() -> None:
     for version in (0, 2, 5):
         fitted = session.fit(at=version)
         assert fitted.messages == session.view_at(version)
-        assert fitted.report.kept_messages == len(fitted.messages)
+        assert fitted.report.kept_message_count == len(fitted.messages)
         assert asyncio.run(session.afit(at=version)).messages == fitted.messages
     assert session.fit(at=session.version).messages == session.messages()

@@ -487,7 +487,9 @@ def test_results_are_cleared_from_the_oldest_until_it_fits(
         return
     fitted = fit(messages, budget, counter=WORDS, strategy=strategy)
     assert [WORDS.count_message(fitted.messages[index]) for index in (2, 4, 6)] == expected
-    assert fitted.report.changed_messages == sum(a != b for a, b in zip(expected, (5, 6, 7), strict=True))
+    assert fitted.report.changed_message_count == sum(
+        a != b for a, b in zip(expected, (5, 6, 7), strict=True)
+    )
 
 
 def test_a_pinned_result_is_not_cleared() -> None:

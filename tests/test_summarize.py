@@ -94,8 +94,8 @@ def test_the_report_says_what_became_a_summary() -> None:
     assert inserted.why == "summary of 2 messages"
     assert report.blocks[0].actions == ("summarized",)
     assert report.tokens_after == WordCounter().count(fitted.messages) == 1 + MARK + 2 + 5
-    assert report.kept_messages == 2
-    assert report.evicted_messages == 2
+    assert report.kept_message_count == 2
+    assert report.evicted_message_count == 2
     assert "summary of 2 messages" in str(report)
 
 

@@ -42,9 +42,9 @@ class ContextPlan:
         return self.outcome.tokens
 
     @property
-    def input_messages(self) -> int:
-        """Messages of all blocks."""
-        return sum(len(part.source) for part in self.outcome.composition.parts)
+    def source(self) -> list[Any]:
+        """The messages of all blocks, in the order of the request."""
+        return self.outcome.composition.source
 
     @property
     def format(self) -> Format:

@@ -52,9 +52,9 @@ def report_of(outcome: Outcome) -> Report:
         tokens_before=_before_tokens(outcome, blocks, sum(row.tokens for row in lead)),
         tokens_after=outcome.tokens,
         fits=outcome.error is None,
-        kept_messages=sum(block.kept_messages for block in blocks),
-        changed_messages=sum(block.changed_messages for block in blocks),
-        evicted_messages=sum(block.evicted_messages for block in blocks),
+        kept_message_count=sum(block.kept_message_count for block in blocks),
+        changed_message_count=sum(block.changed_message_count for block in blocks),
+        evicted_message_count=sum(block.evicted_message_count for block in blocks),
         blocks=blocks,
         messages=_ContextRows(outcome, rows),
         inserted=tuple(inserted),
@@ -77,6 +77,8 @@ def _block(outcome: Outcome, decision: BlockDecision, rows: Rows, output: list[A
     tokens = decision.settled.tokens + outcome.mark_tokens(decision)
     return replace(
         block_report(decision, rows, limit_tokens=decision.limit_tokens, output=output),
+        offered_tokens=decision.offered_tokens,
+        cap_tokens=decision.cap_tokens,
         tokens_after=tokens,
         floor_missed_tokens=decision.floor_missed_tokens,
         freed_tokens=decision.freed_tokens,

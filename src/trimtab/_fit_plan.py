@@ -43,9 +43,9 @@ class FitPlan(Decision[Work]):
         return self.settled.tokens
 
     @property
-    def input_messages(self) -> int:
-        """Messages of the input."""
-        return len(self.portion.source)
+    def source(self) -> list[Any]:
+        """The caller's messages."""
+        return self.portion.source
 
     @property
     def format(self) -> Format:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from trimtab.budget import Budget
@@ -38,8 +38,8 @@ class Plan(Protocol):
         ...
 
     @property
-    def input_messages(self) -> int:
-        """Messages of the input."""
+    def source(self) -> Sequence[Any]:
+        """The caller's messages, in the order of the rows of the report."""
         ...
 
     @property
@@ -98,11 +98,11 @@ class Fitted(Generic[M]):
         """Say how much stayed."""
         plan = self._plan
         room = plan.budget.input_tokens
-        return f"<Fitted {len(self.messages)} of {plan.input_messages} messages, {plan.tokens}/{room} tokens>"
+        return f"<Fitted {len(self.messages)} of {len(plan.source)} messages, {plan.tokens}/{room} tokens>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle without counter, strategy and callbacks."""
-        return _copy, (self.messages, self.system, self.tools, self.request, self.report)
+        return _copy, (self.messages, self.system, self.tools, self.request, self.report, self.evicted)
 
     @property
     def system(self) -> Any:
@@ -121,6 +121,15 @@ class Fitted(Generic[M]):
     def request(self) -> Any:
         """The messages in the form the input had: a copy of the request body, or the list."""
         return self._plan.format.write_request(self._plan.body, list(self.messages))
+
+    @property
+    def evicted(self) -> list[M]:
+        """The messages of the input that left, in its order: the caller's own objects.
+
+        Reads the rows of the report. A message of which a part stays is not among them.
+        """
+        source = self._plan.source
+        return [source[row.index] for row in self.report.messages if row.fate == "evicted"]
 
     @property
     def report(self) -> Report:
@@ -194,10 +203,20 @@ def _at_once(call: Callable[[], T], instead: str) -> T:
 class CopiedFitted(Fitted[M]):
     """What of a `Fitted` is there after copying or pickling: all there is to read."""
 
-    __slots__ = ("_kept_report", "_request", "_system", "_tools")
+    __slots__ = ("_evicted", "_kept_report", "_request", "_system", "_tools")
 
-    def __init__(self, messages: list[M], report: Report, *, system: Any, tools: Any, request: Any) -> None:
+    def __init__(
+        self,
+        messages: list[M],
+        report: Report,
+        *,
+        system: Any,
+        tools: Any,
+        request: Any,
+        evicted: list[M],
+    ) -> None:
         self.messages = messages
+        self._evicted = evicted
         self._kept_report = report
         self._system = system
         self._tools = tools
@@ -206,7 +225,7 @@ class CopiedFitted(Fitted[M]):
     def __repr__(self) -> str:
         """Say how much stayed."""
         report = self._kept_report
-        total, room = report.total_messages, report.input_tokens
+        total, room = report.total_message_count, report.input_tokens
         return f"<Fitted {len(self.messages)} of {total} messages, {report.tokens_after}/{room} tokens>"
 
     @property
@@ -223,6 +242,11 @@ class CopiedFitted(Fitted[M]):
     def request(self) -> Any:
         """The messages in the form the input had."""
         return self._request
+
+    @property
+    def evicted(self) -> list[M]:
+        """The messages of the input that left, in its order."""
+        return list(self._evicted)
 
     @property
     def report(self) -> Report:
@@ -264,8 +288,10 @@ class CopiedFitted(Fitted[M]):
         raise ConfigurationError("count_all() needs the counter, which a copied or pickled Fitted lacks")
 
 
-def _copy(messages: list[Any], system: Any, tools: Any, request: Any, report: Report) -> CopiedFitted[Any]:
-    return CopiedFitted(messages, report, system=system, tools=tools, request=request)
+def _copy(
+    messages: list[Any], system: Any, tools: Any, request: Any, report: Report, evicted: list[Any]
+) -> CopiedFitted[Any]:
+    return CopiedFitted(messages, report, system=system, tools=tools, request=request, evicted=evicted)
 
 
 def fitted_for(plan: Plan) -> Fitted[Any]:

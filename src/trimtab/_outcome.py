@@ -24,8 +24,19 @@ __all__ = ["BlockDecision", "Outcome"]
 class BlockDecision(Decision[Part]):
     """What was settled for one block."""
 
-    limit_tokens: int
-    """What it was offered last."""
+    offered_tokens: int
+    """What it was offered last: of its need, its cap and the room that was left the least."""
+    cap_tokens: int | None = None
+    """Its cap; None if it has none."""
+    room_tokens: int | None = None
+    """What was left for it, whatever its need and its cap; None if all that fits was taken as it is."""
+
+    @property
+    def limit_tokens(self) -> int:
+        """What it had to keep to, whatever its need: its cap, or the room that was left for it."""
+        known = [tokens for tokens in (self.cap_tokens, self.room_tokens) if tokens is not None]
+        return max(self.offered_tokens, min(known, default=self.offered_tokens))
+
     floor_missed_tokens: int = 0
     """What it has less than its floor, though floors are in force."""
     freed_tokens: int = 0

@@ -214,9 +214,9 @@ class QuickPlan:
         return self._budget
 
     @property
-    def input_messages(self) -> int:
-        """Messages of the input."""
-        return len(self._source)
+    def source(self) -> list[Any]:
+        """The caller's messages."""
+        return self._source
 
     @property
     def body(self) -> Request:

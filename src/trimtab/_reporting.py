@@ -49,9 +49,9 @@ def report_of(work: Work, decision: Decision[Portion], budget: Budget, output: l
         tokens_before=before_tokens,
         tokens_after=settled.tokens,
         fits=settled.fits,
-        kept_messages=block.kept_messages,
-        changed_messages=block.changed_messages,
-        evicted_messages=block.evicted_messages,
+        kept_message_count=block.kept_message_count,
+        changed_message_count=block.changed_message_count,
+        evicted_message_count=block.evicted_message_count,
         blocks=(block,),
         messages=rows,
         inserted=inserted,
@@ -114,12 +114,13 @@ def block_report(
     return BlockReport(
         name=portion.name,
         limit_tokens=limit_tokens,
+        offered_tokens=limit_tokens,
         tokens_before=rows.before_tokens(),
         tokens_after=settled.tokens,
         actions=_actions(portion, settled.actions),
-        kept_messages=kept - changed,
-        changed_messages=changed,
-        evicted_messages=len(portion.source) - kept,
+        kept_message_count=kept - changed,
+        changed_message_count=changed,
+        evicted_message_count=len(portion.source) - kept,
     )
 
 

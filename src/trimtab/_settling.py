@@ -120,6 +120,7 @@ class _Settlement:
                 part = self._parts[offer.at]
                 with in_block(part.name):
                     decision = yield from self._settle(part, claims[offer.at], offer.limit_tokens)
+                decision.room_tokens = offer.room_tokens
                 self._decided[offer.at] = decision
                 if not decision.settled.fits:
                     error = self._exceeded(decision, claims[offer.at])
@@ -148,6 +149,7 @@ class _Settlement:
         for at, (part, claim) in enumerate(zip(self._parts, claims, strict=True)):
             request = self._request(part, claim.need_tokens)
             self._decided[at] = _all_of(part, request, tokens=claim.need_tokens)
+            self._decided[at].room_tokens = self.room
         return True
 
     def _claim(self, part: Part) -> Claim:
@@ -179,7 +181,7 @@ class _Settlement:
         settled = yield from running(part.block.gives_way_by, request)
         if settled.reason == "over_limit" and limit_tokens == claim.cap_tokens:
             settled.reason = "over_cap"
-        return BlockDecision(portion=part, settled=settled, request=request, limit_tokens=limit_tokens)
+        return BlockDecision(portion=part, settled=settled, request=request, offered_tokens=limit_tokens)
 
     def _request(self, part: Part, limit_tokens: int) -> EvictionRequest:
         additive = part.sizes.additive
@@ -212,6 +214,7 @@ class _Settlement:
         for at, part in enumerate(self._parts):
             if at not in self._decided:
                 self._decided[at] = self._least(part, claims[at])
+            self._decided[at].cap_tokens = claims[at].cap_tokens
         places = {composition.adding[at]: decision for at, decision in self._decided.items()}
         outcome = Outcome(
             composition=composition,
@@ -235,11 +238,11 @@ class _Settlement:
         if need <= claim.must_tokens:
             return _all_of(part, request, tokens=need)
         settled = run(DEFAULT_STRATEGY, request)
-        return BlockDecision(portion=part, settled=settled, request=request, limit_tokens=claim.must_tokens)
+        return BlockDecision(portion=part, settled=settled, request=request, offered_tokens=claim.must_tokens)
 
     def _exceeded(self, decision: BlockDecision, claim: Claim) -> BudgetExceededError:
         """Make the error for a block whose strategy could not keep to its limit."""
-        settled, limit, name = decision.settled, decision.limit_tokens, decision.portion.name
+        settled, limit, name = decision.settled, decision.offered_tokens, decision.portion.name
         block, room = decision.portion.block, self._budget.input_tokens
         needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
         at_cap = limit == claim.cap_tokens
@@ -290,7 +293,7 @@ def _need_tokens(part: Part, room_tokens: int) -> int:
 def _all_of(part: Part, request: EvictionRequest, *, tokens: int) -> BlockDecision:
     """Keep a block as it is."""
     settled = Settled(cut=0, tokens=tokens, actions=("kept",))
-    return BlockDecision(portion=part, settled=settled, request=request, limit_tokens=request.limit_tokens)
+    return BlockDecision(portion=part, settled=settled, request=request, offered_tokens=request.limit_tokens)
 
 
 def _least_tokens(part: Part) -> int:

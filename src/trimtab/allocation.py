@@ -53,6 +53,8 @@ class Offer(NamedTuple):
     at: int
     """Place of its claim among the claims."""
     limit_tokens: int
+    room_tokens: int
+    """What was left for it of the room, whatever its need and its cap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,15 +150,17 @@ def offers(claims: Sequence[Claim], room_tokens: int, *, ties: Ties) -> Generato
         )
         over = 0  # what members that were served left of their parts
         for at in members:
-            limits[at] = min(most[at], left + held[at] if parts is None else parts[at] + over)
-            used[at] = yield Offer(at, limits[at])
+            room = left + held[at] if parts is None else parts[at] + over
+            limits[at] = min(most[at], room)
+            used[at] = yield Offer(at, limits[at], room)
             left += held[at] - used[at]
             over += parts[at] - used[at] if parts is not None else 0
     for at in order:
-        limit = min(most[at], used[at] + left)
+        room = used[at] + left
+        limit = min(most[at], room)
         if limit > limits[at] and not claims[at].once:
-            limits[at], left = limit, left + used[at]
-            used[at] = yield Offer(at, limit)
+            limits[at], left = limit, room
+            used[at] = yield Offer(at, limit, room)
             left -= used[at]
     return Allocation(
         limits={claim.name: limits[at] for at, claim in enumerate(claims)},

@@ -80,7 +80,7 @@ def _tokenized_times(text: str, budget: int, *, exact: bool = True, others: int 
     counter = exact_counter(operations)
     counter.exact = exact
     fitted = fit(messages, budget, counter=counter)
-    assert fitted.report.changed_messages == 1
+    assert fitted.report.changed_message_count == 1
     return (operations.tokenized_bytes - bytes_of(text)) / _message_bytes(fitted.messages[2])
 
 

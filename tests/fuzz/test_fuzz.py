@@ -44,7 +44,7 @@ def test_the_cases_hold_everything(form: str) -> None:
         if one.door == "context":
             continue
         try:
-            words = ("fits", "evicts" if one.run().report.evicted_messages else "keeps")
+            words = ("fits", "evicts" if one.run().report.evicted_message_count else "keeps")
         except BudgetExceededError:
             words = ("exceeds",)
         for word in words:

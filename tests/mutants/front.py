@@ -108,7 +108,7 @@ FRONT = (
         ("columns.calls.get(0, ())) == len(few) - 1", "()) == len(few) - 1"),
         ('        while kind(source[index]) == "tool":\n', "        while False:\n"),
         ("if self._known[index] is None:", "if True:"),
-        ("return len(self._source)", "return len(self._source) + 1"),
+        ("        return self._source\n", "        return []\n"),
         ("return Request(messages=self._source)", "return Request(messages=[])"),
         ("kept = self._source[self._cut :]", "kept = self._source[self._cut + 1 :]"),
         (
@@ -155,7 +155,7 @@ FRONT = (
         "_fit_plan.py",
         "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_runner.py test_afit.py"
         " test_front_door_errors.py",
-        ("return len(self.portion.source)", "return len(self.portion.history)"),
+        ("return self.portion.source\n", "return self.portion.history.originals\n"),
         ("needed - limit:,", "needed:,"),
         (
             "settled.tokens if settled.needed_tokens is None else settled.needed_tokens",

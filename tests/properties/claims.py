@@ -49,9 +49,9 @@ def once_each_in_order(case: Case) -> None:
     places = mapped(case)
     assert places == sorted(set(places))
     fates = [row.fate for row in report.messages]
-    assert fates.count("kept") == report.kept_messages
-    assert fates.count("changed") == report.changed_messages
-    assert fates.count("evicted") == report.evicted_messages
+    assert fates.count("kept") == report.kept_message_count
+    assert fates.count("changed") == report.changed_message_count
+    assert fates.count("evicted") == report.evicted_message_count
     assert report.inserted == ()
 
 

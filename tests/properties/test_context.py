@@ -93,11 +93,11 @@ def the_report_adds_up(case: Case) -> None:
         rows = [row for row in report.messages if row.block == piece.name]
         fates = [row.fate for row in rows]
         assert block.name == piece.name
-        assert (block.kept_messages, block.changed_messages, block.evicted_messages) == tuple(
+        assert (block.kept_message_count, block.changed_message_count, block.evicted_message_count) == tuple(
             fates.count(fate) for fate in ("kept", "changed", "evicted")
         )
         assert case.error or (block.actions == ("kept",)) == (set(fates) <= {"kept"})
-    assert report.kept_messages + report.changed_messages == len(there)
+    assert report.kept_message_count + report.changed_message_count == len(there)
     assert type(report).from_dict(report.to_dict()) == report
     counted = case.attempt.count_all()
     assert counted.tokens_before == case.count([*case.lead, *case.messages])
@@ -136,7 +136,8 @@ def it_is_what_is_said_plainly(case: Case) -> None:
     assert set(mapped(case)) == plain.kept()
     for block in case.fitted.report.blocks:
         if plain.offers[block.name]:
-            assert block.limit_tokens == plain.offers[block.name][-1]
+            assert block.offered_tokens == plain.offers[block.name][-1]
+            assert block.offered_tokens <= block.limit_tokens
 
 
 EVERY = (within_the_budget, no_new_violation, what_must_stay_is_there, the_report_adds_up, limits_hold)

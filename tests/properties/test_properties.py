@@ -186,7 +186,7 @@ def test_a_cut_text_is_its_own_ends_around_a_marker(case: Case) -> None:
 @settings(max_examples=settings.default.max_examples * 3)
 def test_a_sliding_window_takes_nothing_needlessly(case: Case) -> None:
     """A11: the newest thing that left, with what C3 keeps beside it, would pass the limit."""
-    if case.fitted is None or case.fitted.report.evicted_messages == 0:
+    if case.fitted is None or case.fitted.report.evicted_message_count == 0:
         return
     places = set(claims.mapped(case))
     gone = [group.indices for group in oracle.groups(case.messages) if group.indices[0] not in places]
@@ -226,7 +226,7 @@ def test_a_cut_in_strides_keeps_no_more_than_the_closest_cut(case: Case) -> None
 def test_with_too_few_messages_left_every_free_unit_goes(case: Case) -> None:
     """C3: `min_messages` counts what remains, protected included (X7)."""
     assert isinstance(case.strategy, SlidingWindow)
-    if case.fitted is None or case.fitted.report.evicted_messages == 0:
+    if case.fitted is None or case.fitted.report.evicted_message_count == 0:
         return
     if len(case.fitted.messages) < case.strategy.min_messages:
         may = set(oracle.staying(case.messages))

@@ -56,7 +56,7 @@ class _Count:
             "counter": found.counter,
             "model": self.model,
             "format": found.format,
-            "total_messages": len(self.rows),
+            "total_message_count": len(self.rows),
             "messages_tokens": self.messages_tokens,
             "media_tokens": found.media_tokens,
             "system_tokens": self.system_tokens,

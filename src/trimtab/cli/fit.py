@@ -72,9 +72,9 @@ def _totals(report: Report) -> str:
     fates = [
         f"{count:,} {fate}"
         for count, fate in (
-            (report.kept_messages, "kept"),
-            (report.changed_messages, "changed"),
-            (report.evicted_messages, "evicted"),
+            (report.kept_message_count, "kept"),
+            (report.changed_message_count, "changed"),
+            (report.evicted_message_count, "evicted"),
         )
         if count
     ]

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from trimtab.errors import ConfigurationError
+from trimtab._names import in_words, near_names
+from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.report._json import from_data, to_data
 from trimtab.report._rows import (
     ACTIONS,
@@ -61,7 +62,7 @@ class Report:
 
     Example:
         >>> report = Report(format="openai_chat", counter="chars", exact=False, window_tokens=100,
-        ...     input_tokens=90, output_reserve_tokens=10, tokens_after=45, fits=True, kept_messages=3)
+        ...     input_tokens=90, output_reserve_tokens=10, tokens_after=45, fits=True, kept_message_count=3)
         >>> report.remaining_tokens
         45
         >>> Report.from_dict(report.to_dict()) == report
@@ -102,10 +103,10 @@ class Report:
     """The whole request as it goes out: the messages and the fixed tokens, each once."""
     fits: bool
     """True if `tokens_after` is within `input_tokens` and every block kept its limit."""
-    kept_messages: int
+    kept_message_count: int
     """Messages of the input that came out as they were."""
-    changed_messages: int = 0
-    evicted_messages: int = 0
+    changed_message_count: int = 0
+    evicted_message_count: int = 0
     blocks: tuple[BlockReport, ...] = ()
     """In the order they stand in the output; one, "history", for `fit`."""
     messages: Sequence[MessageRow] = ()
@@ -129,9 +130,26 @@ class Report:
         return self.input_tokens - self.tokens_after
 
     @property
-    def total_messages(self) -> int:
+    def total_message_count(self) -> int:
         """Messages of the input."""
-        return self.kept_messages + self.changed_messages + self.evicted_messages
+        return self.kept_message_count + self.changed_message_count + self.evicted_message_count
+
+    def block(self, name: str, /) -> BlockReport:
+        """Return what became of the block of a name; of `fit` the one block is "history".
+
+        Raises:
+            UnknownNameError: No block of the request has it; a block without content is not in a request.
+        """
+        for entry in self.blocks:
+            if entry.name == name:
+                return entry
+        names = [entry.name for entry in self.blocks]
+        near = near_names(str(name), names)
+        raise UnknownNameError(
+            f"the report has no block {name!r}; there are: {', '.join(names) or 'none'}{in_words(near)}",
+            name=str(name),
+            near=near,
+        )
 
     def to_dict(self, *, include_text: bool = False) -> dict[str, Any]:
         """Write the report as plain data for JSON.
@@ -199,7 +217,8 @@ class Report:
         """Say the totals; the rows are not read."""
         return (
             f"<Report fits={self.fits} tokens={self.tokens_after}/{self.input_tokens}"
-            f" kept={self.kept_messages} changed={self.changed_messages} evicted={self.evicted_messages}>"
+            f" kept={self.kept_message_count} changed={self.changed_message_count}"
+            f" evicted={self.evicted_message_count}>"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -210,7 +229,9 @@ class Report:
 
     def __hash__(self) -> int:
         """Hash the totals, so that rows need not be built."""
-        return hash((self.input_tokens, self.tokens_after, self.kept_messages, self.evicted_messages))
+        return hash(
+            (self.input_tokens, self.tokens_after, self.kept_message_count, self.evicted_message_count)
+        )
 
 
 def _worded(report: Report) -> Report:

@@ -59,6 +59,8 @@ class MessageRow:
     """Why it was changed or evicted; None when it was kept as it is."""
     block: str = "history"
     """Name of the block it belongs to; "history" in `fit`."""
+    label: str | None = None
+    """The word its block has for it, where it was given one."""
     unit: int
     """Index of the first message of its unit; its own where it stands alone."""
     state: State = "free"
@@ -92,17 +94,21 @@ class BlockReport:
 
     name: str
     limit_tokens: int
-    """Tokens it was allowed."""
+    """Most tokens it might have: its cap, or the room that was left when it was its turn."""
+    cap_tokens: int | None = None
+    """Its cap, of `max_tokens` and `max_ratio` the smaller; None if it has none."""
+    offered_tokens: int
+    """What its strategy had to keep to: of the limit, in a `Context`, no more than the block needs."""
     tokens_before: int | None = None
     """Size before anything was done to it; None where the fit did not need to know it."""
     tokens_after: int
     """Size in the output; at most the limit when the report says it fits."""
     actions: tuple[Action, ...] = ()
     """What was done, in order."""
-    kept_messages: int
+    kept_message_count: int
     """Messages that came out as they were."""
-    changed_messages: int = 0
-    evicted_messages: int = 0
+    changed_message_count: int = 0
+    evicted_message_count: int = 0
     floor_missed_tokens: int = 0
     """Tokens of the block's floor it could not be given; 0 when the floor held."""
     freed_tokens: int = 0

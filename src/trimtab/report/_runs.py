@@ -11,6 +11,7 @@ from trimtab.report._rows import MessageRow
 
 _NAMED_TOOLS = 3
 _NAMED_ROLES = 2
+_NAMED_LABELS = 3
 _WORD_COLUMNS = 32
 """More of a role or a tool's name is not shown; providers allow 64 characters, input may hold any."""
 _ANSWERING_ROLES = frozenset({"tool", "user", "function"})
@@ -49,11 +50,11 @@ class Run(NamedTuple):
 
     @property
     def what(self) -> str:
-        """Roles or number of messages, and the tools they call."""
+        """Roles or number of messages, the tools they call, and the labels they have."""
         roles = " + ".join(_short(row.role) for row in self.rows[:_NAMED_ROLES])
         who = roles if len(self.rows) <= _NAMED_ROLES else counted(len(self.rows), "message")
-        tools = _tools(self.rows)
-        return f"{who}, {tools}" if tools else who
+        also = [said for said in (_tools(self.rows), _labels(self.rows)) if said]
+        return ", ".join([who, *also])
 
 
 def runs(rows: Iterable[MessageRow]) -> list[Run]:
@@ -86,6 +87,15 @@ def _tools(rows: Sequence[MessageRow]) -> str:
     if len(tools) > _NAMED_TOOLS:
         shown.append(f"{len(tools) - _NAMED_TOOLS} more")
     return ("result of " if all(map(_answers, rows)) else "calls ") + ", ".join(shown)
+
+
+def _labels(rows: Sequence[MessageRow]) -> str:
+    """List the words their block has for them."""
+    labels = [_short(row.label) for row in rows if row.label]
+    shown = labels[:_NAMED_LABELS]
+    if len(labels) > _NAMED_LABELS:
+        shown.append(f"{len(labels) - _NAMED_LABELS} more")
+    return ", ".join(shown)
 
 
 def _short(word: str) -> str:

@@ -94,9 +94,16 @@ def _deeds(block: BlockReport, *, alone: bool) -> str:
     deeds = [", then ".join(block.actions) or "kept"]
     if not alone:
         fates = fate_counts(
-            kept=block.kept_messages, changed=block.changed_messages, evicted=block.evicted_messages
+            kept=block.kept_message_count,
+            changed=block.changed_message_count,
+            evicted=block.evicted_message_count,
         )
         deeds.append(f"messages: {fates}")
+    if block.cap_tokens is not None:
+        at_cap = block.limit_tokens == block.cap_tokens
+        deeds.append(
+            "limit is its cap" if at_cap else f"limit is what was left, below its cap of {block.cap_tokens:,}"
+        )
     if block.floor_missed_tokens:
         deeds.append(f"{counted(block.floor_missed_tokens, 'token')} under its floor")
     if block.freed_tokens:

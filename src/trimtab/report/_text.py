@@ -97,10 +97,12 @@ def _after(report: Report) -> str:
 
 def _fates(report: Report) -> str:
     fates = fate_counts(
-        kept=report.kept_messages, changed=report.changed_messages, evicted=report.evicted_messages
+        kept=report.kept_message_count,
+        changed=report.changed_message_count,
+        evicted=report.evicted_message_count,
     )
     added = f"; {len(report.inserted)} inserted" if report.inserted else ""
-    return f"{report.total_messages:,} in: {fates}{added}"
+    return f"{report.total_message_count:,} in: {fates}{added}"
 
 
 def _blocks(report: Report, *, width: int) -> Iterator[Line]:
