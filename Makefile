@@ -29,7 +29,7 @@ format: $(DEV_READY)  ## format, and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-types: $(DEV_READY)  ## mypy and pyright, both strict, on src/, on tests/typing and on examples/
+types: $(DEV_READY)  ## mypy and pyright, both strict, on src/, tests/typing, examples/ and the examples of the documents
 	$(BIN)/mypy src tests/typing examples
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python -m tests.docs.typed

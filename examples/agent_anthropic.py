@@ -10,7 +10,7 @@ from anthropic.types import MessageParam, ToolParam, ToolResultBlockParam, ToolU
 
 from trimtab import Budget, Cascade, ClearToolResults, SlidingWindow, TruncateText, fit
 
-MODEL, SYSTEM = "claude-sonnet-4-5", "You are a coding agent. Read files before you answer."
+MODEL, SYSTEM = "claude-sonnet-5", "You are a coding agent. Read files before you answer."
 BUDGET = Budget(8_000, output_reserve=1_024, margin="auto")  # counts for Claude are estimates: keep a margin
 OLD_RESULTS_FIRST = Cascade(ClearToolResults(keep_results=2), SlidingWindow(), TruncateText())
 PATH: dict[str, object] = {"type": "object", "properties": {"path": {"type": "string"}}}

@@ -120,7 +120,7 @@ def test_an_agent_reads_many_files_and_each_request_is_taken() -> None:
     assert shown.splitlines()[-1] == "ok"
     for _, body in server.bodies:
         assert body["messages"][0] == {"role": "user", "content": task}
-        assert counter_for("claude-sonnet-4-5").count(body["messages"]) <= 8_000 - 1_024
+        assert counter_for("claude-sonnet-5").count(body["messages"]) <= 8_000 - 1_024
     assert "no file none.py" in json.dumps(server.bodies[-1][1])
     assert "(0 " not in shown
     assert "; 0 results" not in shown.splitlines()[-2]

@@ -16,9 +16,12 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.judge.server import provider
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.M | re.S)
@@ -83,6 +86,8 @@ def anchors(text: str) -> set[str]:
 def run_python(path: Path) -> list[Stale]:
     """Run the Python blocks of a document from the project's folder; any exception is the caller's.
 
+    Clients of the providers' SDKs ask a server on this machine, which refuses what the providers refuse.
+
     Returns:
         The ```text blocks that differ from what the block above them printed.
     """
@@ -90,7 +95,7 @@ def run_python(path: Path) -> list[Stale]:
     found = blocks(text)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     stale: list[Stale] = []
-    with contextlib.chdir(ROOT):
+    with contextlib.chdir(ROOT), _clients_ask_here():
         for block, after in zip_longest(found, found[1:]):
             if block.kind == "python":
                 printed = _printed(block, path, namespace)
@@ -101,6 +106,24 @@ def run_python(path: Path) -> list[Stale]:
                 ):
                     stale += _compare(after, printed)
     return stale
+
+
+@contextlib.contextmanager
+def _clients_ask_here() -> Iterator[None]:
+    """Lead the SDKs to a server on this machine by the variables that they read."""
+    with provider() as server:
+        here = {"OPENAI_BASE_URL": f"{server.address}/v1", "ANTHROPIC_BASE_URL": server.address}
+        here |= {"GOOGLE_GEMINI_BASE_URL": server.address}
+        here |= dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "k")
+        before = {name: os.environ.get(name) for name in here}
+        os.environ.update(here)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
 
 
 def _printed(block: Block, path: Path, namespace: dict[str, Any]) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from tests.docs.documents import (
+    FENCE,
     ROOT,
     anchors,
     blocks,
@@ -65,6 +68,39 @@ def test_every_command_is_documented() -> None:
     assert {"fit", "count", "validate"} <= set(commands)
     shown = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     assert [name for name in commands if f"$ trimtab {name} --help" not in shown] == []
+
+
+def test_the_readme_shows_where_its_names_come_from() -> None:
+    """Every public name of trimtab that it mentions is imported in one of its examples."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = "\n".join(block.text for block in blocks(text) if block.kind == "python")
+    imported = {
+        alias.name
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("trimtab")
+        for alias in node.names
+    }
+    rooms = [
+        import_module(f"trimtab{room}") for room in ("", ".counting", ".policy", ".stores", ".summaries")
+    ]
+    public = {name for room in rooms for name in room.__all__}
+    prose = " ".join(re.findall(r"`([^`\n]+)`", FENCE.sub("", text)))
+    mentioned = public & set(re.findall(r"(?<![.\w])[A-Za-z_]\w+", prose))
+    assert "Session" in mentioned
+    assert mentioned <= imported
+
+
+def test_the_readmes_first_screen_has_real_calls_of_two_sdks() -> None:
+    """Within 45 lines, each with the fitted messages."""
+    first = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:45])
+    assert "chat.completions.create(" in first
+    assert "Anthropic().messages.create(" in first
+    assert first.count(".messages") >= 3
+    whole = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "responses.create(" in whole
+    assert "generate_content(" in whole
+    for question in ("## What did it drop?", "## `fit`, `Context` or `Session`?", "## Which budget?"):
+        assert question in whole
 
 
 STALE = """# A page

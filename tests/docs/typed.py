@@ -36,6 +36,8 @@ PYRIGHT = {
     "reportRedeclaration": False,
     "reportUnusedExpression": False,
     "reportUnusedFunction": False,
+    # A page may show where a name comes from and use it in words only.
+    "reportUnusedImport": False,
 }
 
 
