@@ -119,8 +119,28 @@ def test_the_length_of_a_session_costs_nothing(name: str, tmp_path: Path) -> Non
     assert (few.written_bytes > 0) is (name == "sqlite")
 
 
+@pytest.mark.parametrize("name", ["memory", "sqlite"])
+def test_the_first_search_costs_what_it_finds(name: str, tmp_path: Path) -> None:
+    """What was added is in the index by then: one event of a thousand, or of a hundred thousand."""
+    counted: list[int] = []
+    for size in SIZES:
+        store = MemoryStore() if name == "memory" else SQLiteStore(tmp_path / f"{size}.db")
+        _fill(store, size)
+        found: list[Event] = []
+        request = SearchRequest(session="s", terms=("0000007",), limit=3)
+        counted.append(_Steps(store).operations(partial(_search, store, request, found)))
+        assert [event.version for event in found] == [8]
+        store.close()
+    less, more = counted
+    assert more <= 1.3 * less, counted
+
+
+def _search(store: Store, request: SearchRequest, found: list[Event]) -> None:
+    found += store.search(request)
+
+
 def test_a_search_does_not_make_appends_dearer(tmp_path: Path) -> None:
-    """The index is filled by who searches, not by who appends."""
+    """The index is filled as the session grows, whether or not somebody has searched it."""
     counted: list[int] = []
     for searched in (False, True):
         with SQLiteStore(tmp_path / f"{searched}.db") as store:

@@ -61,6 +61,13 @@ SESSIONS = (
     module(
         "session/_reading.py",
         f"session/test_real.py {PLAIN}",
+        ("if scene.over:\n", "if False:\n"),
+        (
+            "elif first not in self.units:\n            return",
+            "elif first not in self.units:\n            self.units[first] = []",
+        ),
+        ("if first >= state.cut:", "if first > state.cut:"),
+        ("stop, ends=state.cut)", "stop, ends=stop)"),
         ('ends = version + 1 if place == "recent" else', "ends ="),
         ("tokens=tokens[1] - tokens[0]", "tokens=tokens[1]"),
         ("tokens=-unit.tokens, messages=-messages", "tokens=-unit.tokens, messages=0"),
@@ -146,16 +153,5 @@ SESSIONS = (
         "session/test_snapshots.py",
         ("_require(not value or self._kinds[value] == kind,", "_require(True,"),
         ("_require(bool(members),", "_require(True,"),
-    ),
-    module(
-        "session/_reading.py",
-        f"{PLAIN}",
-        ("if scene.over:\n", "if False:\n"),
-        (
-            "elif first not in self.units:\n            return",
-            "elif first not in self.units:\n            self.units[first] = []",
-        ),
-        ("if first >= state.cut:", "if first > state.cut:"),
-        ("after=stop - 1, before=state.cut", "after=stop - 1, before=stop"),
     ),
 )

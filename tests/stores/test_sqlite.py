@@ -439,23 +439,36 @@ def _indexed(path: Path) -> list[tuple[str, int]]:
         return connection.execute("SELECT session, version FROM trimtab_indexed ORDER BY session").fetchall()
 
 
-def test_the_index_is_filled_when_somebody_searches(tmp_path: Path) -> None:
+def test_the_index_is_filled_as_the_session_grows(tmp_path: Path) -> None:
     """In batches; what is less than one is read where it stands, and nothing is indexed twice."""
     path, batch = tmp_path / "a.db", search_index.BATCH_EVENTS
     with SQLiteStore(path) as store:
         version = _fill(store, "s", batch - 1)
-        _search(store, "s", "filler")
+        assert _search(store, "s", "filler") != []
         assert _indexed(path) == []
         version = _append(store, "s", _message(batch, "heron"), at=version)
-        assert _search(store, "s", "heron") == [batch]
         assert _indexed(path) == [("s", batch)]
-        version = _append(store, "s", *(_message(at) for at in range(batch + 1, 3 * batch)), at=version)
         assert _search(store, "s", "heron") == [batch]
+        version = _append(store, "s", *(_message(at) for at in range(batch + 1, 3 * batch)), at=version)
         assert _indexed(path) == [("s", 2 * batch)]
+        assert _search(store, "s", "heron") == [batch]
         _fill(store, "t", batch, secret_at=3)
+        assert _indexed(path) == [("s", 2 * batch), ("t", batch)]
         assert _search(store, "t", "zanzibar") == [3]
         assert _search(store, "s", "zanzibar") == []
-        assert _indexed(path) == [("s", 2 * batch), ("t", batch)]
+
+
+def test_an_index_that_was_emptied_is_filled_by_appends_or_by_a_search(tmp_path: Path) -> None:
+    """A batch with each append, and the rest when somebody searches."""
+    path, batch = tmp_path / "a.db", search_index.BATCH_EVENTS
+    with SQLiteStore(path) as store:
+        _fill(store, "s", 3 * batch, secret_at=2)
+        store.append(_withdrawn(store, "s", 2))
+        assert _indexed(path) == []
+        _append(store, "s", _message(9_999, "heron"), at=3 * batch + 1)
+        assert _indexed(path) == [("s", batch)]
+        assert _search(store, "s", "heron", "zanzibar") == [3 * batch + 2]
+        assert _indexed(path) == [("s", 3 * batch)]
 
 
 def test_a_rewrite_behind_the_index_leaves_it(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""The full-text index of `SQLiteStore`: an FTS5 table that is filled when somebody searches.
+"""The full-text index of `SQLiteStore`: an FTS5 table that is filled every 200 events.
 
-An append pays nothing for it. It holds terms and numbers of events, no text and no order of words, and is
-thrown away as a whole when anything in it is to be erased: FTS5 keeps deleted words in its older parts.
+It holds terms and numbers of events, no text and no order of words, and is thrown away as a whole when
+anything in it is to be erased: FTS5 keeps deleted words in its older parts.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from trimtab.stores._terms import best_versions, count_terms, search_terms, sear
 __all__ = ["BATCH_EVENTS", "best_rows", "has_fts5", "index_batch", "is_indexed", "unindexed", "wipe_index"]
 
 BATCH_EVENTS = 200
-"""So many events are indexed in one transaction, and fewer are read where they stand: a search of a
-session that grows does not write each time, and no other writer waits long."""
+"""So many events are indexed in one transaction, and fewer are read where they stand: neither an append nor
+a search of a session that grows writes to the index each time, and no other writer waits long."""
 
 _SESSION_BITS = 32
 """The index knows version v of session number n as n << 32 | v, so that a session is one range."""

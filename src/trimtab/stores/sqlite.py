@@ -101,17 +101,30 @@ class SQLiteStore(ThreadedStore, Forked):
         """Add events in one step; see `Store.append`."""
         rows, rewrites = to_rows(request)
 
-        def work(connection: sqlite3.Connection) -> Appended:
+        def work(connection: sqlite3.Connection) -> tuple[Appended, int]:
             answer = append_rows(connection, request, rows)
             if rewrites and not answer.duplicate:
                 self._wipe(connection, request.session, versions=[row.version for row in rewrites])
                 rewrite_rows(connection, request, rewrites)
-            return answer
+            return answer, unindexed(connection, request.session)
 
-        answer = self._run(work, writes=True)
+        answer, waiting = self._run(work, writes=True)
         if rewrites:
             self._erase()
+        elif waiting >= BATCH_EVENTS:
+            # One batch more than was added, so that an older log, or one whose index was emptied, catches up.
+            # What fails here is told by the search: the events are stored.
+            with contextlib.suppress(StoreError):
+                self._index(request.session, most=1 + len(rows) // BATCH_EVENTS)
         return answer
+
+    def _index(self, session: str, *, most: float = math.inf) -> None:
+        """Put what is not in the index into it, batch by batch; fewer events than one are left."""
+        while most > 0 and self._run(self._has_fts5):
+            if self._run(lambda one: unindexed(one, session)) < BATCH_EVENTS:
+                return
+            self._run(lambda one: index_batch(one, session), writes=True)
+            most -= 1
 
     def load(self, request: LoadRequest, /) -> list[Event]:
         """Read events; see `Store.load`."""
@@ -128,15 +141,15 @@ class SQLiteStore(ThreadedStore, Forked):
     def search(self, request: SearchRequest, /) -> list[Event]:
         """Find messages with any of the terms; see `Store.search`.
 
-        The first search of a session puts it into an index, later ones what was added since. Without
-        FTS5 in this build of SQLite, each search reads the whole session.
+        What is added is put into an index every 200 events. After a deletion or redaction the index is built
+        anew, a part with each append and the rest by the first search. Without FTS5 in this build of SQLite,
+        each search reads the whole session.
         """
         session = check_session_name(request.session)
         terms = usable_terms(request.terms)
         if not terms or not request.limit:
             return []
-        while self._run(self._has_fts5) and self._run(lambda one: unindexed(one, session)) >= BATCH_EVENTS:
-            self._run(lambda one: index_batch(one, session), writes=True)
+        self._index(session)
 
         def work(connection: sqlite3.Connection) -> tuple[Head, list[Row]]:
             head = head_of(connection, session, request.incarnation) or Head(0, "")
