@@ -57,3 +57,26 @@ def test_roles_are_a_sequence_of_names(roles: Any) -> None:
     """A bare word would be read letter by letter, and protect nothing."""
     with pytest.raises(ConfigurationError, match="protect_roles"):
         evict_messages([system(), user()], 10, counter=FixedCounter(per_message=10), protect_roles=roles)
+
+
+def test_words_that_share_a_message_with_results_stay_or_leave_by_themselves() -> None:
+    """The results leave with their call; what stays of the message they share is told from what left."""
+    use = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+    found = {"type": "tool_result", "tool_use_id": "a", "content": "w " * 40}
+    words = {"type": "text", "text": "and what now"}
+    talk = [
+        {"role": "user", "content": "look it up"},
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [found, words]},
+        {"role": "assistant", "content": "well"},
+    ]
+    counter = WordCounter(format="anthropic")
+    rest = [{"role": "user", "content": [words]}, talk[3]]
+    done = evict_messages(talk, counter.count(rest), counter=counter)
+    assert done.remaining == rest
+    assert done.evicted == [talk[0], talk[1], {"role": "user", "content": [found]}]
+    assert done.remaining_tokens == counter.count(rest)
+    both = evict_messages(talk, counter.count([talk[3]]), counter=counter)
+    assert both.evicted == talk[:3]
+    assert both.evicted[2] is talk[2]
+    assert both.remaining == talk[3:]

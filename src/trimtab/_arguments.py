@@ -14,6 +14,7 @@ __all__ = [
     "answers_later",
     "check_flag",
     "check_messages",
+    "check_number",
     "check_parameters",
     "check_pending_calls",
     "check_tools",
@@ -124,6 +125,16 @@ def _kind_of_tool(value: Any) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return f"{type(value).__name__}, {reprlib.repr(value)}"
+
+
+def check_number(name: str, value: Any, /) -> None:
+    """Refuse what is no whole number.
+
+    Raises:
+        ConfigurationError: With its name.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigurationError(f"{name} is a whole number, not {reprlib.repr(value)}")
 
 
 def check_flag(name: str, value: Any, /) -> None:

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from trimtab._arguments import check_number, listed
 from trimtab.counting import CounterLike
 from trimtab.counting._door import as_counter
 from trimtab.counting._sizes import Fixed, Shares, sizes_for
 from trimtab.errors import ConfigurationError
 from trimtab.formats import detect, mapping_of
+from trimtab.strategies._assembly import assemble_one, assembled
 from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._check import check_roles
 from trimtab.units import History, Unit
@@ -24,10 +26,14 @@ M = TypeVar("M")
 def recent(messages: Sequence[M], n: int, /) -> list[M]:
     """Return the newest `n` messages, oldest of them first; all if there are fewer.
 
+    Raises:
+        ConfigurationError: `n` is no whole number.
+
     Example:
         >>> recent(["a", "b", "c"], 2)
         ['b', 'c']
     """
+    check_number("n", n)
     return span(messages, n, 0)
 
 
@@ -37,10 +43,15 @@ def span(messages: Sequence[M], from_end: int, to_end: int, /) -> list[M]:
     Both are counted back from the end. Empty if `from_end` is not above `to_end`, or `to_end` is
     negative.
 
+    Raises:
+        ConfigurationError: One of them is no whole number.
+
     Example:
         >>> span(["a", "b", "c", "d"], 3, 1)
         ['b', 'c']
     """
+    check_number("from_end", from_end)
+    check_number("to_end", to_end)
     if to_end < 0 or from_end <= to_end:
         return []
     count = len(messages)
@@ -56,13 +67,15 @@ def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) ->
 
     Raises:
         CountingError: The counter failed or answered nonsense.
-        ConfigurationError: The counter is none.
+        ConfigurationError: The counter is none, the limit no whole number, or the messages no list.
 
     Example:
         >>> from trimtab import FixedCounter
         >>> len(within([{"role": "user", "content": "hi"}] * 9, 25, FixedCounter(per_message=10)))
         2
     """
+    check_number("limit_tokens", limit_tokens)
+    messages = listed(messages)
     sizes = sizes_for(as_counter(counter), list(messages), Fixed())
     if isinstance(sizes, Shares):
         low, high = 0, len(messages)
@@ -187,7 +200,8 @@ def evict_messages(
         protect_roles: Messages of these roles stay.
 
     Raises:
-        ConfigurationError: The counter is none, or `protect_roles` is no sequence of role names.
+        ConfigurationError: The counter is none, the limit no whole number, the messages no list, or
+            `protect_roles` no sequence of role names.
         CountingError: The counter failed or answered nonsense.
 
     Example:
@@ -196,18 +210,29 @@ def evict_messages(
         >>> evict_messages(talk, 20, counter=FixedCounter(per_message=10)).evicted
         [{'role': 'user', 'content': 'one'}]
     """
-    items, roles = list(messages), check_roles(protect_roles)
+    items, roles = listed(messages), check_roles(protect_roles)
+    check_number("limit_tokens", limit_tokens)
     history = History(items, format=detect(items), protect=False)
     sizes = sizes_for(as_counter(counter), history.messages, Fixed())
     request = EvictionRequest(history, sizes, limit_tokens=limit_tokens, led=True).protecting(roles)
     count, tokens = _leaving(request)
-    gone = [index for unit in _may_leave(request)[:count] for index in unit.indices]
-    left = set(gone)
+    leaving = _may_leave(request)[:count]
+    gone = set(map(id, leaving))
     return Evicted(
-        evicted=[items[index] for index in gone],
-        remaining=[item for index, item in enumerate(items) if index not in left],
+        evicted=_messages_of(history, leaving),
+        remaining=assembled(history, [unit for unit in request.units if id(unit) not in gone], {}),
         remaining_tokens=tokens,
     )
+
+
+def _messages_of(history: History, units: Iterable[Unit]) -> list[Any]:
+    """List the messages of units, unit by unit; of one shared with what stays, the parts that leave."""
+    parts: dict[int, set[int] | None] = {}
+    for unit in units:
+        for index in unit.indices:
+            own = unit.parts.get(index)
+            parts[index] = None if own is None else {*(parts.get(index) or ()), *own}
+    return [assemble_one(history, index, own, None) for index, own in parts.items()]
 
 
 def _may_leave(request: EvictionRequest) -> list[Unit]:
@@ -228,9 +253,11 @@ def _leaving(request: EvictionRequest) -> tuple[int, int]:
         limit = request.limit_tokens
         count = bisect_left(range(len(units)), True, key=lambda count: remaining_tokens(count) <= limit)
         return count, remaining_tokens(count)
-    tokens = remaining_tokens(0)
-    for count, unit in enumerate(units):
-        if tokens <= request.limit_tokens:
+    free, there = set(map(id, units)), dict[int, set[int]]()
+    tokens = sum(request._added_tokens(unit, there) for unit in request.units if id(unit) not in free)
+    for count in range(len(units), 0, -1):
+        more = request._added_tokens(units[count - 1], there)
+        if tokens + more > request.limit_tokens:
             return count, tokens
-        tokens -= request.size(unit)
-    return len(units), tokens
+        tokens += more
+    return 0, tokens

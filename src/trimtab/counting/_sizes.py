@@ -18,6 +18,7 @@ from trimtab.counting._schemas import SETTINGS, with_functions
 from trimtab.counting._text import TextCounter
 from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Format, Prices, mapping_of
+from trimtab.formats._access import compact_json
 
 __all__ = [
     "Fixed",
@@ -381,6 +382,7 @@ def _leading(fixed: Fixed) -> list[dict[str, Any]]:
 def _text_of(value: Any) -> str:
     if isinstance(value, str):
         return value
-    import json  # not above: loaded where tools are given to a counter that takes a list only
-
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    try:
+        return compact_json(value)
+    except FormatError as error:
+        raise FormatError(f"system text, tools or an output schema: {error}") from error

@@ -7,9 +7,12 @@ messages finds the marks of the call before.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from trimtab.counting._checks import counter_name
+from trimtab.errors import CountingError
 from trimtab.strategies._base import EvictionRequest
 
 __all__ = ["stride_cut"]
@@ -87,7 +90,17 @@ class _Weights:
     def _weigh(self, index: int) -> float:
         message: dict[str, Any] = self._request.history.messages[index]
         if self._own is not None:
-            return float(self._own(message))
+            weight = self._own(message)
+            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
+                name = counter_name(self._request.sizes.counter)
+                raise CountingError(
+                    f"counter {name} answered {weight!r} as the weight of message {index}; it is a finite"
+                    " number, 0 or more",
+                    counter=name,
+                    index=index,
+                    answer=weight,
+                )
+            return float(weight)
         history = self._request.history
         # Reading texts alone is quicker; a message that also makes calls, or has none, is read in full.
         if index not in history.structure.calls and (slots := history.format.texts(message)):
