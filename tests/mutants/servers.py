@@ -191,7 +191,7 @@ SERVERS = (
         ('if memory.get("maxmemory") and policy', "if policy"),
         ('policy.startswith("allkeys")', 'policy != "noeviction"'),
         ('policy.startswith("allkeys")', "False"),
-        ("if schema != str(SCHEMA):", "if False:"),
+        ("if schema not in (None, str(SCHEMA)):", "if False:"),
         ('str(SCHEMA), "NX"', "str(SCHEMA)"),
         ("except self._redis.exceptions.NoScriptError:", "except ZeroDivisionError:"),
         ("first = max(0, request.after) + 1", "first = max(0, request.after)"),
@@ -244,8 +244,8 @@ SERVERS = (
             "            if True:\n                del",
         ),
         (
-            '"socket_timeout": options.command_timeout_seconds,',
-            '"socket_timeout": 1000 * options.command_timeout_seconds,',
+            '"socket_timeout": options.command_timeout_seconds}',
+            '"socket_timeout": 1000 * options.command_timeout_seconds}',
         ),
     ),
 )

@@ -520,3 +520,53 @@ def test_a_redaction_that_is_asked_for_again_is_one() -> None:
     assert all([one.version for one in request.rewrites] == [event.version] for request in store.asked)
     assert [one.kind for one in session.history(kinds=None)] == ["options", "message", "redacted"]
     assert "hunter2" not in str(session.snapshot())
+
+
+class Resent(MemoryStore):
+    """Sends an append again, as a client of a server does whose first answer was lost on the way."""
+
+    def append(self, request: AppendRequest, /) -> Appended:
+        """Store it, and ask again."""
+        super().append(request)
+        return super().append(request)
+
+
+def last_id(session: Session) -> str:
+    """Id of the newest message."""
+    return list(session.history())[-1].id
+
+
+def pin_and_unpin(session: Session) -> None:
+    """Two writes of one event each."""
+    session.pin(last_id(session))
+    session.unpin(last_id(session))
+
+
+OWN: dict[str, Callable[[Session], object]] = {
+    **CHANGES,
+    "undo": lambda session: session.undo(),
+    "pin": lambda session: session.pin(last_id(session)),
+    "unpin": pin_and_unpin,
+    "summarize": lambda session: session.extend([user(text) for text in texts(30)]),
+}
+
+
+@pytest.mark.parametrize("change", OWN.values(), ids=OWN.keys())
+def test_an_append_that_the_client_sent_again_is_known_as_our_own(
+    change: Callable[[Session], object],
+) -> None:
+    """The only writer of a session meets no conflict with itself, and hooks are told as ever."""
+    told: list[str] = []
+    hooks = {"on_evict": lambda messages, reason: told.append(reason)}
+    sessions = [
+        Session(100, counter=WORDS, store=store, id="s", summarizer=lambda messages: "short", hooks=hooks)
+        for store in (MemoryStore(), Resent())
+    ]
+    seen = []
+    for session in sessions:
+        told.clear()
+        session.extend([user(text) for text in texts(12)])
+        change(session)
+        session.add(user("and on"))
+        seen.append((session.messages(), session.version, list(told)))
+    assert seen[0] == seen[1]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -31,6 +33,11 @@ from trimtab.stores._redis_steps import Command, Operations
         pytest.param({"prefix": "x" * 201}, "prefix", id="long-prefix"),
         pytest.param({"prefix": "a{b}"}, "prefix", id="braces"),
         pytest.param({"prefix": "a\nb"}, "prefix", id="line-break"),
+        pytest.param({"prefix": "app:session"}, "those of the prefix 'app'", id="prefix-of-another"),
+        pytest.param({"prefix": "app:session:x"}, "those of the prefix 'app'", id="prefix-inside-another"),
+        pytest.param({"url": "redis://h?colour=red"}, "unexpected keyword argument 'colour'", id="no-option"),
+        pytest.param({"url": "unix:///s?colour=red"}, "'colour'", id="no-option-of-a-file"),
+        pytest.param({"url": "rediss://h?ssl_cert_reqs=perhaps"}, "behind the \\?", id="no-value"),
         pytest.param({"max_connections": 0}, "max_connections", id="no-connections"),
         pytest.param({"pool_timeout_seconds": 0}, "pool_timeout_seconds", id="no-wait"),
         pytest.param({"command_timeout_seconds": -1}, "command_timeout_seconds", id="negative-time"),
@@ -55,6 +62,8 @@ def test_a_password_in_what_cannot_be_read_is_not_shown() -> None:
 def test_bounds_of_arguments_are_taken() -> None:
     """One connection, the longest prefix."""
     RedisStore("redis://h", prefix="x" * 200, max_connections=1)
+    RedisStore("redis://h?health_check_interval=3", prefix="app:sessions")
+    RedisStore("unix://:secret@/run/redis.sock?db=1", prefix="session")
 
 
 def test_every_error_of_redis_has_one_of_ours() -> None:
@@ -277,6 +286,52 @@ def test_a_server_that_is_full_is_unavailable_and_stores_nothing_by_half(own_red
         store.delete("another")
         client.config_set("maxmemory", 0)
         assert store.append(request).version == 5
+
+
+def test_a_process_that_begins_while_the_server_is_full_may_read_and_delete(own_redis: Any) -> None:
+    """Its first use writes nothing; that is what makes room again."""
+    with RedisStore(own_redis.url) as store:
+        add(store, 0, 3)
+    with own_redis.client() as client, RedisStore(own_redis.url) as store:
+        client.script_flush()
+        client.config_set("maxmemory", 1)
+        assert len(load(store)) == 3
+        assert len(store.search(SearchRequest(session="s", terms=("number",), limit=9))) == 3
+        assert store.sessions() == ["s"]
+        with pytest.raises(StoreUnavailableError, match="maxmemory"):
+            add(store, 3)
+        store.delete("s")
+        assert store.sessions() == []
+        client.config_set("maxmemory", 0)
+
+
+def test_a_process_that_begins_at_a_replica_may_read(own_redis: Any) -> None:
+    """Also where nobody ever noted how sessions are kept: nothing was written with that prefix."""
+    with RedisStore(own_redis.url) as store:
+        add(store, 0, 3)
+    with own_redis.client() as client:
+        client.replicaof("127.0.0.1", servers.free_port())
+        with RedisStore(own_redis.url) as store, RedisStore(own_redis.url, prefix="other") as other:
+            assert len(load(store)) == 3
+            assert other.sessions() == []
+            with pytest.raises(StoreUnavailableError, match=r"(?i)read ?only"):
+                add(other, 0)
+        client.replicaof("NO", "ONE")
+
+
+def test_a_server_may_be_reached_by_a_socket_of_the_file_system() -> None:
+    """In threads and in tasks."""
+    servers.redis_server()
+    with tempfile.TemporaryDirectory(prefix="tt", dir="/tmp") as folder:
+        path = f"{folder}/redis.sock"
+        made = servers.make_redis("--save", "", "--appendonly", "no", "--unixsocket", path)
+        password = urlsplit(made.url).password
+        try:
+            with RedisStore(f"unix://:{password}@{path}?db=1") as store:
+                assert add(store, 0, 2).version == 2
+                assert asyncio.run(_sessions(store)) == ["s"]
+        finally:
+            made.stop()
 
 
 @pytest.mark.parametrize(

@@ -65,12 +65,35 @@ class Clients:
                 "this is not a URL of Redis: it looks like redis://user:password@host:6379/0, what is no"
                 " letter or digit written as %20"
             ) from None
+        self._is_file = "path" in place
+        self._check_options()
         at = place.get("path") or f"{place.get('host', 'localhost')}:{place.get('port', 6379)}"
         self._name = f"Redis at {at}/{place.get('db', 0)}"
         self._client: Any = None
         self._clients_of_loops: dict[int, tuple[asyncio.AbstractEventLoop, Any]] = {}
         self._pid = os.getpid()
         self._prepared = False
+
+    def _check_options(self) -> None:
+        """Make a connection that is not connected: options of the URL are its arguments."""
+        try:
+            pool = self._redis.ConnectionPool.from_url(self._url, **self._for_connection())
+            pool.make_connection()
+        except (TypeError, ValueError, *self._errors) as error:
+            # "… got an unexpected keyword argument 'x'" names it; other words may quote what was given
+            said = str(error).partition("() ")[2] if isinstance(error, TypeError) else type(error).__name__
+            raise ConfigurationError(
+                f"redis-py cannot take what stands behind the ? of this URL ({said}); options are"
+                " socket_timeout, health_check_interval, ssl_cert_reqs and the like"
+            ) from None
+
+    def _for_connection(self) -> dict[str, Any]:
+        options = self._options
+        timeouts: dict[str, Any] = {"socket_timeout": options.command_timeout_seconds}
+        if not self._is_file:  # a socket of the file system knows neither
+            timeouts["socket_connect_timeout"] = options.connect_timeout_seconds
+            timeouts["socket_keepalive"] = True
+        return timeouts
 
     @property
     def package(self) -> Any:
@@ -137,11 +160,7 @@ class Clients:
     def _made(self, package: Any) -> Any:
         """Make a client of the package for threads or of the one for tasks."""
         options = self._options
-        connection = {
-            "socket_timeout": options.command_timeout_seconds,
-            "socket_connect_timeout": options.connect_timeout_seconds,
-            "socket_keepalive": True,
-        }
+        connection = self._for_connection()
         if options.cluster:
             limit = options.max_connections
             return package.RedisCluster.from_url(self._url, max_connections=limit, **connection)

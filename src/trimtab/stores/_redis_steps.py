@@ -63,6 +63,7 @@ class Operations:
         self._prefix = prefix
         self._redis = redis
         self._scrub_seconds = scrub_seconds
+        self._is_marked = False
 
     def prepare(self) -> Steps[None]:
         """Check that the server keeps what it is given, and keeps it as we do."""
@@ -73,14 +74,27 @@ class Operations:
                     f"this Redis removes keys when its memory is full (maxmemory-policy {policy}): sessions"
                     " would be lost without a word. Set the policy to noeviction, or take another server"
                 )
-        key = f"{self._prefix}:schema"
-        yield Command(("SET", key, str(SCHEMA), "NX"))
-        schema = _text((yield Command(("GET", key))))
-        if schema != str(SCHEMA):
+        yield from self._check_schema()
+
+    def _check_schema(self) -> Steps[None]:
+        """Refuse what a newer trimtab keeps; reading only, as a full server and a replica do no more."""
+        told = yield Command(("GET", self._schema_key))
+        schema = None if told is None else _text(told)
+        if schema not in (None, str(SCHEMA)):
             raise ConfigurationError(
                 f"the sessions at {self._prefix!r} are kept as a newer trimtab does (schema {schema},"
                 f" this one knows {SCHEMA}); install that version, or take another prefix"
             )
+        self._is_marked = schema is not None
+
+    def _mark(self) -> Steps[None]:
+        """Note how sessions are kept, before the first of them is written."""
+        yield Command(("SET", self._schema_key, str(SCHEMA), "NX"))
+        yield from self._check_schema()
+
+    @property
+    def _schema_key(self) -> str:
+        return f"{self._prefix}:schema"
 
     def append(self, request: AppendRequest) -> Steps[Appended]:
         """Add events, and say the version."""
@@ -91,6 +105,8 @@ class Operations:
             words += (row.id, _packed(row))
         for row in rewrites:
             words += (row.version, _head(row), _packed(row))
+        if not self._is_marked:
+            yield from self._mark()
         outcome, version, told, *what = yield from self._script(APPEND, request.session, words)
         incarnation = _incarnation(told)
         check_incarnation(request.session, request.incarnation, incarnation)

@@ -56,7 +56,8 @@ class RedisStore:
         Args:
             url: `redis://user:password@host:6379/0`, `rediss://…` with TLS, or `unix://…`. What stands
                 behind a `?` goes to redis-py, and before the arguments below.
-            prefix: What every key begins with; stores with different ones do not see each other.
+            prefix: What every key begins with; stores with different ones do not see each other. None of its
+                parts between colons is "session".
             cluster: The URL is of any node of a Redis Cluster.
             max_connections: Most connections of each process and each event loop (in a cluster, to each
                 node); further calls wait for one.
@@ -73,6 +74,11 @@ class RedisStore:
         if not 0 < len(prefix) <= 200 or not prefix.isprintable() or "{" in prefix:
             raise ConfigurationError(
                 f"prefix is 1 to 200 printable characters without {{, not {prefix!r:.80}"
+            )
+        if ":session:" in f"{prefix}:":
+            raise ConfigurationError(
+                f"prefix {prefix!r}: keys are PREFIX:session:NAME, so its sessions would also be those of the"
+                f" prefix {prefix.partition(':session')[0]!r}. Take another word than session between colons"
             )
         if max_connections < 1:
             raise ConfigurationError(f"max_connections is 1 or more, not {max_connections!r:.80}")
