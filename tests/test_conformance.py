@@ -410,6 +410,12 @@ ESTIMATED = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "t
     [
         pytest.param(_rendered("NaN"), "by rule", "D1", id="looma, a budget that is no number"),
         pytest.param(_rendered(float("nan")), "by rule", "D1", id="looma, NaN as Python writes it"),
+        pytest.param(
+            _compiled_with(["invalid_config"], max_tokens="NaN"), "passed", "", id="contexty, no number"
+        ),
+        pytest.param(
+            _compiled_with(["invalid_config"], max_tokens=None), "passed", "", id="contexty, no budget"
+        ),
         pytest.param(_rendered(None), "passed", "", id="looma, no budget"),
         pytest.param(
             _case_of(

@@ -29,9 +29,11 @@ from tests.conformance.predicates import (
     Kind,
     Selection,
     default_counter_rule,
+    is_number,
     selection_guards,
     selection_rules,
 )
+from tests.conformance.scripted import number
 from tests.conformance.vectors import Case
 from trimtab import Context, Drop, DropNewest, Fitted, SlidingWindow, Strict, Summarize, inject_into_system
 from trimtab.blocks import Tier
@@ -270,7 +272,7 @@ def _compile_sequence(case: Case) -> Trial:
     for step in data["steps"]:
         if step["do"] == "add_block":
             blocks.append(step["block"])
-            _add(context, step["block"], data["max_tokens"])
+            _add(context, step["block"], _room(data))
         else:
             answers.append(attempt(lambda: _told(context.fit(), blocks)))
     expected = [_compiled(one, blocks, counter=data["counter"]) for one in case.expected["compiles"]]
@@ -283,10 +285,16 @@ def _compile_rules(whole: Composition) -> dict[str, Rule]:
 
 def _context(data: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> Context:
     counter = data["counter"] and contexty_list_counter(data["counter"])
-    context = Context(data["max_tokens"], counter=counter, format="openai_chat")
+    context = Context(number(data.get("max_tokens")), counter=counter, format="openai_chat")
     for block in blocks:
-        _add(context, block, data["max_tokens"])
+        _add(context, block, _room(data))
     return context
+
+
+def _room(data: Mapping[str, Any]) -> int:
+    """Return the budget of a case; 0 if it is no number of tokens, which is an error (D1)."""
+    tokens = data.get("max_tokens")
+    return int(tokens) if is_number(tokens, least=1) else 0
 
 
 def _add(context: Context, block: Mapping[str, Any], room: int) -> None:
@@ -404,9 +412,9 @@ def _composition(data: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -
                 summary=_summary_of(spec),
             )
         )
-    faults = data["max_tokens"] <= 0 or counter.get("chars_per_token", 1) <= 0
+    faults = not _room(data) or counter.get("chars_per_token", 1) <= 0
     faults = faults or not all(block["id"] for block in blocks)
-    return Composition(slots=slots, room=data["max_tokens"], size=size, ties="first", faults=faults)
+    return Composition(slots=slots, room=_room(data), size=size, ties="first", faults=faults)
 
 
 def _inject(case: Case) -> Trial:

@@ -39,7 +39,7 @@ def _tools_tokens(tools: Any) -> int:
 
 def _budget(spec: Mapping[str, Any]) -> Budget:
     overhead = r1_system(spec.get("system_message")) + _tools_tokens(spec.get("tools"))
-    window, reserve = number(spec["context_window"]), number(spec.get("max_output_tokens") or 0)
+    window, reserve = number(spec.get("context_window")), number(spec.get("max_output_tokens") or 0)
     return Budget(window, output_reserve=reserve, overhead_tokens=overhead)
 
 
@@ -72,7 +72,7 @@ def _apply(case: Case) -> Trial:
         "tokens": case.expected["tokens_with_framing"],
         "available_for_history": case.expected["available_for_history"],
     }
-    rules = budget_rules(*_reserved(spec), window=spec["context_window"])
+    rules = budget_rules(*_reserved(spec), window=spec.get("context_window"))
     if kind == "sliding_window_with_summary":
         return Trial(expected=expected, ours=attempt(ours), rules=summarizer_rule())
     if kind not in get_args(Kind) or not rules["D1"]({}):  # no answer but an error
@@ -108,7 +108,7 @@ def _budget_op(case: Case) -> Trial:
             "would_exceed": budget.would_exceed(used),
         }
 
-    rules = budget_rules(*_reserved(spec), window=spec["context_window"])
+    rules = budget_rules(*_reserved(spec), window=spec.get("context_window"))
     return Trial(expected=expected, ours=attempt(ours), rules=rules)
 
 
