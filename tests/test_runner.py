@@ -53,6 +53,12 @@ def cut(at: Any, *beside: int, **options: Any) -> Callable[[EvictionRequest], Ev
     )
 
 
+def put_in(**changes: Any) -> Insertion:
+    """Make an insertion that stands for message 1, as it should be but for what is given."""
+    right: dict[str, Any] = {"at": 1, "message": user("instead of 1"), "why": "a word", "covers": {1}}
+    return Insertion(**{**right, **changes})
+
+
 def written(*covers: int) -> Insertion:
     """Make a message that stands for others, before the first of them."""
     message = user(f"instead of {covers[0]}")
@@ -134,6 +140,24 @@ def test_what_a_strategy_keeps_comes_out(decide: Any, expected: list[int]) -> No
         (kept(0, 3, 6, edits=[Edit(index=3, texts={("name",): "x"})]), "where no text is"),
         (kept(0, 1, 6, insertions=[written(1)]), "stands for messages that stay"),
         (kept(0, 1, 6, insertions=[written(2, 6)]), "stands for messages that stay"),
+        (kept(0, 6, insertions=[put_in(planned_tokens=1)]), "of 3 tokens and plans 1 for it"),
+        (kept(0, 6, insertions=[put_in(planned_tokens=2)]), "of 3 tokens and plans 2 for it"),
+        (kept(0, 6, insertions=[put_in(planned_tokens=True)]), "planned_tokens is a whole number"),
+        (kept(0, 6, insertions=[put_in(message={"a": 1})]), "which the provider refuses"),
+        (kept(0, 6, insertions=[put_in(message={"role": "nobody", "content": "x"})]), "the provider refuses"),
+        (kept(0, 6, insertions=[put_in(message=result("A"))]), "makes or answers a call"),
+        (kept(0, 6, insertions=[put_in(message=call("B"))]), "makes or answers a call"),
+        (kept(0, 6, insertions=[put_in(covers=[1])]), "as covers; it is a set of positions"),
+        (kept(0, 6, insertions=[put_in(covers={1, "2"})]), "as covers; it is a set of positions"),
+        (kept(0, 6, insertions=[put_in(covers={1, 99})]), "stands for messages that there are not"),
+        (kept(0, 6, insertions=[put_in(covers=None)]), "None as covers"),
+        (kept(0, 6, insertions=[put_in(why=None)]), "None as why"),
+        (kept(0, 6, insertions=[put_in(at=2)]), "at message 2, in place of none"),
+        (lambda request: EvictionResult(cut=6, kept=[Unit((), kind="user")]), "not a unit"),
+        (lambda request: EvictionResult(kept=[Unit((), kind="user")]), "not a unit"),
+        (lambda request: EvictionResult(kept=[Unit(([],), kind="user")]), "not a unit"),
+        (lambda request: EvictionResult(cut=6, kept=[Unit(("a",), kind="user")]), "not a unit"),
+        (lambda request: EvictionResult(kept=[Unit((3,), kind="user", parts=None)]), "not a unit"),
     ],
 )
 def test_a_breach_of_the_contract_is_an_error(decide: Any, said: str) -> None:
@@ -322,3 +346,19 @@ def test_a_message_at_the_cut_may_be_edited() -> None:
     ]
     decide = cut(1, edits=[Edit(index=2, texts={("content",): "x"})])
     assert [m["content"] for m in run(decide, messages, 12).messages] == [None, "x", "q", "a"]
+
+
+def test_an_insertion_is_counted_whatever_was_planned_for_it() -> None:
+    """One that plans as much as it takes, or more, is charged with that; exactly what fits passes."""
+    for planned, tokens in ((None, 3), (3, 3), (5, 5)):
+        decide = kept(0, 6, insertions=[put_in(planned_tokens=planned)])
+        least = run(kept(0, 6), talk(LINE), 15).report.tokens_after
+        assert run(decide, talk(LINE), 15).report.tokens_after == least + tokens
+
+
+def test_a_breach_by_an_insertion_in_a_cascade_names_the_step_and_the_block() -> None:
+    """Though later steps would have covered it up."""
+    wrong = Custom(kept(0, 6, fits=False, insertions=[put_in(covers={1, 6})]), name="wrong")
+    with pytest.raises(StrategyContractError, match="wrong, step 1 of a cascade") as caught:
+        fit(talk(LINE), 15, counter=WORDS, strategy=Cascade(wrong, Custom(kept(0, 6))))
+    assert caught.value.block == "history"

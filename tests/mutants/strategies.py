@@ -6,6 +6,21 @@ from tests.mutants.mutants import module
 
 STRATEGIES = (
     module(
+        "strategies/_answers.py",
+        "test_runner.py",
+        ("if (counted := request.sizes.alone(insertion.message)) > planned:", "if False:"),
+        (".alone(insertion.message)) > planned:", ".alone(insertion.message)) > planned + 1:"),
+        (".alone(insertion.message)) > planned:", ".alone(insertion.message)) >= planned:"),
+        ('if faults or kind == "other":', 'if kind == "other":'),
+        ("if columns.calls or columns.answers or", "if columns.calls or"),
+        ("if columns.calls or columns.answers or", "if columns.answers or"),
+        ("not isinstance(covers, (frozenset, set)) or not _are_places(covers)", "not _are_places(covers)"),
+        ("(frozenset, set)) or not _are_places(covers)", "(frozenset, set))"),
+        ("if any(not 0 <= index < count for index in covers):", "if any(index < 0 for index in covers):"),
+        ("return bool(unit.indices) and _are_places(unit.indices)", "return _are_places(unit.indices)"),
+        ("return bool(unit.indices) and _are_places(unit.indices)", "return bool(unit.indices)"),
+    ),
+    module(
         "strategies/_cuts.py",
         "test_strategies.py test_runner.py test_fitting.py properties/test_tail.py"
         " properties/test_toy_format.py properties/test_totals.py",

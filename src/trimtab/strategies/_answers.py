@@ -5,10 +5,12 @@ Whether the answer keeps to the conversation and the limit is the runner's to ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
-from trimtab.errors import StrategyContractError
+from trimtab.errors import FormatError, StrategyContractError
+from trimtab.formats import Structure
 from trimtab.strategies._assembly import Insertion
 from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult
 from trimtab.units import Unit
@@ -44,8 +46,8 @@ def checked_answer(result: object, request: EvictionRequest, name: str) -> Evict
         breach(name, f"cuts at message {cut}, where no unit begins")
     _check_sequence(result.kept, "kept", name)
     for unit in result.kept:
-        if not isinstance(unit, Unit):
-            breach(name, f"keeps {unit!r}, which is not a unit of the request")
+        if not _is_unit(unit):
+            breach(name, f"keeps {_shown(unit)}, which is not a unit of the request")
     if result.edits != ():
         _check_sequence(result.edits, "edits", name)
         for edit in result.edits:
@@ -56,6 +58,22 @@ def checked_answer(result: object, request: EvictionRequest, name: str) -> Evict
             _check_insertion(insertion, request, name)
     _check_words(result, name)
     return result
+
+
+def _is_unit(unit: object) -> bool:
+    """Tell whether a value may be a unit: one that was made by hand may hold anything."""
+    if not isinstance(unit, Unit) or type(unit.indices) is not tuple or not isinstance(unit.parts, Mapping):
+        return False
+    return bool(unit.indices) and _are_places(unit.indices)
+
+
+def _are_places(values: Iterable[object]) -> bool:
+    return all(type(value) is int for value in values)
+
+
+def _shown(value: object) -> str:
+    """Show what a strategy answered, whatever it is."""
+    return f"a unit of {reprlib.repr(value.indices)}" if isinstance(value, Unit) else reprlib.repr(value)
 
 
 def _check_sequence(value: object, field: str, name: str) -> None:
@@ -77,16 +95,47 @@ def _check_edit(edit: object, name: str) -> None:
 
 
 def _check_insertion(insertion: object, request: EvictionRequest, name: str) -> None:
-    """Check that what is put in is a message with a place."""
+    """Check that what is put in is a message with a place, and would be taken by the provider."""
     if not isinstance(insertion, Insertion):
         breach(name, f"answers {insertion!r} among its insertions, which is no Insertion")
     if type(insertion.at) is not int or not 0 <= insertion.at < request.history.count:
         breach(name, f"puts a message in at {insertion.at!r}, which is no position of a message")
     if type(insertion.message) is not dict:
         breach(name, f"puts in {type(insertion.message).__name__}; a message it makes is a dict")
+    if not isinstance(insertion.why, str):
+        breach(name, f"puts in a message with {insertion.why!r} as why; it is a few words")
+    covers, count = insertion.covers, request.history.count
+    if not isinstance(covers, (frozenset, set)) or not _are_places(covers):
+        breach(
+            name, f"puts in {insertion.why!r} with {covers!r} as covers; it is a set of positions of messages"
+        )
+    if any(not 0 <= index < count for index in covers):
+        breach(name, f"puts in {insertion.why!r}, which stands for messages that there are not")
+    _check_written(insertion, request, name)
     planned = insertion.planned_tokens
-    if planned is not None and (type(planned) is not int or planned < 0):
+    if planned is None:
+        return
+    if type(planned) is not int or planned < 0:
         breach(name, f"puts in a message of {planned!r} tokens; planned_tokens is a whole number, or None")
+    if (counted := request.sizes.alone(insertion.message)) > planned:
+        breach(name, f"puts in a message of {counted:,} tokens and plans {planned:,} for it")
+
+
+def _check_written(insertion: Insertion, request: EvictionRequest, name: str) -> None:
+    """Check that a message is one of its wire form, and neither makes calls nor answers any."""
+    format, message = request.history.format, insertion.message
+    columns = Structure(1)
+    try:
+        faults = [fault.detail for fault in format.faults([message])]
+        format.scan([message], 0, 1, columns)
+        kind = format.kind(message)
+    except FormatError as error:
+        faults, kind = [str(error)], "other"
+    if faults or kind == "other":
+        said = faults[0] if faults else f"it is none of {format.name}"
+        breach(name, f"puts in {insertion.why!r}, which the provider refuses: {said}")
+    if columns.calls or columns.answers or columns.dangling or columns.references:
+        breach(name, f"puts in {insertion.why!r}, which makes or answers a call: it stands alone")
 
 
 def _check_words(result: EvictionResult, name: str) -> None:

@@ -158,8 +158,10 @@ def check_step(request: EvictionRequest, result: EvictionResult, name: str) -> N
         kept = _checked_units(request, result, name)
     else:
         _check_tail(request, result, name)
-        kept = kept_units(request, result) if result.edits else []
+        kept = kept_units(request, result) if result.edits or result.insertions else []
     _checked_edits(request, kept, result, name)
+    if result.insertions:
+        _checked_insertions(result, {index for unit in kept for index in unit.indices}, name)
 
 
 def _tail(request: EvictionRequest, result: EvictionResult) -> TailCuts | None:
