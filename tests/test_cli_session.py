@@ -19,9 +19,9 @@ from tests.chat_shapes import calling, function_call, result
 from tests.stores.stores import Place, params, placed
 from trimtab import CharCounter, FixedCounter, Session
 from trimtab.cli._commands import trimtab
-from trimtab.cli._session_store import masked
 from trimtab.formats import get_format
 from trimtab.stores import SQLiteStore
+from trimtab.stores._secrets import mask
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
 HELLO = {"role": "user", "content": "Hello, I am Ada. My order is 7741."}
@@ -651,7 +651,7 @@ def test_short_passwords_do_not_spoil_other_words() -> None:
     """Only whole words are hidden."""
     url = "redis://:a@localhost/0"
     assert (
-        masked("a bad password: a (redis://:a@localhost/0)", url)
+        mask("a bad password: a (redis://:a@localhost/0)", url)
         == "*** bad password: *** (redis://***@localhost/0)"
     )
 

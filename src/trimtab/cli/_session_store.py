@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
-from urllib.parse import parse_qsl, unquote
 
 import click
 from click.shell_completion import CompletionItem
@@ -23,17 +21,12 @@ from trimtab.report._lines import plain
 from trimtab.session import Session
 from trimtab.session._options import other_form
 from trimtab.stores import LoadRequest, Retry, SQLiteStore, Store, open_store
+from trimtab.stores._secrets import mask
 
-__all__ = ["Masking", "begun", "existing", "fail", "id_option", "masked", "name_of", "store_option", "stored"]
+__all__ = ["Masking", "begun", "existing", "fail", "id_option", "name_of", "store_option", "stored"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-MASK = "***"
-_SECRET_KEYS = ("password", "sslpassword", "passwd", "pwd", "token", "secret")
-_IN_QUERIES = re.compile(rf"""(\b(?:{"|".join(_SECRET_KEYS)})=)[^&\s'"]+""", re.IGNORECASE)
-"""Values of a URL's query that are secret."""
-_IN_URLS = re.compile(r"""(:/+)([^\s'"]*)""")
-"""What stands behind the scheme of a URL."""
 _KINDS = "sqlite:///FILE, postgresql://… or redis://…"
 
 
@@ -76,31 +69,6 @@ def complete_sessions(ctx: click.Context, param: click.Parameter, incomplete: st
         return []
 
 
-def masked(text: str, *urls: str) -> str:
-    """Return the text without what is secret in these URLs, or in any URL that stands in it."""
-    text = _IN_QUERIES.sub(rf"\1{MASK}", text)
-    text = _IN_URLS.sub(_without_user, text)
-    for secret in sorted({one for url in urls for one in _secrets(url)}, key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", MASK, text)
-    return text
-
-
-def _without_user(found: re.Match[str]) -> str:
-    _, at, rest = found[2].rpartition("@")
-    return f"{found[1]}{MASK}{at}{rest}" if at else found[0]
-
-
-def _secrets(url: str) -> Generator[str]:
-    """List what may be a password in a URL: whole, decoded, and the pieces a client may take it for."""
-    rest = url.partition("://")[2]
-    user, _, _ = rest.rpartition("@")
-    name, colon, password = user.partition(":")
-    given = [password if colon else name]
-    given += [value for key, value in parse_qsl(rest.partition("?")[2]) if key.lower() in _SECRET_KEYS]
-    for one in given:
-        yield from filter(None, (one, unquote(one), *re.split(r"[:/?#@&=%\[\]]", one)))
-
-
 class Masking(click.Group):
     """A group whose complaints about arguments do not repeat the password in a URL."""
 
@@ -109,9 +77,9 @@ class Masking(click.Group):
         try:
             return super().invoke(ctx)
         except Refused as error:
-            raise Refused(masked(error.message)) from None
+            raise Refused(mask(error.message)) from None
         except click.UsageError as error:
-            raise click.UsageError(masked(error.format_message()), error.ctx) from None
+            raise click.UsageError(mask(error.format_message()), error.ctx) from None
 
 
 def fail(message: str) -> NoReturn:
@@ -135,9 +103,9 @@ def stored(url: str, *, create: bool = False) -> Generator[Store]:
     try:
         yield store
     except MissingExtraError as error:
-        raise Refused(masked(str(error), url)) from None
+        raise Refused(mask(str(error), url)) from None
     except ContextError as error:
-        fail(masked(str(error), url))
+        fail(mask(str(error), url))
     finally:
         store.close()
 
@@ -151,7 +119,7 @@ def _store_of(url: str, *, create: bool) -> Store:
     try:
         store = open_store(url)
     except ContextError as error:
-        raise Refused(masked(f"--store: {error}", url)) from None
+        raise Refused(mask(f"--store: {error}", url)) from None
     path = getattr(store, "path", None)
     if path is not None:
         _check_there(path, create=create)

@@ -22,6 +22,7 @@ from trimtab.session._summarizing import Job, Written
 from trimtab.session._turns import Turns, running_future
 from trimtab.stores import MemoryStore, Retry, Store
 from trimtab.stores._rows import check_session_name
+from trimtab.stores._secrets import show
 
 __all__ = ["Driven"]
 
@@ -68,7 +69,7 @@ class Driven:
         self._id = check_session_name(secrets.token_hex(16) if id is None else id)
         self._store: Store = MemoryStore() if store is None else store
         if isinstance(store, str):
-            raise ConfigurationError(f"store is a Store: write store=open_store({store!r:.80})")
+            raise ConfigurationError(f"store is a Store: write store=open_store({show(store)})")
         if not isinstance(self._store, Store):
             raise ConfigurationError(f"store is a Store, not {self._store!r:.80}")
         self._retry = Retry(attempts=1) if retry is None else retry

@@ -31,6 +31,7 @@ from trimtab.errors import (
     StoreUnavailableError,
 )
 from trimtab.stores._postgres_schema import Execute, Tables, prepare
+from trimtab.stores._secrets import mask
 
 if TYPE_CHECKING:
     import asyncio
@@ -95,7 +96,8 @@ class Pools:
         self._options = options
         self._parameters = self._parsed(dsn)
         place = (self._parameters.get(name) or "?" for name in ("host", "port", "dbname"))
-        self._name = "PostgreSQL at {}:{}/{}".format(*place)
+        self._dsn = dsn
+        self._name = mask("PostgreSQL at {}:{}/{}".format(*place), dsn)
         self._begin()
 
     def _begin(self) -> None:
@@ -317,7 +319,10 @@ class Pools:
         try:
             yield
         except self._psycopg.Error as error:
-            raise translated(self._psycopg, error, name=self._name) from error
+            said = mask(str(error), self._dsn)
+            ours = translated(self._psycopg, error, name=self._name, said=said)
+            # a password that is not written as a URL wants it is read as another part, and quoted
+            raise ours from (error if said == str(error) else None)
 
 
 class Pool:
@@ -454,10 +459,10 @@ def _noticed(connection: Any, wanted: bool) -> Generator[list[str]]:
             connection.remove_notice_handler(note)
 
 
-def translated(psycopg: Any, error: Any, *, name: str) -> ContextError:
-    """Make the error of ours for one of psycopg's."""
+def translated(psycopg: Any, error: Any, *, name: str, said: str | None = None) -> ContextError:
+    """Make the error of ours for one of psycopg's; `said` are its words, if others than its own."""
     errors = psycopg.errors
-    said = str(error).strip().partition("\n")[0]
+    said = (str(error) if said is None else said).strip().partition("\n")[0]
     if isinstance(error, (errors.DataCorrupted, errors.IndexCorrupted)):
         return CorruptSessionError(f"{name}: {said}. Restore the database from a backup")
     if isinstance(error, errors.InsufficientPrivilege):

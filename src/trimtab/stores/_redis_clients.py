@@ -17,6 +17,7 @@ from trimtab.errors import (
     StoreUnavailableError,
 )
 from trimtab.stores._redis_steps import SCAN_KEYS, Command, Scan
+from trimtab.stores._secrets import mask
 
 if TYPE_CHECKING:
     import asyncio
@@ -68,7 +69,7 @@ class Clients:
         self._is_file = "path" in place
         self._check_options()
         at = place.get("path") or f"{place.get('host', 'localhost')}:{place.get('port', 6379)}"
-        self._name = f"Redis at {at}/{place.get('db', 0)}"
+        self._name = mask(f"Redis at {at}/{place.get('db', 0)}", url)
         self._client: Any = None
         self._clients_of_loops: dict[int, tuple[asyncio.AbstractEventLoop, Any]] = {}
         self._pid = os.getpid()
@@ -83,8 +84,8 @@ class Clients:
             # "… got an unexpected keyword argument 'x'" names it; other words may quote what was given
             said = str(error).partition("() ")[2] if isinstance(error, TypeError) else type(error).__name__
             raise ConfigurationError(
-                f"redis-py cannot take what stands behind the ? of this URL ({said}); options are"
-                " socket_timeout, health_check_interval, ssl_cert_reqs and the like"
+                f"redis-py cannot take what stands behind the ? of this URL ({mask(said, self._url)});"
+                " options are socket_timeout, health_check_interval, ssl_cert_reqs and the like"
             ) from None
 
     def _for_connection(self) -> dict[str, Any]:
@@ -209,7 +210,10 @@ class Clients:
         try:
             yield
         except self._errors as error:
-            raise translated(self._redis, error, name=self._name) from error
+            said = mask(str(error), self._url)
+            ours = translated(self._redis, error, name=self._name, said=said)
+            # a password that is not written as a URL wants it is read as another part, and quoted
+            raise ours from (error if said == str(error) else None)
 
 
 def _listed(step: Command, answer: Any) -> Any:
@@ -220,10 +224,10 @@ def _listed(step: Command, answer: Any) -> Any:
     return list(answer.values()) if answer and names_nodes else [answer]
 
 
-def translated(redis: Any, error: Exception, *, name: str) -> ContextError:
-    """Make the error of ours for one of redis-py's."""
+def translated(redis: Any, error: Exception, *, name: str, said: str | None = None) -> ContextError:
+    """Make the error of ours for one of redis-py's; `said` are its words, if others than its own."""
     kinds = redis.exceptions
-    said = str(error) or type(error).__name__
+    said = (str(error) if said is None else said) or type(error).__name__
     if isinstance(error, (kinds.AuthenticationError, kinds.AuthorizationError)):
         return ConfigurationError(f"{name}: {said}; set the user and the password of the URL right")
     if isinstance(error, kinds.NoPermissionError):

@@ -8,6 +8,7 @@ from typing import Any
 from trimtab._names import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.stores._base import Store
+from trimtab.stores._secrets import show
 
 __all__ = ["open_store"]
 
@@ -29,7 +30,7 @@ def open_store(url: str, /) -> Store:
     """
     scheme, separator, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
     if not separator:
-        raise ConfigurationError(f"a store's URL is one of {', '.join(_SHOWN)}, not {url!r:.80}")
+        raise ConfigurationError(f"a store's URL is one of {', '.join(_SHOWN)}, not {show(url)}")
     make = _SCHEMES.get(scheme.lower())
     if make is None:
         raise _unknown(scheme)
@@ -41,7 +42,7 @@ def _memory(url: str, rest: str) -> Store:
     from trimtab.stores.memory import MemoryStore
 
     if rest.strip("/"):
-        raise ConfigurationError(f"a store in memory has no name: write memory://, not {url!r}")
+        raise ConfigurationError(f"a store in memory has no name: write memory://, not {show(url)}")
     return MemoryStore()
 
 
@@ -53,7 +54,8 @@ def _sqlite(url: str, rest: str) -> Store:
     path = unquote(rest[1:])
     if not rest.startswith("/") or not path or "?" in rest:
         raise ConfigurationError(
-            f"write sqlite:///relative.db or sqlite:////absolute.db, not {url!r}; options go to SQLiteStore"
+            f"write sqlite:///relative.db or sqlite:////absolute.db, not {show(url)}; options go to"
+            " SQLiteStore"
         )
     return SQLiteStore(path)
 

@@ -22,6 +22,7 @@ from trimtab.stores._rows import (
     to_rows,
     without_gaps,
 )
+from trimtab.stores._secrets import show
 from trimtab.stores._sqlite_erasure import (
     ask_erasure,
     asked_erasures,
@@ -377,11 +378,11 @@ _HELD_BY_PARENT: set[tuple[int, int]] = set()
 def _checked_path(path: Any) -> str:
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text or "\0" in text:
-        raise ConfigurationError(f"path names a file, or is ':memory:', not {path!r:.80}")
+        raise ConfigurationError(f"path names a file, or is ':memory:', not {show(path)}")
     if text == ":memory:":
         return text
-    if text.startswith(("sqlite:", "file:")):
-        raise ConfigurationError(f"path names a file, not a URL: use open_store({text!r}) for one")
+    if text.startswith(("sqlite:", "file:")) or "://" in text:
+        raise ConfigurationError(f"path names a file, not a URL: use open_store({show(text)}) for one")
     return os.path.abspath(text)
 
 
