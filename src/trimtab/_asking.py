@@ -19,7 +19,7 @@ from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting._checks import as_it_stands, counter_name
 from trimtab.counting._door import as_counter
-from trimtab.counting._sizes import reading
+from trimtab.counting._sizes import for_whole, reading
 from trimtab.errors import ConfigurationError, InvalidHistoryError, UnknownNameError
 from trimtab.formats import Format, Request
 from trimtab.models import facts_for, near_models
@@ -152,8 +152,12 @@ def body_of(ask: Ask, format: Format) -> Request | None:
     return None
 
 
-def counter_of(counter: Any, model: str | None, format: Format | None = None) -> Any:
+def counter_of(
+    counter: Any, model: str | None, format: Format | None = None, body: Request | None = None
+) -> Any:
     """Return the counter asked for: the one given, the model's own, or the estimate; for a wire form.
+
+    With a body it is one for a whole request: tools that are not in it are not sent.
 
     Raises:
         ConfigurationError: What was given is no counter.
@@ -163,7 +167,10 @@ def counter_of(counter: Any, model: str | None, format: Format | None = None) ->
         counter = as_counter(counter)
     else:
         counter = counter_for(model) if model is not None else EstimateCounter()
-    return counter if format is None else as_it_stands(reading(counter, format))
+    if format is None:
+        return counter
+    counter = as_it_stands(reading(counter, format))
+    return counter if body is None else for_whole(counter, body.tools)
 
 
 def budget_of(budget: Budget | int | None, model: str | None, /, *, given: object = None) -> Budget:

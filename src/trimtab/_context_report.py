@@ -7,8 +7,9 @@ from typing import Any
 
 from trimtab._composing import faults_of
 from trimtab._outcome import BlockDecision, Outcome
-from trimtab._reporting import Lazy, Rows, about, block_report, is_planned, system_rows
+from trimtab._reporting import Lazy, Rows, about, block_report, is_planned, system_rows, unknown_of
 from trimtab.counting._sizes import Shares
+from trimtab.counting._unknown import unknown_notes
 from trimtab.report import BlockReport, InsertedRow, MessageRow, Report
 
 __all__ = ["report_of"]
@@ -30,6 +31,8 @@ def report_of(outcome: Outcome) -> Report:
     for own, out in zip(rows, outputs, strict=True):
         inserted.extend(own.inserted(offset=offset))
         offset += len(out)
+    output = [message for out in outputs for message in out]
+    unknown = unknown_of(composition.counter, outcome.format, policy.tools, output)
     head = about(
         sizes,
         budget,
@@ -37,6 +40,7 @@ def report_of(outcome: Outcome) -> Report:
         model=policy.model,
         format=outcome.format,
         leads_system=leads_system,
+        unknown=unknown,
     )
     if outcome.fixed_tokens is not None:
         head["fixed_tokens"] = outcome.fixed_tokens
@@ -46,6 +50,7 @@ def report_of(outcome: Outcome) -> Report:
             *composition.notes,
             *(note for one in decisions for note in one.settled.notes),
             *outcome.notes,
+            *unknown_notes(unknown),
         ),
         planned=any(is_planned(decision.settled) for decision in decisions),
         shares=composition.is_black_box,

@@ -88,7 +88,7 @@ def prepare(ask: Ask) -> Work:
         notes = take_model(ask) if ask.model is None else ()
         format = format_of(ask.messages, ask.format, ask.model)
         body = body_of(ask, format)
-    counter = counter_of(ask.counter, ask.model, format)
+    counter = counter_of(ask.counter, ask.model, format, body)
     budget = budget_of(ask.budget, ask.model, given=ask.messages)
     notes = (*notes, *model_notes(ask.model, counter, budget))
     strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)

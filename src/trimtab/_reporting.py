@@ -12,6 +12,7 @@ from trimtab._fitting import Work
 from trimtab._portion import Decision, Portion
 from trimtab.budget import Budget
 from trimtab.counting._sizes import Shares, Sizes, counter_name
+from trimtab.counting._unknown import unknown_in, unknown_notes
 from trimtab.formats import Format, mapping_of
 from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report, ViolationLike
 from trimtab.report._lines import counted
@@ -34,6 +35,8 @@ def report_of(work: Work, decision: Decision[Portion], budget: Budget, output: l
     before_tokens = rows.whole_before_tokens(sizes.fixed_tokens(led_system) + lead_tokens)
     block = block_report(decision, rows, limit_tokens=budget.input_tokens - beside_tokens, output=output)
     block = replace(block, tokens_after=settled.tokens - beside_tokens)
+    unseen = () if work.body is None else work.body.unseen
+    unknown = unknown_of(work.counter, work.format, work.tools, output, unseen)
     return Report(
         **about(
             sizes,
@@ -42,8 +45,9 @@ def report_of(work: Work, decision: Decision[Portion], budget: Budget, output: l
             model=work.ask.model,
             format=work.format,
             leads_system=leads_system,
+            unknown=unknown,
         ),
-        notes=(*work.notes, *settled.notes, *_left_out(work, output)),
+        notes=(*work.notes, *settled.notes, *_left_out(work, output), *unknown_notes(unknown)),
         planned=is_planned(settled),
         shares=isinstance(work.sizes, Shares),
         tokens_before=before_tokens,
@@ -77,13 +81,29 @@ def _left_out(work: Work, output: list[Any]) -> list[str]:
     ]
 
 
+def unknown_of(
+    counter: Any, format: Format, tools: Any, output: Sequence[Any], unseen: Sequence[str] = (), /
+) -> tuple[str, ...]:
+    """List what of a request that goes out nobody can count from it; messages of one text have nothing."""
+    dicts = map(mapping_of, output)
+    pieces = [format.pieces(one) for one in dicts if not isinstance(one.get("content"), str)]
+    return unknown_in(counter, tools, pieces, unseen).phrases
+
+
 def _leads_system(messages: Sequence[Any], format: Format) -> bool:
     """Tell whether messages begin with system text."""
     return bool(messages) and format.kind(mapping_of(messages[0])) == "system"
 
 
 def about(
-    sizes: Sizes, budget: Budget, *, counter: Any, model: str | None, format: Format, leads_system: bool
+    sizes: Sizes,
+    budget: Budget,
+    *,
+    counter: Any,
+    model: str | None,
+    format: Format,
+    leads_system: bool,
+    unknown: tuple[str, ...],
 ) -> dict[str, Any]:
     """List what a report says of the request as a whole; `sizes` has its fixed part."""
     system_tokens, tools_tokens = sizes.fixed_parts(leads_system)
@@ -91,7 +111,7 @@ def about(
         "format": format.name,
         "model": model,
         "counter": counter_name(counter),
-        "exact": bool(getattr(counter, "exact", False)),
+        "exact": bool(getattr(counter, "exact", False)) and not unknown,
         "window_tokens": budget.window,
         "model_window_tokens": window_of(model),
         "output_reserve_tokens": budget.output_reserve,

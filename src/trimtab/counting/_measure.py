@@ -12,8 +12,9 @@ from trimtab._grouping import format_of
 from trimtab.counting._checks import counter_name
 from trimtab.counting._door import as_counter
 from trimtab.counting._margin import known_margin, unsure_of
-from trimtab.counting._sizes import Fixed, Shares, Sizes, fixed_tokens_of, sizes_for
+from trimtab.counting._sizes import Fixed, Shares, Sizes, fixed_tokens_of, for_whole, sizes_for
 from trimtab.counting._text import TextCounter
+from trimtab.counting._unknown import Unknown, is_known, unknown_in
 from trimtab.formats import Format, Pieces
 from trimtab.formats._base import Dict, entry_of
 
@@ -52,6 +53,8 @@ class Count:
     """The wire form the messages were read in."""
     sizes: tuple[int, ...] | None = None
     """Tokens of each message, media included; None for a black box."""
+    unknown: tuple[str, ...] = ()
+    """What the request holds or names whose cost nobody can know from it, a phrase each."""
 
     @property
     def most_tokens(self) -> int | None:
@@ -59,9 +62,19 @@ class Count:
         return None if self.margin_tokens is None else self.tokens + self.margin_tokens
 
 
-def read_given(
-    given: Any, /, *, format: str | Format, system: Any, tools: Any
-) -> tuple[Format, list[Dict], Fixed]:
+class Given(NamedTuple):
+    """What is to be counted, read."""
+
+    form: Format
+    entries: list[Dict]
+    fixed: Fixed
+    unseen: tuple[str, ...]
+    """What the body names and the provider reads elsewhere."""
+    is_whole: bool
+    """Whether it is a body, so that what it does not hold is not sent."""
+
+
+def read_given(given: Any, /, *, format: str | Format, system: Any, tools: Any) -> Given:
     """Read messages or a body: its wire form, its messages as dicts, and what stands beside them.
 
     Raises:
@@ -71,43 +84,50 @@ def read_given(
     check_messages(given)
     form = format_of(given, format)
     extra: Any = None
+    unseen: tuple[str, ...] = ()
     messages: Any = given
     if isinstance(given, Mapping):
         request = form.read_request(given)
-        messages, extra = request.messages, request.extra
+        messages, extra, unseen = request.messages, request.extra, request.unseen
         system = request.system if system is None else system
         tools = request.tools if tools is None else tools
     entries = [entry_of(messages, index) for index in range(len(messages))]
     if system is not None and form.rules.system_in_messages:
         entries.insert(0, form.message("system", [system] if isinstance(system, str) else list(system)))
         system = None
-    return form, entries, Fixed(system, tools, extra)
+    return Given(form, entries, Fixed(system, tools, extra), unseen, isinstance(given, Mapping))
 
 
 def count_of_request(
     given: Any, counter: Any, /, *, format: str | Format = "auto", system: Any = None, tools: Any = None
 ) -> Count:
     """Count messages or a whole body by a counter; see `trimtab.counting.measure`."""
-    form, entries, fixed = read_given(given, format=format, system=system, tools=tools)
+    form, entries, fixed, unseen, is_whole = read_given(given, format=format, system=system, tools=tools)
     counter = as_counter(counter)
     if hasattr(counter, "with_format"):
         counter = counter.with_format(form)
+    if is_whole:
+        counter = for_whole(counter, fixed.tools)
     leads_system = bool(entries) and form.kind(entries[0]) == "system"
     found = sizes_for(counter, entries, fixed)
     pieces = [form.pieces(entry) for entry in entries]
+    unknown = unknown_in(counter, fixed.tools, pieces, unseen)
     if isinstance(found, Shares):
-        return _of_whole(counter, form, found.whole(entries), fixed, pieces)
-    return _of_parts(counter, form, found, fixed, pieces, leads_system=leads_system)
+        return _of_whole(counter, form, found.whole(entries), fixed, pieces, unknown)
+    return _of_parts(counter, form, found, fixed, pieces, unknown, leads_system=leads_system)
 
 
-def _of_whole(counter: Any, form: Format, tokens: int, fixed: Fixed, pieces: list[Pieces]) -> Count:
+def _of_whole(
+    counter: Any, form: Format, tokens: int, fixed: Fixed, pieces: list[Pieces], unknown: Unknown
+) -> Count:
     """Say what a black box said, and no more."""
     unsure = unsure_of(counter, fixed.tools, pieces)
-    margin = known_margin(counter, tokens)
+    margin = known_margin(counter, tokens) if unknown.is_bounded else None
     return Count(
         tokens=tokens,
-        exact=getattr(counter, "exact", False) is True and unsure == 0,
+        exact=getattr(counter, "exact", False) is True and unsure == 0 and not unknown.phrases,
         margin_tokens=None if margin is None or unsure is None else margin + unsure,
+        unknown=unknown.phrases,
         messages_tokens=None,
         media_tokens=None,
         system_tokens=None,
@@ -120,7 +140,14 @@ def _of_whole(counter: Any, form: Format, tokens: int, fixed: Fixed, pieces: lis
 
 
 def _of_parts(
-    counter: Any, form: Format, found: Sizes, fixed: Fixed, pieces: list[Pieces], *, leads_system: bool
+    counter: Any,
+    form: Format,
+    found: Sizes,
+    fixed: Fixed,
+    pieces: list[Pieces],
+    unknown: Unknown,
+    *,
+    leads_system: bool,
 ) -> Count:
     sizes = [found.of(index) for index in range(len(found.messages))]
     if isinstance(counter, TextCounter):
@@ -132,14 +159,15 @@ def _of_parts(
     beside = _beside(counter, fixed, has_system=leads_system or bool(fixed.system))
     tokens = sum(sizes) + found.fixed_tokens(leads_system)
     unsure = unsure_of(counter, fixed.tools, pieces)
-    exact = getattr(counter, "exact", False) is True and unsure == 0
+    known = is_known(counter, pieces)
+    exact = getattr(counter, "exact", False) is True and unsure == 0 and not unknown.phrases and known
     if isinstance(counter, TextCounter):
-        schema = (fixed.extra or {}).get("response_format")
-        plain = not (fixed.tools or schema or media or any(map(_is_more_than_text, pieces)))
+        plain = known and not (fixed.tools or (fixed.extra or {}).get("response_format"))
         exact = exact and plain
         margin = 0 if exact else counter.margin_tokens(tokens, is_plain=plain)
     else:
-        margin = known_margin(counter, tokens)
+        margin = known_margin(counter, tokens) if known else None
+    margin = margin if unknown.is_bounded else None
     return Count(
         tokens=tokens,
         exact=exact,
@@ -153,6 +181,7 @@ def _of_parts(
         counter=counter_name(counter),
         format=form.name,
         sizes=tuple(sizes),
+        unknown=unknown.phrases,
     )
 
 
@@ -171,11 +200,6 @@ def _beside(counter: Any, fixed: Fixed, *, has_system: bool) -> _Beside:
     steps = (Fixed(), Fixed(fixed.system), Fixed(fixed.system, fixed.tools, without_schema), fixed)
     passed = [fixed_tokens_of(counter, one, has_system) for one in steps]
     return _Beside(passed[0], *(after - before for before, after in pairwise(passed)))
-
-
-def _is_more_than_text(pieces: Pieces) -> bool:
-    found = (pieces.calls, pieces.results, pieces.result_id, pieces.thoughts, pieces.tools, pieces.other)
-    return any(found) or pieces.sealed_chars > 0
 
 
 def _finished_thoughts(

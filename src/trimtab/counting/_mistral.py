@@ -16,7 +16,7 @@ from trimtab.counting._cache import TextCache
 from trimtab.counting._media import base64_of, image_size, is_seen, media_tokens
 from trimtab.counting._protocols import TextFunction
 from trimtab.counting._schemas import function_tool, system_texts, with_functions
-from trimtab.formats import Format, Media, get_format
+from trimtab.formats import Format, Media, Pieces, get_format
 from trimtab.formats._access import compact_json
 from trimtab.formats._base import mapping_of
 from trimtab.models import Framing, Margin, MediaRule
@@ -33,6 +33,8 @@ _PATCH_PIXELS, _LONGEST_PIXELS = 28, 1_540
 _MOST_PATCHES = _LONGEST_PIXELS // _PATCH_PIXELS
 
 _HEADER_CHARS = 400_000
+_FREE = '{"prefix":'
+"""What stands beside texts and costs nothing, as it is read."""
 _BY_SIZE = MediaRule(pixels_per_token=1)
 """For telling what is seen: an image of any detail costs by its size here."""
 
@@ -102,7 +104,10 @@ class MistralCounter(Additive):
             message = {key: value for key, value in message.items() if key != "prefix"}
         pieces = self._format.pieces(message)
         counts = self._cache.young
-        tokens = sum(counts[text] for text in (*pieces.texts, *pieces.other))
+        tokens = sum(counts[text] for text in pieces.texts)
+        for other in pieces.other:
+            thoughts = _thoughts_in(other)
+            tokens += counts[other] if thoughts is None else _BRACKETS_TOKENS + counts[thoughts]
         tokens += sum(_BRACKETS_TOKENS + counts[text] for text in pieces.thoughts)
         tokens += counts[_tools_text(pieces.tools)] if pieces.tools else 0
         tokens += sum(self.media_tokens(media) for media in pieces.media)
@@ -131,12 +136,33 @@ class MistralCounter(Additive):
         tokens += sum(counts[text] for text in texts) + (_BRACKETS_TOKENS if texts else 0)
         return tokens + (_BRACKETS_TOKENS + counts[_tools_text(tools)] if tools else 0)
 
+    def sees(self, medium: Media, /) -> bool:
+        """Tell whether a message holds enough of a medium to know what it is charged: an image's size."""
+        return medium.kind == "image" and is_seen(medium, _BY_SIZE)
+
+    def knows(self, pieces: Pieces, /) -> bool:
+        """Tell whether a message holds nothing but what bills were compared for."""
+        return not self.guesses(pieces) and all(medium.kind == "image" for medium in pieces.media)
+
+    def guesses(self, pieces: Pieces, /) -> list[str]:
+        """List what of a message is counted by no rule that bills bear out.
+
+        Once 664 tokens were billed where 720 were counted with thoughts, and 997 for a document that was
+        counted as the 115 of its address.
+        """
+        thoughts = [_thoughts_in(other) is not None for other in pieces.other]
+        found = ["thoughts of earlier answers"] if pieces.thoughts or any(thoughts) else []
+        named = zip(pieces.other, thoughts, strict=True)
+        if any(not (is_thought or other.startswith(_FREE)) for other, is_thought in named):
+            found.append("parts or keys without a rule")
+        return found
+
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int:
         """Say how far the count of these may be off beside the margin.
 
-        That is, for media whose size a message does not show.
+        That is, for images whose size a message does not show, and for whatever is no image.
         """
-        return sum(self.media_tokens(one) for one in media if not is_seen(one, _BY_SIZE))
+        return sum(self.media_tokens(one) for one in media if not self.sees(one))
 
     def media_tokens(self, media: Media, /) -> int:
         """Count one image, sound, video or file."""
@@ -148,6 +174,24 @@ class MistralCounter(Additive):
         scale = min(1.0, _LONGEST_PIXELS / max(size))
         across, down = (max(1, math.ceil(round(side * scale) / _PATCH_PIXELS)) for side in size)
         return (across + 1) * down  # each row ends with a token of its own
+
+
+def _thoughts_in(other: str) -> str | None:
+    """Return the words of a part that holds thoughts, which Chat's form has no name for; None for another."""
+    if _THINKING not in other:
+        return None
+    part = json.loads(other)
+    chunks = part.get("thinking") if part.get("type") == "thinking" else None
+    if isinstance(chunks, str):
+        return chunks
+    return (
+        None
+        if not isinstance(chunks, list)
+        else "".join(str(one.get("text", "")) for one in chunks if isinstance(one, dict))
+    )
+
+
+_THINKING = '"type":"thinking"'
 
 
 def _spaced(arguments: str) -> str:

@@ -30,7 +30,7 @@ _DECLARED_KEYS = ("functionDeclarations", "function_declarations")
 """Where one entry of a tool list holds several functions."""
 
 
-SETTINGS = ("tool_choice", "thinking")
+SETTINGS = ("tool_choice", "thinking", "task_budget")
 """Charged parts of a body that are no text: they set how much of a prompt the provider adds."""
 
 
@@ -141,6 +141,25 @@ class _Words:
         self.texts.extend(found)
         if depth > 1:
             self.nested.extend(found)
+
+
+def provider_tools(tools: Any, /) -> list[str]:
+    """Name the tools that the provider runs or describes itself: their schemas are not in the request."""
+    return [
+        name
+        for tool in _shown_tools(_listed(tools))
+        if (name := _provider_tool(_as_mapping(tool))) is not None
+    ]
+
+
+def _provider_tool(tool: Mapping[str, Any]) -> str | None:
+    if not tool or tool.get("type") == "custom" or _function_of(tool) is not None:
+        return None
+    kind = tool.get("type", "function")
+    if kind != "function":
+        return str(kind)
+    # Gemini's have no type: the one key names the tool
+    return None if "function" in tool or "name" in tool else str(next(iter(tool)))
 
 
 def is_forced(extra: Mapping[str, Any] | None, /) -> bool:

@@ -26,6 +26,7 @@ __all__ = [
     "Sizes",
     "counter_name",
     "fixed_tokens_of",
+    "for_whole",
     "reading",
     "shared_out",
     "sizes_for",
@@ -329,6 +330,11 @@ def sizes_for(counter: Any, messages: list[Any], fixed: Fixed | None) -> Sizes:
     """
     kind = Sizes if hasattr(counter, "count_message") else Shares
     return kind(counter, messages, fixed)
+
+
+def for_whole(counter: Any, tools: Any, /) -> Any:
+    """Return a counter for a whole request: some charge a call's frame only where there are tools."""
+    return counter if tools or not hasattr(counter, "without_tools") else counter.without_tools()
 
 
 def reading(counter: Any, format: Format, /) -> Any:

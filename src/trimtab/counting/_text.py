@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self, cast
 
 from trimtab.counting._additive import Additive
 from trimtab.counting._cache import TextCache, TextCounts
 from trimtab.counting._checks import placed
 from trimtab.counting._margin import unseen_tokens
-from trimtab.counting._media import media_tokens
+from trimtab.counting._media import is_seen, media_tokens
 from trimtab.counting._protocols import TextFunction
 from trimtab.counting._schemas import (
     is_forced,
@@ -100,6 +101,27 @@ class TextCounter(Additive):
         own, slots = cast("tuple[Any, dict[str, Any]]", super().__getstate__())
         return own, {**slots, "_prices": None}
 
+    def without_tools(self) -> Self:
+        """Return the same counter for a whole request that has no tools; itself where that is the same."""
+        if not self.framing.calls_framed_by_tools:
+            return self
+        twin = copy.copy(self)
+        twin.framing = replace(self.framing, per_call_tokens=0, per_result_tokens=0)
+        twin._prices = None
+        return twin
+
+    def sees(self, medium: Media, /) -> bool:
+        """Tell whether a message holds enough of a medium to know what it is charged."""
+        return is_seen(medium, self.media)
+
+    def knows(self, pieces: Pieces, /) -> bool:
+        """Tell whether a message is one plain text: what else is charged is fitted to bills, not public.
+
+        Several texts in one message are joined by some hosts and counted apart by others.
+        """
+        found = (pieces.calls, pieces.results, pieces.result_id, pieces.thoughts, pieces.tools, pieces.other)
+        return not any(found) and not pieces.sealed_chars and not pieces.media and len(pieces.texts) <= 1
+
     def clear(self) -> None:
         """Forget the counts remembered by text."""
         self._cache.clear()
@@ -146,6 +168,7 @@ class TextCounter(Additive):
         schema = output_schema_text(extra) if framing.output_schema_tokens is not None else ""
         if schema:
             tokens += (framing.output_schema_tokens or 0) + counts[schema]
+        tokens += framing.task_budget_tokens if extra and extra.get("task_budget") else 0
         return tokens + (framing.thinking_tokens if is_thinking(extra) else 0)
 
     def _system(self, system: Any, counts: TextCounts) -> int:

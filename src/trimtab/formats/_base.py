@@ -172,6 +172,14 @@ class Request:
     """True if the conversation goes on from messages the provider has stored: calls may be among those."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Other charged parts of the body by key (an output schema under "response_format")."""
+    unseen: tuple[str, ...] = ()
+    """What the provider reads beside the body, which only names it; a phrase each."""
+
+
+def named_in(body: Mapping[str, Any], unseen: Mapping[str, str], /) -> tuple[str, ...]:
+    """List the phrases for those keys of a body that name something the provider reads beside it."""
+    # an empty mapping asks for something too: `"web_search_options": {}` is a search
+    return tuple(phrase for key, phrase in unseen.items() if body.get(key) not in (None, "", []))
 
 
 class Format(Protocol):

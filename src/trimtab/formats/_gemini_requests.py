@@ -40,6 +40,7 @@ def read_body(body: Mapping[str, Any]) -> Request:
         body=body,
         key="contents",
         extra=_extra(settings),
+        unseen=() if _under(beside, "cached_content") is None else ("the cached content (cachedContent)",),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from trimtab.errors import FormatError
 from trimtab.formats._access import as_list, item_of
-from trimtab.formats._base import Request
+from trimtab.formats._base import Request, named_in
 
 __all__ = ["BODY_MARKS", "read_body", "write_body"]
 
@@ -18,6 +18,12 @@ BODY_MARKS = frozenset(
     }
 )
 """Keys Anthropic's do not know (https://platform.openai.com/docs/api-reference/chat/create, 2026-11)."""
+
+
+_UNSEEN = {
+    "web_search_options": "a web search that the provider runs",
+    "plugins": "plugins that the provider runs",
+}
 
 
 def read_body(body: Mapping[str, Any], /) -> Request:
@@ -37,7 +43,13 @@ def read_body(body: Mapping[str, Any], /) -> Request:
     extra = {"functions": body["functions"]} if body.get("functions") else {}
     if item_of(body.get("response_format"), "type") == "json_schema":
         extra["response_format"] = body["response_format"]
-    return Request(messages=messages or [], tools=body.get("tools"), body=body, extra=extra)
+    return Request(
+        messages=messages or [],
+        tools=body.get("tools"),
+        body=body,
+        extra=extra,
+        unseen=named_in(body, _UNSEEN),
+    )
 
 
 def write_body(request: Request, messages: list[Any], /) -> Any:

@@ -51,6 +51,7 @@ from trimtab.formats._base import (
     TextSlot,
     entry_of,
     mapping_of,
+    named_in,
 )
 
 __all__ = ["Anthropic"]
@@ -240,6 +241,7 @@ class Anthropic(Registered):
             tools=body.get("tools"),
             body=body,
             extra={**_output_schema(body), **_charged(body)},
+            unseen=named_in(body, _UNSEEN),
         )
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
@@ -371,4 +373,12 @@ def _output_schema(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _charged(body: Mapping[str, Any]) -> Dict:
-    return {key: body[key] for key in ("tool_choice", "thinking") if body.get(key)}
+    charged = {key: body[key] for key in ("tool_choice", "thinking") if body.get(key)}
+    budget = item_of(body.get("output_config"), "task_budget")
+    return {**charged, "task_budget": budget} if budget else charged
+
+
+_UNSEEN = {
+    "mcp_servers": "the tools of MCP servers (mcp_servers)",
+    "container": "the container that the provider runs, and its skills (container)",
+}

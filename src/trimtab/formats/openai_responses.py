@@ -34,6 +34,7 @@ from trimtab.formats._base import (
     TextSlot,
     entry_of,
     mapping_of,
+    named_in,
 )
 from trimtab.formats._openai_responses_faults import faults_of
 from trimtab.formats._openai_responses_items import (
@@ -253,6 +254,7 @@ class OpenAIResponses(Registered):
             key="input",
             elsewhere=any(body.get(key) is not None for key in _STORED),
             extra=_extra(body),
+            unseen=named_in(body, _UNSEEN),
         )
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
@@ -367,6 +369,13 @@ class OpenAIResponses(Registered):
         if kind_of(message) == "tool":
             return f"{role}({answered_id_of(message)}): {said}"
         return f"{role}: {said}" if name == "message" else f"{role}: [{name}] {said}".rstrip()
+
+
+_UNSEEN = {
+    "previous_response_id": "the conversation that the provider stored (previous_response_id)",
+    "conversation": "the conversation that the provider stored (conversation)",
+    "prompt": "the prompt that the provider stored (prompt)",
+}
 
 
 def _extra(body: Mapping[str, Any]) -> dict[str, Any]:

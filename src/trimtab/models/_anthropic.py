@@ -61,7 +61,9 @@ def _framing(auto_tokens: int, forced_tokens: int, *, newer: bool, keeps_thought
         per_tool_tokens=13,
         tools_saved_by_system_tokens=0,
         output_schema_tokens=150,
-        thinking_tokens=28,
+        thinking_tokens=28,  # billed: 16 to 29
+        task_budget_tokens=37,
+        calls_framed_by_tools=True,  # 510 were billed without tools, 711 counted with the frames
         late_tools_tokens=45,
         past_thoughts_charged=keeps_thoughts,
         sealed_chars_per_token=5,

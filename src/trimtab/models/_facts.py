@@ -67,6 +67,10 @@ class Framing:
     """Once, if the answer has to follow a schema; None where schemas are free."""
     thinking_tokens: int = 0
     """Once, if the request gives the model a budget for thinking."""
+    task_budget_tokens: int = 0
+    """Once, if the request gives the model a budget for the whole task."""
+    calls_framed_by_tools: bool = False
+    """Whether calls and results are framed only in a request that has tools."""
     thoughts_counted: bool = True
     """Whether reasoning that can be read is charged where it led to a call; no where a summary of what is
     encrypted is all that can be read."""

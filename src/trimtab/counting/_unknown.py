@@ -1,0 +1,72 @@
+"""What of a request nobody can count from it alone, named; and whether the rest is known to the token."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from trimtab.counting._schemas import provider_tools
+from trimtab.formats import Media, Pieces
+
+__all__ = ["Unknown", "is_known", "unknown_in", "unknown_notes"]
+
+_KINDS = {"image": "image", "audio": "sound", "video": "video", "file": "document"}
+
+
+class Unknown(NamedTuple):
+    """What of a request nobody can count from it."""
+
+    phrases: tuple[str, ...]
+    """One each, for a report."""
+    is_bounded: bool
+    """Whether a margin can hold all of it: not what the provider adds, which may be of any size."""
+
+
+def unknown_in(counter: Any, tools: Any, pieces: Iterable[Pieces], unseen: Sequence[str] = (), /) -> Unknown:
+    """List what a count leaves out or takes at a guess.
+
+    Args:
+        counter: Whose count it is; it says of which media a message holds enough.
+        tools: All tools of the request.
+        pieces: Its messages.
+        unseen: What a body names and the provider reads elsewhere.
+    """
+    sees = getattr(counter, "sees", _sees)  # a black box may see what we do not
+    media: Tally[str] = Tally()
+    guesses = getattr(counter, "guesses", None)
+    guessed: Tally[str] = Tally()
+    sealed = 0
+    for one in pieces:
+        media.update(medium.kind for medium in one.media if not sees(medium))
+        sealed += one.sealed_chars > 0
+        if guesses is not None:
+            guessed.update(guesses(one))
+    added = [*unseen, *(f"the provider's own tool {name!r}" for name in provider_tools(tools))]
+    found = [
+        f"{_several(number, _KINDS.get(kind, kind))} whose size the request does not hold"
+        for kind, number in media.items()
+    ]
+    if sealed:
+        found.append(f"reasoning in {_several(sealed, 'message')} that only the provider can read")
+    found += [f"{what} in {_several(number, 'message')}" for what, number in guessed.items()]
+    return Unknown((*added, *found), not added)
+
+
+def unknown_notes(unknown: Sequence[str], /) -> tuple[str, ...]:
+    """Say in a sentence what is unknown of a request; nothing where nothing is."""
+    return (f"What this costs is not known from the request: {'; '.join(unknown)}.",) if unknown else ()
+
+
+def is_known(counter: Any, pieces: Iterable[Pieces], /) -> bool:
+    """Tell whether all that messages hold is counted by a rule that is known to the token."""
+    knows = getattr(counter, "knows", None)
+    return knows is None or all(map(knows, pieces))
+
+
+def _sees(_: Media) -> bool:
+    return True
+
+
+def _several(number: int, one: str) -> str:
+    return f"{number:,} {one if number == 1 else one + 's'}"

@@ -1,0 +1,191 @@
+"""What a count may call exact: nothing it has not seen; what it leaves out is named."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from trimtab import fit
+from trimtab.counting import counter_for, measure
+
+TEXT = {"type": "text", "text": "What is this?"}
+WAVE = base64.b64encode(
+    b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x80\x3e\0\0\0\x7d\0\0" + bytes(64_000)
+).decode()
+PDF = base64.b64encode(b"%PDF-1.4 /Type /Page " + bytes(3_000)).decode()
+
+
+def user(*parts: Any) -> list[dict[str, Any]]:
+    """Make a message of parts."""
+    return [{"role": "user", "content": [TEXT, *parts]}]
+
+
+@pytest.mark.parametrize(
+    ("part", "named"),
+    [
+        pytest.param({"type": "document_url", "document_url": "https://example.org/a.pdf"}, "", id="remote"),
+        pytest.param(
+            {"type": "document_url", "document_url": "data:application/pdf;base64," + PDF}, "", id="pdf"
+        ),
+        pytest.param({"type": "file", "file": {"file_data": PDF}}, "1 document", id="file"),
+        pytest.param(
+            {"type": "input_audio", "input_audio": {"data": WAVE, "format": "wav"}}, "1 sound", id="sound"
+        ),
+        pytest.param({"type": "input_audio", "input_audio": WAVE}, "1 sound", id="mistral-sound"),
+        pytest.param({"type": "acme_part", "acme": 5}, "parts or keys without a rule in 1 message", id="new"),
+    ],
+)
+def test_mistrals_documents_and_sound_are_not_exact(part: dict[str, Any], named: str) -> None:
+    """No bill of one was compared, and one was 997 for the 115 that its address takes."""
+    found = measure(user(part), model="mistral-large-latest", format="openai_chat")
+    assert found.exact is False
+    assert found.margin_tokens is None
+    assert any(named in phrase for phrase in found.unknown)
+
+
+def test_mistrals_thoughts_are_counted_by_their_words_and_not_exact() -> None:
+    """Not as the JSON they stand in."""
+    thoughts = {"type": "thinking", "thinking": [{"type": "text", "text": "It is a cat, I think."}]}
+    asked = {"role": "user", "content": "What is this?"}
+    answered = {"role": "assistant", "content": [thoughts, {"type": "text", "text": "A cat."}]}
+    plain = measure([asked, {**answered, "content": "A cat."}], model="magistral-medium-latest")
+    found = measure([asked, answered], model="magistral-medium-latest", format="openai_chat")
+    words = counter_for("magistral-medium-latest").count_text("It is a cat, I think.")
+    assert (plain.exact, found.exact) == (True, False)
+    assert found.tokens - plain.tokens == words + 2  # the brackets around thoughts
+    assert found.unknown == ("thoughts of earlier answers in 1 message",)
+
+
+PLAIN = [{"role": "user", "content": "Hello"}]
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (
+            {"model": "gpt-4o", "messages": PLAIN, "web_search_options": {}},
+            "a web search that the provider runs",
+        ),
+        (
+            {"model": "gpt-4o", "messages": PLAIN, "plugins": [{"id": "web"}]},
+            "plugins that the provider runs",
+        ),
+        (
+            {"model": "gpt-4o", "input": "Hello", "previous_response_id": "r"},
+            "the conversation that the provider stored",
+        ),
+        (
+            {"model": "gpt-4o", "input": "Hello", "conversation": "c"},
+            "the conversation that the provider stored",
+        ),
+        ({"model": "gpt-4o", "input": "Hello", "prompt": {"id": "p"}}, "the prompt that the provider stored"),
+        (
+            {"model": "gpt-4o", "input": "Hello", "tools": [{"type": "web_search"}]},
+            "the provider's own tool 'web_search'",
+        ),
+        (
+            {"model": "claude-opus-5", "messages": PLAIN, "mcp_servers": [{"url": "https://example.org"}]},
+            "the tools of MCP servers",
+        ),
+        (
+            {
+                "model": "claude-opus-5",
+                "messages": PLAIN,
+                "tools": [{"type": "web_search_20250305", "name": "web_search"}],
+            },
+            "the provider's own tool 'web_search_20250305'",
+        ),
+        (
+            {
+                "model": "gemini-3.8-flash",
+                "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+                "cachedContent": "c",
+            },
+            "the cached content",
+        ),
+        (
+            {
+                "model": "gemini-3.8-flash",
+                "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+                "cached_content": "c",
+            },
+            "the cached content",
+        ),
+        (
+            {
+                "model": "gemini-3.8-flash",
+                "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+                "tools": [{"googleSearch": {}}],
+            },
+            "the provider's own tool 'googleSearch'",
+        ),
+    ],
+)
+def test_what_a_body_only_names_is_named_and_no_margin_holds_it(body: dict[str, Any], named: str) -> None:
+    """By `measure` and by the report; what the provider adds may be of any size."""
+    found = measure(body)
+    assert (found.exact, found.margin_tokens) == (False, None)
+    assert [phrase for phrase in found.unknown if phrase.startswith(named)]
+    report = fit(body, 5_000).report
+    assert report.exact is False
+    assert named in report.notes[-1]
+
+
+def test_a_body_without_such_things_is_exact() -> None:
+    """So that it is these that make the difference; empty lists and texts name nothing."""
+    for more in ({}, {"plugins": []}, {"tools": []}):
+        body = {"model": "gpt-4o", "messages": PLAIN, **more}
+        assert (measure(body).exact, measure(body).unknown) == (True, ())
+        assert (fit(body, 5_000).report.exact, fit(body, 5_000).report.notes) == (True, ())
+
+
+def test_a_picture_by_its_address_is_named_as_long_as_it_is_there() -> None:
+    """The report is of what goes out."""
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
+    messages = [*user(picture), {"role": "assistant", "content": "A cat."}, *PLAIN]
+    whole = fit(messages, 5_000, model="gpt-4o").report
+    assert whole.exact is False
+    assert whole.notes == (
+        "What this costs is not known from the request: 1 image whose size the request does not hold.",
+    )
+    without = fit(messages, 500, model="gpt-4o").report
+    assert (without.exact, without.notes) == (True, ())
+
+
+def test_several_texts_in_one_message_are_not_exact() -> None:
+    """Some hosts join them, some do not: 3,171 were counted for 3,152."""
+    assert measure([{"role": "user", "content": [TEXT]}], model="gpt-4o").exact is True
+    twice = measure([{"role": "user", "content": [TEXT, TEXT]}], model="gpt-4o")
+    assert (twice.exact, twice.margin_tokens) == (False, 4)
+
+
+def test_a_task_budget_is_charged() -> None:
+    """37 tokens, by the bill of one."""
+    body: dict[str, Any] = {"model": "claude-opus-5", "messages": PLAIN, "max_tokens": 9}
+    budget = {"type": "tokens", "total": 20_000}
+    plain, with_budget = measure(body), measure({**body, "output_config": {"task_budget": budget}})
+    assert with_budget.tokens - plain.tokens == 37
+    assert (
+        fit({**body, "output_config": {"task_budget": budget}}, 500).report.tokens_after == with_budget.tokens
+    )
+
+
+CALLED = [
+    *PLAIN,
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "look", "input": {"at": 1}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "Nothing."}]},
+]
+
+
+def test_claude_frames_calls_only_in_a_request_that_has_tools() -> None:
+    """510 were billed without, 711 counted with the frames. A bare list may be sent with tools still."""
+    body: dict[str, Any] = {"model": "claude-opus-4-6", "messages": CALLED, "max_tokens": 9}
+    listed = measure(CALLED, model="claude-opus-4-6", format="anthropic")
+    whole = measure(body)
+    assert listed.tokens - whole.tokens == 38 + 18  # a call's and a result's
+    assert fit(body, 500).report.tokens_after == whole.tokens
+    tools = [{"name": "look", "input_schema": {"type": "object"}}]
+    framed = measure({**body, "tools": tools})
+    assert framed.messages_tokens == listed.messages_tokens
