@@ -4,6 +4,7 @@
 
 Reads golden_usage.jsonl and pi_coding_sessions in TRIMTAB_DATA (default ../shared/data); needs no network.
 Rules were made on one half of the distinct requests, by a hash of the request; the table is of the other.
+Exits with 1 if a count of either half calls itself exact and misses its bill, by however little.
 """
 
 from __future__ import annotations
@@ -241,8 +242,33 @@ def _after(earlier: Billed, case: Case) -> Case:
     return replace(case, tokens=tokens, margin_tokens=margin, others={})
 
 
-def main() -> None:
-    """Print the tables."""
+def exact_misses(some: Iterable[Case]) -> list[Case]:
+    """List counts that call themselves exact and are not."""
+    return [case for case in some if case.is_exact and case.off]
+
+
+def coverage(some: Sequence[Case]) -> str:
+    """Write by provider how many counts are exact, how many have a margin, and how many of these hold."""
+    by: dict[str, list[Case]] = defaultdict(list)
+    for case in some:
+        by[case.request.provider].append(case)
+    heads = (("n", 4), ("exact", 7), ("of these missed", 17), ("no margin", 11), ("within", 8))
+    lines = [f"{'':<20}" + "".join(f"{head:>{width}}" for head, width in (*heads, ("median margin", 15)))]
+    for name, cases_of in sorted(by.items()):
+        bounded = [case for case in cases_of if case.margin_tokens is not None]
+        within = f"{sum(case.inside for case in bounded) / len(bounded):.0%}" if bounded else "-"
+        margins = [(case.margin_tokens or 0) / case.request.tokens for case in bounded]
+        exact = [case for case in cases_of if case.is_exact]
+        lines.append(
+            f"{name:<20}{len(cases_of):>4}{len(exact):>7}{len(exact_misses(exact)):>17}"
+            f"{len(cases_of) - len(bounded):>11}{within:>8}"
+            + (f"{median(margins):>15.1%}" if margins else f"{'-':>15}")
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Print the tables; return the exit code."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--half", choices=("made", "held out"), default="held out")
     options.add_argument("--misses", action="store_true", help="list what was missed")
@@ -282,11 +308,21 @@ def main() -> None:
     print("\nGoing on from a bill of the same test\n\n" + table([replace(one, others={}) for one in shown]))
     print("\nThe new part of each call of a coding session, after the bills before it\n")
     print(accuracy_baseline.table(accuracy_baseline.pi_rows(DATA)))
+    other_half, _ = cases("made" if given.half == "held out" else "held out", rivals=False)
+    both = [*found, *other_half]
+    print(
+        "\nExact counts and margins by provider, both halves, what is set apart included\n\n" + coverage(both)
+    )
+    missed = exact_misses(both)
+    print(
+        "\nCounts that call themselves exact and miss: " + ("none" if not missed else "\n" + misses(missed))
+    )
     if given.misses:
         print("\nMissed, or outside the margin\n\n" + misses(held))
     if given.json is not None:
         given.json.write_text(json.dumps([asdict(one) for one in listed], indent=1) + "\n", "utf-8")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1059,7 +1059,9 @@ def test_count_says_what_a_request_is_made_of_and_how_far_it_may_be_off() -> Non
         "framing",
         "total, by estimate (claude-sonnet-4-5)",
         "margin, either way",
+        "1 image whose size the request does not hold",
     ]
+    assert found["unknown"] == ["1 image whose size the request does not hold"]
 
 
 def test_an_unknown_model_is_answered_with_options_the_command_has() -> None:

@@ -65,6 +65,7 @@ class _Count:
             "framing_tokens": found.framing_tokens,
             "fixed_tokens": found.tokens - self.messages_tokens - (found.media_tokens or 0),
             "margin_tokens": found.margin_tokens,
+            "unknown": list(found.unknown),
         }
         if self.each:
             data["messages"] = [
@@ -91,7 +92,8 @@ class _Count:
         if found.margin_tokens:
             table += [("margin, either way", found.margin_tokens)]
         digits = len(f"{found.tokens:,}")
-        return "\n".join(f"{tokens:>{digits},}  {name}" for name, tokens in table)
+        lines = [f"{tokens:>{digits},}  {name}" for name, tokens in table]
+        return "\n".join([*lines, *(f"{'?':>{digits}}  {plain(phrase)}" for phrase in found.unknown)])
 
     def row(self) -> str:
         """Give the total."""

@@ -137,7 +137,7 @@ class MistralCounter(Additive):
         return tokens + (_BRACKETS_TOKENS + counts[_tools_text(tools)] if tools else 0)
 
     def sees(self, medium: Media, /) -> bool:
-        """Tell whether a message holds enough of a medium to know what it is charged: an image's size."""
+        """Tell whether a medium is an image whose size the message holds."""
         return medium.kind == "image" and is_seen(medium, _BY_SIZE)
 
     def knows(self, pieces: Pieces, /) -> bool:

@@ -102,7 +102,7 @@ class TextCounter(Additive):
         return own, {**slots, "_prices": None}
 
     def without_tools(self) -> Self:
-        """Return the same counter for a whole request that has no tools; itself where that is the same."""
+        """Return the same counter for a whole request that has no tools."""
         if not self.framing.calls_framed_by_tools:
             return self
         twin = copy.copy(self)
@@ -115,9 +115,10 @@ class TextCounter(Additive):
         return is_seen(medium, self.media)
 
     def knows(self, pieces: Pieces, /) -> bool:
-        """Tell whether a message is one plain text: what else is charged is fitted to bills, not public.
+        """Tell whether a message is one plain text.
 
-        Several texts in one message are joined by some hosts and counted apart by others.
+        How all else is charged is fitted to bills, not public. Several texts in one message are joined by
+        some hosts and counted apart by others.
         """
         found = (pieces.calls, pieces.results, pieces.result_id, pieces.thoughts, pieces.tools, pieces.other)
         return not any(found) and not pieces.sealed_chars and not pieces.media and len(pieces.texts) <= 1
