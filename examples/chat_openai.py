@@ -25,7 +25,7 @@ def main() -> None:
         answer = client.chat.completions.create(model=MODEL, messages=fitted.messages)
         talk.append(answer.choices[0].message)  # the SDK's own object, which the next request takes, too
         print(answer.choices[0].message.content)
-        left = len(talk) - 1 - len(fitted.messages)
+        left = len(fitted.evicted)
         print(f"({fitted.report.tokens_after:,} of {BUDGET:,} tokens; {left} old messages left out)")
 
 
