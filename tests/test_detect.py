@@ -10,6 +10,7 @@ import pytest
 from tests.judge import judge
 from trimtab import Context, fit, validate
 from trimtab.formats import Anthropic, detect, formats, get_format, register_format
+from trimtab.testing import WordCounter
 
 TEXT = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]
 TOOL_USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
@@ -105,3 +106,63 @@ def test_what_the_newest_messages_do_not_tell_older_ones_do(budget: int) -> None
         assert validate(found.messages, format="anthropic") == []
     assert fitted.messages == named.messages
     assert fitted.report.format == "anthropic"
+
+
+def items(turns: int, *, typed: bool) -> list[dict[str, Any]]:
+    """Write a talk as Responses items whose only calls lie at the beginning."""
+    kind = {"type": "message"} if typed else {}
+    talk = [
+        {**kind, "role": role, "content": f"{role} says {number} more words"}
+        for number in range(turns)
+        for role in ("user", "assistant")
+    ]
+    call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
+    return [talk[0], call, {"type": "function_call_output", "call_id": "a", "output": "found"}, *talk[1:]]
+
+
+@pytest.mark.parametrize("turns", [3, 40, 200])
+@pytest.mark.parametrize("share", [5, 30, 60, 95, 100])
+def test_items_written_with_their_type_are_read_as_such_however_far_back_the_calls_lie(
+    turns: int, share: int
+) -> None:
+    """What stays, what is counted and what is faulty is what it is with `format=` given."""
+    messages = items(turns, typed=True)
+    counter = WordCounter(format="openai_responses")
+    budget = max(25, counter.count(messages) * share // 100)
+    told = fit(messages, budget, model="gpt-4o")
+    given = fit(messages, budget, model="gpt-4o", format="openai_responses")
+    assert told.report.format == "openai_responses"
+    assert told.messages == given.messages
+    assert told.report.tokens_after == given.report.tokens_after
+    assert list(told.report.violations) == list(given.report.violations) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "name"),
+    [
+        ({"type": "message", "role": "user", "content": "hi"}, "openai_responses"),
+        (
+            {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "hi"}]},
+            "openai_chat",
+        ),
+        ({"type": "message", "content": "hi"}, "openai_chat"),
+        ({"type": "msg", "role": "user", "content": "hi"}, "openai_chat"),
+    ],
+)
+def test_a_type_tells_where_it_goes_with_what_such_items_hold(entry: dict[str, Any], name: str) -> None:
+    """Anthropic's answers are of the type "message" as well, and hold blocks; others mean nothing here."""
+    assert detect([entry]).name == name
+
+
+def test_an_answer_of_anthropic_among_plain_messages_is_anthropics_where_its_model_says_so() -> None:
+    """People append what came back, type and all."""
+    answer = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "hi"}],
+    }
+    talk = [{"role": "user", "content": "hello"}, answer, {"role": "user", "content": "and?"}]
+    fitted = fit(talk, 500, model="claude-sonnet-4-5")
+    assert fitted.report.format == "anthropic"
+    assert fitted.messages == talk

@@ -432,7 +432,10 @@ class TestRequests:
         for name, item in EVERY.items():
             assert detect([user("hi"), item]).name == FORM.name, name
         assert detect([user("hi"), said("x", "msg_1")]).name == FORM.name
-        assert not FORM.matches({"type": "message", "role": "user", "content": "hi"})
+        assert FORM.matches({"type": "message", "role": "user", "content": "hi"})
+        assert not FORM.matches(
+            {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "hi"}]}
+        )
 
 
 WILD = st.recursive(

@@ -217,7 +217,7 @@ STRATEGIES = (
         ("if waits(strategy)\n            else strategy", "if False\n            else strategy"),
         ('error.args = (f"block', 'error.args = error.args or (f"block'),
         ("and not self.insertions:\n            return messages", "and True:\n            return messages"),
-        ("kept_units(request, result) if result.edits else []", "[]"),
+        ("kept_units(request, result) if result.edits or result.insertions else []", "[]"),
         ("and before[-1] not in partial and", "and"),
         ("and before[-1] not in edits:", "and True:"),
         ("        cut -= 1\n        before.pop()\n", "        before.pop()\n"),

@@ -75,10 +75,12 @@ def pieces_of(message: Dict) -> Pieces:
 
 def is_foreign(message: Dict) -> bool:
     """Tell whether a message looks like one of another wire form."""
+    if "type" in message and ("role" not in message or message["type"] == "message"):
+        return True  # an item of Responses, or what Anthropic answers
     content = message.get("content")
     if isinstance(content, list):
         return any(type(part) is dict and _is_unknown(part) for part in content)
-    return "parts" in message or ("role" not in message and "type" in message)
+    return "parts" in message
 
 
 def _is_unknown(part: Dict) -> bool:

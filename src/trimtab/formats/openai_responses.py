@@ -280,7 +280,10 @@ class OpenAIResponses(Registered):
         name = message.get("type")
         if isinstance(name, str) and name != "message":
             return name in ITEM_TYPES
-        parts = as_list(message.get("content")) or ()
+        content = message.get("content")
+        if name == "message" and isinstance(content, str):
+            return "role" in message  # Anthropic's answers are of this type, too, with blocks
+        parts = as_list(content) or ()
         return any(as_text((as_dict(part) or {}).get("type")) in _PARTS_ONLY_HERE for part in parts)
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
