@@ -65,6 +65,9 @@ else:
         },
     )
 
+__version__ = "0.1.0"
+"""Version of the package; pyproject.toml reads it from here."""
+
 __all__ = [
     "Block",
     "Budget",

@@ -10,10 +10,11 @@ __all__ = ["later"]
 
 
 def later(package: dict[str, Any], places: Mapping[str, str], /) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a package, so that `import trimtab` stays quick.
+    """Make the `__getattr__` of a package, so that `import trimtab` stays quick; and its `__dir__`.
 
     Args:
         package: Its `globals()`; a name that was found is put there, and found at once from then on.
+            `dir()` of it lists the names that were not asked for yet, too.
         places: The module of each such name.
     """
 
@@ -23,4 +24,5 @@ def later(package: dict[str, Any], places: Mapping[str, str], /) -> Callable[[st
         value = package[name] = getattr(import_module(places[name]), name)
         return value
 
+    package["__dir__"] = lambda: sorted({*package, *places})
     return __getattr__

@@ -23,23 +23,27 @@ Ties = Literal["newest", "first"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What one block asks of the room, in tokens."""
+    """What one block asks of the room, in tokens.
+
+    Args:
+        name: Its block's name; each once.
+        need_tokens: Its size if nothing leaves.
+        rank: Blocks of a higher rank are served first.
+        must_tokens: What cannot leave, at its least; set aside before anything else, whatever its cap.
+        floor_tokens: What it is to keep, if the floors of all fit together; never more than its need.
+        cap_tokens: The most it may take, also when everything would fit; None: no cap.
+        share: Weight among blocks of its rank; in a rank where one has a share, None stands for 1.
+        once: True: not offered again what is left in the end, since its strategy would ask a model again.
+    """
 
     name: str
     need_tokens: int
-    """Its size if nothing leaves."""
     rank: float = 0
-    """Blocks of a higher rank are served first."""
     must_tokens: int = 0
-    """What cannot leave, at its least; set aside before anything else, whatever its cap."""
     floor_tokens: int = 0
-    """What it is to keep, if the floors of all fit together; never more than its need."""
     cap_tokens: int | None = None
-    """The most it may take, also when everything would fit; None: no cap."""
     share: float | None = None
-    """Weight among blocks of its rank; in a rank where one has a share, None stands for 1."""
     once: bool = False
-    """True: not offered again what is left in the end, since its strategy would ask a model again."""
 
     @property
     def most_tokens(self) -> int:

@@ -59,6 +59,28 @@ class Tier(IntEnum):
 class Block:
     """One named part of a request, and how it gives way.
 
+    Args:
+        name: Its word in reports and errors; not empty, once a context.
+        content: Text, a message, a list of messages, or `{"text": …, "attachments": […]}`; None and [] are
+            nothing.
+        priority: Rank: blocks of a higher one are served first. Not with `tier`.
+        position: Place in the request; lower stands first, None after all that have one, in order of adding.
+        tier: Rank and place in one: lower is served first and stands first. Not with `priority` or
+            `position`.
+        min_tokens: Floor: tokens kept for it while there is room for the floors of all.
+        max_tokens: Cap, also when everything would fit; None: no cap.
+        min_ratio: Floor as a part of the input room, 0 to 1; of two floors the larger holds.
+        max_ratio: Cap as a part of the input room, 0 to 1; of two caps the smaller holds.
+        share: Weight by which blocks of one rank divide what is left; None: served one after the other.
+        role: Role of all its messages; None: their own, and of text "system" in a block named so, else
+            "user".
+        strategy: How it gives way; None: `Strict` in `Tier.SYSTEM`, else `SlidingWindow`.
+        trim_behavior: "message" is `SlidingWindow()`, "char" is `TruncateText()`; not with `strategy`.
+        pinned: True: it stays whole, and its cap does not lower that.
+        cache_control: Carried to the last message of the block that stays, in the provider's form; as
+            `{"type": "ephemeral"}`. A word stands for that mapping's type.
+        on_trim: Called with a `TrimContext` of this block before anything is decided.
+
     Raises:
         ConfigurationError: A value is out of range, two contradict each other, or the name is empty;
             when made.
@@ -69,38 +91,21 @@ class Block:
     """
 
     name: str
-    """Its word in reports and errors; not empty, once a context."""
     content: Any = None
-    """Text, a message, a list of messages, or `{"text": …, "attachments": […]}`; None and [] are nothing."""
     priority: int | float = 0
-    """Rank: blocks of a higher one are served first. Not with `tier`."""
     position: int | float | None = None
-    """Place in the request; lower stands first, None after all that have one, in order of adding."""
     tier: int | None = None
-    """Rank and place in one: lower is served first and stands first. Not with `priority` or `position`."""
     min_tokens: int = 0
-    """Floor: tokens kept for it while there is room for the floors of all."""
     max_tokens: int | None = None
-    """Cap, also when everything would fit; None: no cap."""
     min_ratio: float = 0.0
-    """Floor as a part of the input room, 0 to 1; of two floors the larger holds."""
     max_ratio: float = 1.0
-    """Cap as a part of the input room, 0 to 1; of two caps the smaller holds."""
     share: float | None = None
-    """Weight by which blocks of one rank divide what is left; None: served one after the other."""
     role: str | None = None
-    """Role of all its messages; None: their own, and of text "system" in a block named so, else "user"."""
     strategy: Strategy | None = None
-    """How it gives way; None: `Strict` in `Tier.SYSTEM`, else `SlidingWindow`."""
     trim_behavior: TrimBehavior | None = None
-    """"message" is `SlidingWindow()`, "char" is `TruncateText()`; not with `strategy`."""
     pinned: bool = False
-    """True: it stays whole, and its cap does not lower that."""
     cache_control: Any = None
-    """Carried to the last message of the block that stays, in the provider's form; as
-    `{"type": "ephemeral"}`. A word stands for that mapping's type."""
     on_trim: Callable[[Any], object] | None = None
-    """Called with a `TrimContext` of this block before anything is decided."""
 
     def __post_init__(self) -> None:
         """Check every value, and bring those with two spellings into one."""

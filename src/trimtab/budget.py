@@ -22,6 +22,13 @@ class Budget:
 
     Tools and system text are no part of it: give them to `fit`, which counts them once.
 
+    Args:
+        window: Most tokens the model takes, input and output together; above 0.
+        output_reserve: Tokens kept free for the answer.
+        overhead_tokens: Tokens that something outside of trimtab adds to every request.
+        margin: Tokens kept free because counts may be too low; "auto" is as many as the counter may be off
+            by.
+
     Raises:
         ConfigurationError: `window` is not above 0, another number is negative, or one is not
             a finite whole number.
@@ -33,13 +40,9 @@ class Budget:
     """
 
     window: int
-    """Most tokens the model takes, input and output together; above 0."""
     output_reserve: int = 0
-    """Tokens kept free for the answer."""
     overhead_tokens: int = 0
-    """Tokens that something outside of trimtab adds to every request."""
     margin: int | Literal["auto"] = 0
-    """Tokens kept free because counts may be too low; "auto" is as many as the counter may be off by."""
 
     def __init__(
         self,

@@ -55,6 +55,7 @@ LAYERS = (
     ("stores",),
     ("session",),
     ("cli", "testing"),
+    ("__main__",),
     ("__init__",),
 )
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}

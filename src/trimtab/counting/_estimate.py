@@ -26,6 +26,13 @@ class EstimateCounter(TextCounter):
     Needs no package and no vocabulary. At or above the o200k count for 95 % of real messages,
     in every script that was tried; see `tests/test_counting_estimate.py` for how far.
 
+    Args:
+        name: What reports call it.
+        framing: What is charged beside the text. None: as for OpenAI's models.
+        media: What is charged for images, sound and files. None: the rule of the wire form's provider.
+        format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
+        cache: Where counts of texts are remembered. None: with all other estimates.
+
     Example:
         >>> EstimateCounter().count([{"role": "user", "content": "What is a token?"}])
         14

@@ -45,6 +45,16 @@ class MistralCounter(Additive):
     Images whose size cannot be seen cost the most they may. Of `Framing`, `per_request_tokens` is what a
     request begins with, settings of the model included, and `result_ids_counted` says that calls and
     results show their ids, as before version 13.
+
+    Args:
+        count_text: The model's tokenizer: how many tokens a text has.
+        name: What reports call it.
+        exact: Whether that tokenizer and framing are the model's own.
+        framing: What is charged beside the text.
+        media: What is charged for images and files. None: `MediaRule()`.
+        margin: How far a count may be off. None: not at all.
+        format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
+        cache: Where counts of texts are remembered. None: in one of its own.
     """
 
     __slots__ = ("_cache", "_exact_form", "_own_form", "framing", "margin", "media")

@@ -54,6 +54,7 @@ class CharCounter(Additive):
             chars_per_token: Characters a token; greater than 0.
             part_tokens: Tokens of a part that is not text; 0 or more.
             tool_call_tokens: Replaces the characters of a call's name and arguments.
+            format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
 
         Raises:
             ConfigurationError: A number is out of range, or `tool_call_tokens` is no function or async.
@@ -121,6 +122,12 @@ class FixedCounter(Additive):
         format: str | Format = "openai_chat",
     ) -> None:
         """Set the charges, in tokens.
+
+        Args:
+            per_message: For each message.
+            per_part: For each part of one.
+            per_tool_call: For each call it makes.
+            format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
 
         Raises:
             ConfigurationError: One is negative or no integer.

@@ -34,6 +34,14 @@ class TemplateCounter(Additive):
     Where a template treats a message by what stands behind it, as when it drops the reasoning of older
     turns, the message costs the most it may. Special tokens in a user's text are one token to most
     servers, which let them act, and text to others; they cost whichever is more.
+
+    Args:
+        render: Writes a request as the server's chat template does.
+        count_served: How many tokens a rendered text has, special tokens read as such.
+        name: What reports call it.
+        special_tokens: Those of the tokenizer, as they are written.
+        media: What is charged for images, sound and files. None: `MediaRule()`.
+        format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
     """
 
     __slots__ = (

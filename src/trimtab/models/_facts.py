@@ -20,102 +20,117 @@ JSON of its name, description and schema, and with "words" only what its author 
 class Framing:
     """What is charged beside texts, in tokens; the defaults are gpt-4o's.
 
+    Args:
+        per_request_tokens: Once a request: the start of the answer.
+        per_message_tokens: Once a message, beside its role and texts.
+        empty_messages_free: Whether a message of nothing but empty text is not charged at all.
+        roles_counted: Whether the text of the role is charged.
+        system_framed: Whether system text outside the messages is charged like one more message.
+        per_name_tokens: Beside the text of a message's name; None where names are free.
+        per_call_tokens: Once a call, beside its name and arguments.
+        call_name_factor: How often a call's name is charged: it stands before the call and before its result.
+        parallel_calls_tokens: Once a message that makes two or more calls.
+        per_result_tokens: Once a result of a call, beside its text; below 0 where not all of that is charged.
+            No message costs less than nothing.
+        result_ids_counted: Whether the id of the call that is answered is charged as text.
+        tools_style: How tool schemas are written for the model.
+        tools_tokens: Once, if there are any tools.
+        forced_tools_tokens: Once in place of `tools_tokens`, where the request makes the model call one;
+            None: the same.
+        per_tool_tokens: Once a tool, beside its text.
+        per_property_tokens: Once a property of a tool's schema, beside its text.
+        nested_schemas_factor: How many times the words of schemas inside schemas may be missing, which the
+            margin allows for.
+        late_tools_tokens: Once a message that brings tools along.
+        tools_saved_by_system_tokens: Taken off where tools meet a leading system message.
+        output_schema_tokens: Once, if the answer has to follow a schema; None where schemas are free.
+        thinking_tokens: Once, if the request gives the model a budget for thinking.
+        thoughts_counted: Whether reasoning that can be read is charged where it led to a call; no where a
+            summary of what is encrypted is all that can be read.
+        past_thoughts_charged: Whether reasoning before the newest user message is charged, too.
+        sealed_chars_per_token: Characters of encrypted reasoning a token; None where it is not charged.
+
     Source: OpenAI cookbook, How_to_count_tokens_with_tiktoken.ipynb (@06d9feb5), for messages
     and names; the rest fitted to the usage billed for 70 recorded requests (2026-11).
     Errs: by at most 2 tokens a request on gpt-4o, 3 on gpt-5; more with parallel calls.
     """
 
     per_request_tokens: int = 3
-    """Once a request: the start of the answer."""
     per_message_tokens: int = 3
-    """Once a message, beside its role and texts."""
     empty_messages_free: bool = False
-    """Whether a message of nothing but empty text is not charged at all."""
     roles_counted: bool = True
-    """Whether the text of the role is charged."""
     system_framed: bool = True
-    """Whether system text outside the messages is charged like one more message."""
     per_name_tokens: int | None = 1
-    """Beside the text of a message's name; None where names are free."""
     per_call_tokens: int = 5
-    """Once a call, beside its name and arguments."""
     call_name_factor: int = 2
-    """How often a call's name is charged: it stands before the call and before its result."""
     parallel_calls_tokens: int = 17
-    """Once a message that makes two or more calls."""
     per_result_tokens: int = 0
-    """Once a result of a call, beside its text; below 0 where not all of that is charged. No message costs
-    less than nothing."""
     result_ids_counted: bool = False
-    """Whether the id of the call that is answered is charged as text."""
     tools_style: ToolsStyle = "typescript"
     tools_tokens: int = 8
-    """Once, if there are any tools."""
     forced_tools_tokens: int | None = None
-    """Once in place of `tools_tokens`, where the request makes the model call one; None: the same."""
     per_tool_tokens: int = 0
-    """Once a tool, beside its text."""
     per_property_tokens: int = 0
-    """Once a property of a tool's schema, beside its text."""
     nested_schemas_factor: int = 0
-    """How many times the words of schemas inside schemas may be missing, which the margin allows for."""
     late_tools_tokens: int = 0
-    """Once a message that brings tools along."""
     tools_saved_by_system_tokens: int = 4
-    """Taken off where tools meet a leading system message."""
     output_schema_tokens: int | None = 10
-    """Once, if the answer has to follow a schema; None where schemas are free."""
     thinking_tokens: int = 0
+<<<<<<< HEAD
     """Once, if the request gives the model a budget for thinking."""
     task_budget_tokens: int = 0
     """Once, if the request gives the model a budget for the whole task."""
     calls_framed_by_tools: bool = False
     """Whether calls and results are framed only in a request that has tools."""
+=======
+>>>>>>> 6d4f002 (help(), dir() and repr() show what there is: options in docstrings, every name, where a store is)
     thoughts_counted: bool = True
-    """Whether reasoning that can be read is charged where it led to a call; no where a summary of what is
-    encrypted is all that can be read."""
     past_thoughts_charged: bool = False
-    """Whether reasoning before the newest user message is charged, too."""
     sealed_chars_per_token: float | None = None
-    """Characters of encrypted reasoning a token; None where it is not charged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaRule:
     """What images, sounds, videos and files are charged; the defaults are gpt-4o's.
 
+    Args:
+        part_tokens: The same for each image, sound and file; None: by the rules below.
+        image_tokens: Once an image; all that one of low detail costs where images are cut into tiles.
+        tile_tokens: A tile of 512 x 512 pixels, after scaling into 2048 x 2048 and to a short side of 768; 0:
+            none.
+        crops: Tiles are cut by two thirds of the short side, 256 to 768 pixels, and `image_tokens` is the
+            whole image scaled down; one within 384 x 384 costs that alone.
+        patch_factor: Tokens a patch of 32 x 32 pixels, at most 1,536 patches an image; None: images are
+            tiled.
+        pixels_per_token: Pixels a token, after scaling to `long_pixels`; None: by tiles or patches.
+        long_pixels: Longer side an image is scaled down to, where pixels are charged.
+        most_image_tokens: No image costs more; None: no such limit.
+        audio_tokens: Once a sound.
+        audio_tokens_per_second: A second of sound, beside that.
+        video_tokens_per_second: None: a video is a file.
+        file_tokens: A file whose content is not in the message.
+        page_tokens: A page of a PDF: an image of it, and its text where that is charged too.
+        pdf_bytes_per_token: A PDF costs no more than its bytes by this (billed: 1 token per 20 and 60 bytes
+            for two small ones on gpt-5-mini and gpt-4o, 2026-11); None: its pages alone say what it costs.
+
     Source: https://platform.openai.com/docs/guides/images-vision (2026-11), checked against
     billed usage where research had any. Errs: high where the size of a medium is not known.
     """
 
     part_tokens: int | None = None
-    """The same for each image, sound and file; None: by the rules below."""
     image_tokens: int = 85
-    """Once an image; all that one of low detail costs where images are cut into tiles."""
     tile_tokens: int = 170
-    """A tile of 512 x 512 pixels, after scaling into 2048 x 2048 and to a short side of 768; 0: none."""
     crops: bool = False
-    """Tiles are cut by two thirds of the short side, 256 to 768 pixels, and `image_tokens` is the whole
-    image scaled down; one within 384 x 384 costs that alone."""
     patch_factor: float | None = None
-    """Tokens a patch of 32 x 32 pixels, at most 1,536 patches an image; None: images are tiled."""
     pixels_per_token: int | None = None
-    """Pixels a token, after scaling to `long_pixels`; None: by tiles or patches."""
     long_pixels: int = 1_568
     most_image_tokens: int | None = None
-    """No image costs more; None: no such limit."""
     audio_tokens: int = 3
-    """Once a sound."""
     audio_tokens_per_second: float = 10
     video_tokens_per_second: float | None = None
-    """None: a video is a file."""
     file_tokens: int = 1_500
-    """A file whose content is not in the message."""
     page_tokens: int = 1_500
-    """A page of a PDF: an image of it, and its text where that is charged too."""
     pdf_bytes_per_token: float | None = 16
-    """A PDF costs no more than its bytes by this (billed: 1 token per 20 and 60 bytes for two small ones
-    on gpt-5-mini and gpt-4o, 2026-11); None: its pages alone say what it costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +139,14 @@ class Margin:
 
     A constant and a share of the count, chosen on recorded bills so that as many are inside as a small
     margin allows; design/012-counts.md says how many that is of which provider.
+
+    Args:
+        tokens: A part of the margin that does not grow with the request.
+        per_mille: Thousandths of the count.
     """
 
     tokens: int = 0
     per_mille: int = 0
-    """Thousandths of the count."""
 
     def of(self, tokens: int, /, *, is_plain: bool = False) -> int:
         """Return the margin of a count in tokens, rounded up.
@@ -140,41 +158,50 @@ class Margin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """What is known of one model."""
+    """What is known of one model.
+
+    Args:
+        name: What it is looked up by.
+        provider: Who serves it, a word in lower case.
+        format: The wire form its provider speaks.
+        window_tokens: Most tokens of input and output together; None if not known.
+        output_tokens: Most tokens of output; None if not known.
+        encoding: How it splits text into tokens; None if no tokenizer of its is public.
+        near_encoding: An encoding counted in place of its own, where that is not public or not installed;
+            None: estimates.
+        text_factor: Its tokens for one of `near_encoding`.
+        exact: Whether counts of plain text by these facts were right in billed requests.
+        framing: What is charged beside the text.
+        framings: (wire form, framing) where its provider charges another form differently.
+        media: What is charged for images, sound, video and files.
+        margins: (wire form, margin) where another form is known less well, or better.
+        margin: How far counts of requests that are not plain text may be off; None if nobody measured.
+        open_weights: Whether hosts beside its maker serve it, whose window may be smaller: a name with a
+            host's prefix leads to these facts without their limits.
+        counted_as: The known model it is counted by, for a name that only tells its maker; None for a known
+            one.
+        source: Where window and output limit were read.
+        checked: When, as an ISO date.
+    """
 
     name: str
     provider: str = "openai"
     format: str = "openai_chat"
-    """The wire form its provider speaks."""
     window_tokens: int | None = None
-    """Most tokens of input and output together; None if not known."""
     output_tokens: int | None = None
-    """Most tokens of output; None if not known."""
     encoding: str | None = None
-    """How it splits text into tokens; None if no tokenizer of its is public."""
     near_encoding: str | None = None
-    """An encoding counted in place of its own, where that is not public or not installed; None: estimates."""
     text_factor: float = 1.0
-    """Its tokens for one of `near_encoding`."""
     exact: bool = False
-    """Whether counts of plain text by these facts were right in billed requests."""
     framing: Framing = field(default_factory=Framing)
     framings: tuple[tuple[str, Framing], ...] = ()
-    """(wire form, framing) where its provider charges another form differently."""
     media: MediaRule = field(default_factory=MediaRule)
     margins: tuple[tuple[str, Margin], ...] = ()
-    """(wire form, margin) where another form is known less well, or better."""
     margin: Margin | None = None
-    """How far counts of requests that are not plain text may be off; None if nobody measured."""
     open_weights: bool = False
-    """Whether hosts beside its maker serve it, whose window may be smaller: a name with a host's prefix leads
-    to these facts without their limits."""
     counted_as: str | None = None
-    """The known model it is counted by, for a name that only tells its maker; None for a known one."""
     source: str = ""
-    """Where window and output limit were read."""
     checked: str = ""
-    """When, as an ISO date."""
 
     @property
     def output_reserve_tokens(self) -> int:

@@ -79,8 +79,18 @@ class Driven:
         _living.add(self)
 
     def __repr__(self) -> str:
-        """Name the session; no content."""
-        return f"<Session {self._id!r} in {type(self._store).__name__}>"
+        """Name the session, its store and its budget; tokens in view as far as it was read. No content."""
+        core = self._core
+        scene = core.scene or core.last_scene
+        shown = []
+        if core.options is not None:
+            budget = f"{core.options.budget_tokens:,}"
+            shown.append(
+                f"budget {budget}" if scene is None else f"{scene.breakdown.total:,} of {budget} tokens"
+            )
+            shown += [f"version {scene.version}"] if scene is not None else []
+            shown += [f"model {core.options.model}"] if core.options.model is not None else []
+        return f"<Session {self._id!r} in {self._store!r}: {', '.join(shown) or 'not read yet'}>"
 
     def __enter__(self) -> Self:
         return self

@@ -58,16 +58,20 @@ class SessionHooks:
     """Functions a session calls when something happens; each may be left out.
 
     What one raises is logged with its traceback, counted in `Session.hook_errors`, and stops nothing.
+
+    Args:
+        on_evict: `(messages, reason)`: "budget" when they left the recent ones, "truncation" when they left
+            the view.
+        on_summarize: `(messages, existing, summary, seconds)`: a summary was written and is in force.
+        on_budget_exceeded: `(total_tokens, budget_tokens)`: once an add that passes the budget, before
+            anything is evicted.
+        on_summary_compressed: `(old, new)`: a summary was too long and was written again.
     """
 
     on_evict: Callable[[list[Any], str], object] | None = None
-    """`(messages, reason)`: "budget" when they left the recent ones, "truncation" when they left the view."""
     on_summarize: Callable[[list[Any], str | None, str, float], object] | None = None
-    """`(messages, existing, summary, seconds)`: a summary was written and is in force."""
     on_budget_exceeded: Callable[[int, int], object] | None = None
-    """`(total_tokens, budget_tokens)`: once an add that passes the budget, before anything is evicted."""
     on_summary_compressed: Callable[[str, str], object] | None = None
-    """`(old, new)`: a summary was too long and was written again."""
 
     @classmethod
     def of(cls, value: Any, /) -> SessionHooks:

@@ -111,6 +111,11 @@ class Pools:
         self._pools_of_loops: dict[int, tuple[asyncio.AbstractEventLoop, Pool]] = {}
 
     @property
+    def name(self) -> str:
+        """Where the database is; no user and no password."""
+        return self._name
+
+    @property
     def package(self) -> ModuleType:
         """Give psycopg."""
         return self._psycopg

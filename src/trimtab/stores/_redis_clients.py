@@ -97,6 +97,11 @@ class Clients:
         return timeouts
 
     @property
+    def name(self) -> str:
+        """Where the server is; no user and no password."""
+        return self._name
+
+    @property
     def package(self) -> Any:
         """Give redis."""
         return self._redis

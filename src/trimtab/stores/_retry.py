@@ -30,23 +30,25 @@ class Retry:
     stale. Before attempt n + 1 it waits between nothing and the smaller of `first_seconds * 2 ** (n - 1)`
     and `max_seconds`, at random, so that those who met once do not meet again.
 
+    Args:
+        attempts: At most so many calls, at least 1.
+        first_seconds: The longest first wait.
+        max_seconds: The longest wait of all.
+        random: Gives the part of the longest wait to take, from 0 to 1.
+        sleep: Waits so many seconds, for `call`.
+        asleep: Waits so many seconds, for `acall`.
+
     Example:
         >>> Retry(attempts=3).call(lambda: "stored")
         'stored'
     """
 
     attempts: int = 10
-    """At most so many calls, at least 1."""
     first_seconds: float = 0.01
-    """The longest first wait."""
     max_seconds: float = 1.0
-    """The longest wait of all."""
     random: Callable[[], float] = field(default=random.random, repr=False)
-    """Gives the part of the longest wait to take, from 0 to 1."""
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
-    """Waits so many seconds, for `call`."""
     asleep: Callable[[float], Awaitable[Any]] = field(default=_sleep, repr=False)
-    """Waits so many seconds, for `acall`."""
 
     def __post_init__(self) -> None:
         if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:

@@ -66,6 +66,10 @@ class MemoryStore(ThreadedStore, Forked):
         self._logs: dict[str, _Log] = {}
         self._lock = RLock()
 
+    def __repr__(self) -> str:
+        """Say how many sessions it has."""
+        return f"<MemoryStore of {len(self._logs)} session{'' if len(self._logs) == 1 else 's'}>"
+
     def append(self, request: AppendRequest, /) -> Appended:
         """Add events in one step; see `Store.append`."""
         rows, rewrites = to_rows(request)

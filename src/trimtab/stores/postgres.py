@@ -94,6 +94,11 @@ class PostgresStore:
         self._pools = Pools(dsn, tables=tables, options=options)
         self._operations = Operations(tables, unique_violation=self._pools.package.errors.UniqueViolation)
         self._scrub_on_delete = scrub_on_delete
+        self._shown = f"schema={schema!r}, max_connections={max_connections}"
+
+    def __repr__(self) -> str:
+        """Show the database and the options; no user and no password."""
+        return f"<PostgresStore in {self._pools.name}, {self._shown}>"
 
     def append(self, request: AppendRequest, /) -> Appended:
         """Add events in one step; see `Store.append`."""

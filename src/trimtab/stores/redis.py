@@ -102,6 +102,11 @@ class RedisStore:
             prefix, redis=self._clients.package, scrub_seconds=scrub_timeout_seconds
         )
         self._scrub_on_delete = scrub_on_delete
+        self._shown = f"prefix={prefix!r}, max_connections={max_connections}"
+
+    def __repr__(self) -> str:
+        """Show the server and the options; no user and no password."""
+        return f"<RedisStore in {self._clients.name}, {self._shown}>"
 
     def _run(self, steps: Steps[Any]) -> Any:
         return self._clients.run(steps, prepare=self._operations.prepare)

@@ -91,6 +91,11 @@ class SQLiteStore(ThreadedStore, Forked):
         self._lock = RLock()
         self._at_rest = False
 
+    def __repr__(self) -> str:
+        """Show the file and the options."""
+        options = f"busy_seconds={self._busy_seconds!r}, synchronous={self._synchronous!r}"
+        return f"SQLiteStore({self._path!r}, {options})"
+
     @property
     def path(self) -> str:
         """The file, absolute, or ":memory:"."""

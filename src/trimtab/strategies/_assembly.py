@@ -23,18 +23,21 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insertion:
-    """A message that trimtab writes into a conversation in place of others."""
+    """A message that trimtab writes into a conversation in place of others.
+
+    Args:
+        at: It stands before what stays from this message on.
+        message: In the conversation's wire form.
+        why: What it is for, in a few words, for the report.
+        covers: Messages it stands for; none of them stays.
+        planned_tokens: Its size, where the message itself is still to be written; None: it is counted.
+    """
 
     at: int
-    """It stands before what stays from this message on."""
     message: Any
-    """In the conversation's wire form."""
     why: str
-    """What it is for, in a few words, for the report."""
     covers: frozenset[int] = frozenset()
-    """Messages it stands for; none of them stays."""
     planned_tokens: int | None = None
-    """Its size, where the message itself is still to be written; None: it is counted."""
 
 
 def owns_text(unit: Unit, index: int, path: Path) -> bool:

@@ -26,12 +26,15 @@ __all__ = ["Edit", "EvictionRequest", "EvictionResult", "Insertion", "Strategy"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """New texts for one message; everything else in it stays."""
+    """New texts for one message; everything else in it stays.
+
+    Args:
+        index: Position of the message in the conversation.
+        texts: New text by the path of a `TextSlot`.
+    """
 
     index: int
-    """Position of the message in the conversation."""
     texts: Mapping[Path, str]
-    """New text by the path of a `TextSlot`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,28 +42,31 @@ class EvictionResult:
     """What a strategy decided.
 
     New fields come with defaults, so old strategies keep working.
+
+    Args:
+        kept: Units that stay, in the order of the request. With `cut`, those older than it.
+        cut: Every unit that begins at this message or later stays; pinned and held ones do anyway.
+        edits: Texts to replace in kept, not pinned, messages.
+        fits: False: this is all I can do. A Cascade goes on, otherwise BudgetExceededError is raised.
+        actions: What was done, for the report; None: the strategy's name.
+        reason: Why what left had to leave, for the report.
+        needed_tokens: When it does not fit: the size of the request at its least, if that is not this
+            result's.
+        protected: First messages of kept units that later steps of a Cascade may shorten, but not evict.
+        insertions: Messages to put in, ascending.
+        notes: What else the report should say, a sentence each; no text of messages.
     """
 
     kept: Sequence[Unit] = ()
-    """Units that stay, in the order of the request. With `cut`, those older than it."""
     cut: int | None = None
-    """Every unit that begins at this message or later stays; pinned and held ones do anyway."""
     edits: Sequence[Edit] = ()
-    """Texts to replace in kept, not pinned, messages."""
     fits: bool = True
-    """False: this is all I can do. A Cascade goes on, otherwise BudgetExceededError is raised."""
     actions: tuple[str, ...] | None = None
-    """What was done, for the report; None: the strategy's name."""
     reason: Reason = "over_limit"
-    """Why what left had to leave, for the report."""
     needed_tokens: int | None = None
-    """When it does not fit: the size of the request at its least, if that is not this result's."""
     protected: frozenset[int] = frozenset()
-    """First messages of kept units that later steps of a Cascade may shorten, but not evict."""
     insertions: Sequence[Insertion] = ()
-    """Messages to put in, ascending."""
     notes: tuple[str, ...] = ()
-    """What else the report should say, a sentence each; no text of messages."""
 
 
 @runtime_checkable

@@ -21,6 +21,9 @@ class Cascade:
 
     What a step protects by its options later steps may shorten, but not evict.
 
+    Args:
+        steps: The strategies, cheapest first; one by one, not in a list.
+
     Raises:
         ConfigurationError: No strategy is given, or something that is none.
 

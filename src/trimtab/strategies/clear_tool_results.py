@@ -24,18 +24,20 @@ class ClearToolResults:
 
     The newest `keep_results` stay as they are.
 
+    Args:
+        keep_results: The newest results that are left alone.
+        clear_at_least_tokens: Once it clears, go on until so many tokens are gone, if there is that much.
+        exclude_tools: Names of tools whose results are left alone.
+        placeholder: Text that stands for a cleared result; used only where it is smaller.
+
     Raises:
         ConfigurationError: A number is negative, or the placeholder is not text.
     """
 
     keep_results: int = 3
-    """The newest results that are left alone."""
     clear_at_least_tokens: int = 0
-    """Once it clears, go on until so many tokens are gone, if there is that much."""
     exclude_tools: tuple[str, ...] = ()
-    """Names of tools whose results are left alone."""
     placeholder: str = DEFAULT_PLACEHOLDER
-    """Text that stands for a cleared result; used only where it is smaller."""
 
     def __init__(
         self,

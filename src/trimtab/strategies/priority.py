@@ -69,14 +69,17 @@ class PriorityBased:
     what does not fit is skipped; the order of the conversation is kept. Reads and counts the whole
     history.
 
+    Args:
+        score: Function of a message (a read-only mapping) and its `Place`.
+        score_name: Name it was registered under, for `to_dict`; None for the default and for unnamed
+            functions.
+
     Raises:
         ConfigurationError: `score` is not a function.
     """
 
     score: Score = default_score
-    """Function of a message (a read-only mapping) and its `Place`."""
     score_name: str | None = None
-    """Name it was registered under, for `to_dict`; None for the default and for unnamed functions."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot score."""

@@ -23,6 +23,15 @@ class SlidingWindow:
 
     If the cut falls inside a turn, the user message that opened it stays with the kept part.
 
+    Args:
+        protect_roles: Units with a message of these roles never leave. Makes the whole history be read.
+        keep_turns: A user message and what answers it leave together; a turn that alone passes the limit is
+            cut.
+        keep_first_user: The first user message stays (the task an agent was given).
+        min_messages: Fewer messages than this left, those that stay included: all free units leave.
+        target_ratio: Below 1 the cut moves in strides of (1 - target_ratio) of the limit, so that a prompt
+            cache keeps its prefix from call to call; 0 < target_ratio <= 1.
+
     Raises:
         ConfigurationError: `target_ratio` is not above 0 and at most 1, `min_messages` is negative,
             `protect_roles` is not a sequence of role names, or a flag is neither True nor False.
@@ -36,16 +45,10 @@ class SlidingWindow:
     """
 
     protect_roles: tuple[str, ...] = ()
-    """Units with a message of these roles never leave. Makes the whole history be read."""
     keep_turns: bool = False
-    """A user message and what answers it leave together; a turn that alone passes the limit is cut."""
     keep_first_user: bool = False
-    """The first user message stays (the task an agent was given)."""
     min_messages: int = 0
-    """Fewer messages than this left, those that stay included: all free units leave."""
     target_ratio: float = 1.0
-    """Below 1 the cut moves in strides of (1 - target_ratio) of the limit, so that a prompt cache keeps
-    its prefix from call to call; 0 < target_ratio <= 1."""
 
     def __init__(
         self,

@@ -81,6 +81,14 @@ class Summarize:
     on the next turn: a summary beside which all that came since fits is used again, and where it is not
     enough the summarizer is given it (`existing`) and what is new. Copies and pickles begin without.
 
+    Args:
+        summarizer: What writes the text; made of a function where one was given.
+        max_summary_tokens: Cap of the message in tokens; None: 0.3 of the limit. At the limit everything free
+            is summarized.
+        role: Role of the message.
+        fallback: What evicts where no summary can be used.
+        summarizer_name: The summarizer's name in data; set by `create_strategy`.
+
     Raises:
         ConfigurationError: There is no summarizer, the cap is no number of tokens, the role is none of
             its words, or the fallback is no strategy.
@@ -97,15 +105,10 @@ class Summarize:
     """
 
     summarizer: Summarizer
-    """What writes the text; made of a function where one was given."""
     max_summary_tokens: int | None = field(default=None, kw_only=True)
-    """Cap of the message in tokens; None: 0.3 of the limit. At the limit everything free is summarized."""
     role: str = field(default="user", kw_only=True)
-    """Role of the message."""
     fallback: Strategy = field(default=_FALLBACK, kw_only=True)
-    """What evicts where no summary can be used."""
     summarizer_name: str | None = field(default=None, kw_only=True, compare=False)
-    """The summarizer's name in data; set by `create_strategy`."""
     _memory: _Memory = field(init=False, compare=False, repr=False)
 
     def __init__(

@@ -54,12 +54,14 @@ class TruncateText:
     which nothing would remain leaves. Of held units tool results are cut first, the longest down to
     the length of the next, then other text; a result is cut down to its marker, never removed.
 
+    Args:
+        keep: Which part of a text stays. auto: both ends of tool results, else the end.
+
     Raises:
         ConfigurationError: `keep` is none of its words.
     """
 
     keep: Literal["auto", "end", "start", "both"] = "auto"
-    """Which part of a text stays. auto: both ends of tool results, else the end."""
 
     def __post_init__(self) -> None:
         """Check the word."""

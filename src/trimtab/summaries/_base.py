@@ -44,16 +44,18 @@ class SummaryRequest:
     """What a summarizer is asked.
 
     New fields come with defaults, so old summarizers keep working.
+
+    Args:
+        messages: The caller's message objects to summarize, oldest first; not to be changed.
+        existing: The summary so far, if there is one; the new one replaces it.
+        max_tokens: Most tokens the text may have; a longer one is not used. None: no limit is known.
+        instructions: What the caller wants kept or left out, in words.
     """
 
     messages: Sequence[Any]
-    """The caller's message objects to summarize, oldest first; not to be changed."""
     existing: str | None = None
-    """The summary so far, if there is one; the new one replaces it."""
     max_tokens: int | None = None
-    """Most tokens the text may have; a longer one is not used. None: no limit is known."""
     instructions: str | None = None
-    """What the caller wants kept or left out, in words."""
 
 
 @runtime_checkable

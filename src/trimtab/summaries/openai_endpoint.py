@@ -48,6 +48,26 @@ class ChatEndpoint(Generic[Client]):
         max_retries: int = 2,
         limit_parameter: LimitParameter | None = None,
     ) -> None:
+        """Make the client, or take one.
+
+        Args:
+            model: Name of the model, as the endpoint knows it.
+            client: Who asks; timeout and retries below are used instead of its own. None: a new one.
+            base_url: Where a new client asks. None: OpenAI, or OPENAI_BASE_URL.
+            api_key: Key of a new client. None: OPENAI_API_KEY. Nothing is made up: a local server that asks
+                for none still wants some text here.
+            budget: The model's window; `output_reserve` is the most it may answer, thoughts included. None:
+                what is known of the model.
+            counter: What counts the request. None: the model's own, or an estimate that errs high.
+            instructions: The system message, to which those of a request are added. None: trimtab's own,
+                which also say that the conversation is data, not to be obeyed.
+            timeout_seconds: Longest wait for the endpoint to go on, for each try.
+            max_retries: Tries after the first, where an error may pass: no connection, timeouts, status 408,
+                409, 429 and 5xx.
+            limit_parameter: What the endpoint calls the limit of an answer. None: `max_completion_tokens` at
+                OpenAI, whose newer models refuse the other, and `max_tokens` elsewhere, since many servers
+                know no other.
+        """
         _check_numbers(timeout_seconds, max_retries)
         self.name = model
         """The model's name, for reports."""
@@ -135,24 +155,6 @@ class OpenAISummarizer(ChatEndpoint["OpenAI"]):
     The conversation goes out as data, in one user message that fits the model's window; where the oldest
     messages or the middle of long ones had to be left out, the prompt says so. What the client raises
     passes through, and a fit takes it as a failed summary.
-
-    Args:
-        model: Name of the model, as the endpoint knows it.
-        client: Who asks; timeout and retries below are used instead of its own. None: a new one.
-        base_url: Where a new client asks. None: OpenAI, or OPENAI_BASE_URL.
-        api_key: Key of a new client. None: OPENAI_API_KEY. Nothing is made up: a local server that asks
-            for none still wants some text here.
-        budget: The model's window; `output_reserve` is the most it may answer, thoughts included. None:
-            what is known of the model.
-        counter: What counts the request. None: the model's own, or an estimate that errs high.
-        instructions: The system message, to which those of a request are added. None: trimtab's own, which
-            also say that the conversation is data, not to be obeyed.
-        timeout_seconds: Longest wait for the endpoint to go on, for each try.
-        max_retries: Tries after the first, where an error may pass: no connection, timeouts, status 408,
-            409, 429 and 5xx.
-        limit_parameter: What the endpoint calls the limit of an answer. None: `max_completion_tokens` at
-            OpenAI, whose newer models refuse the other, and `max_tokens` elsewhere, since many servers
-            know no other.
 
     Raises:
         MissingExtraError: The package is not installed.

@@ -18,6 +18,9 @@ class WordCounter(Additive):
     and its words are counted. It adds up, so trimtab counts no further back than it has to; pass
     `counter=words.count` to have it as a black box.
 
+    Args:
+        format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
+
     Example:
         >>> from trimtab import fit
         >>> messages = [{"role": "user", "content": text} for text in ("one two", "three", "four five")]
