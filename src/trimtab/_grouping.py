@@ -120,18 +120,18 @@ class Group:
     def __init__(self, kind: Kind | None = None) -> None:
         self.kind: Kind | None = kind
         self.indices: set[int] = set()
-        self.parts: dict[int, tuple[int, ...]] = {}
+        self.parts: dict[int, list[int]] = {}
 
     def add(self, index: int, part: int | None) -> None:
         self.indices.add(index)
         if part is not None:
-            self.parts[index] = (*self.parts.get(index, ()), part)
+            self.parts.setdefault(index, []).append(part)
 
     def take(self, other: Group) -> None:
         """Become one with another."""
         self.indices |= other.indices
         for index, parts in other.parts.items():
-            self.parts[index] = (*self.parts.get(index, ()), *parts)
+            self.parts.setdefault(index, []).extend(parts)
 
 
 class _Groups(dict[Any, Group]):

@@ -380,7 +380,8 @@ class History:
         return self.format.order_fault(None, self.messages[index], parted=True) is not None
 
     def _unit_of(self, group: Group, opened: set[int]) -> Unit:
-        indices, parts = tuple(sorted(group.indices)), group.parts or NO_PARTS
+        indices = tuple(sorted(group.indices))
+        parts = {index: tuple(own) for index, own in group.parts.items()} if group.parts else NO_PARTS
         kind = group.kind or self.kind(indices[0])
         open_call = not opened.isdisjoint(indices)
         state = self._state(indices, open_call, parts)

@@ -179,6 +179,65 @@ def test_the_texts_of_one_message_are_shortened_in_linear_time(
     assert_linear(case, (200, 400, 800))
 
 
+# -- wire forms in which not every message may come first
+
+ORDERED = pytest.mark.parametrize("form", ["anthropic", "gemini"])
+
+
+def _run_of(form: str, count: int) -> list[Message]:
+    """One question, a call and its result over and over, and thanks."""
+    format = get_format(form)
+    run = [format.message("user", ["go"])]
+    for at in range(count // 2):
+        if form == "anthropic":
+            call: Any = {"type": "tool_use", "id": f"c{at}", "name": "f", "input": {}}
+            found: Any = {"type": "tool_result", "tool_use_id": f"c{at}", "content": "it is found"}
+        else:
+            call = {"functionCall": {"id": f"c{at}", "name": "f", "args": {}}}
+            answer = {"id": f"c{at}", "name": "f", "response": {"result": "it is found"}}
+            found = {"functionResponse": answer}
+        run += [format.message("assistant", [call]), format.message("user", [found])]
+    return [*run, format.message("user", ["thanks"])]
+
+
+@ORDERED
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
+def test_a_run_that_cannot_lead_is_fitted_in_linear_time(strategy: Any, form: str) -> None:
+    """Whatever part of it is kept needs the question in front."""
+
+    def case(count: int) -> Call:
+        messages = _run_of(form, count)
+        return lambda counter: _fit_or_error(messages, 5 * count, counter, format=form, strategy=strategy)
+
+    assert_linear(case, (200, 400, 800))
+
+
+@ORDERED
+def test_a_callback_that_takes_the_question_takes_linear_time(form: str) -> None:
+    """Nothing of the run may come first then, and all of it leaves."""
+
+    def case(count: int) -> Call:
+        messages = _run_of(form, count)
+        return lambda counter: fit(
+            messages, 10**9, counter=counter, format=form, on_trim=lambda context: context.remove(0)
+        )
+
+    assert_linear(case, (200, 400, 800))
+    assert len(case(200)(exact_counter()).messages) == 1
+
+
+@ORDERED
+def test_a_message_of_many_results_is_fitted_in_linear_time(form: str) -> None:
+    """They are one unit, which leaves as one."""
+
+    def case(count: int) -> Call:
+        shape = _of_anthropic if form == "anthropic" else _of_gemini
+        messages = [*shape(count), get_format(form).message("user", ["thanks"])]
+        return lambda counter: fit(messages, 50, counter=counter, format=form)
+
+    assert_linear(case, (200, 400, 800))
+
+
 # -- long texts
 
 

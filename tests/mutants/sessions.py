@@ -22,9 +22,10 @@ SESSIONS = (
         ("if first not in here and", "if"),
         ("if not moved:", "if False:"),
         ("if not self.exempt(units[first])]", "]"),
-        ("if not led and self.sizer.leads(unit):", "if False:"),
+        ("leads = not led and self.sizer.leads(unit)", "leads = False"),
+        ("if opener is not None and leads:", "if False:"),
         ("if opener is not None and tokens > target:", "if False:"),
-        ("led = led or self.sizer.leads(unit)", "pass"),
+        ("led = led or leads", "pass"),
     ),
     module(
         "session/_covering.py",

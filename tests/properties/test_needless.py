@@ -6,13 +6,16 @@ or the nearest that the provider takes in front of it. That passes the limit, or
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.chat_in_forms import said_in
 from tests.properties.cases import Case, run
 from tests.properties.test_forms import assembled, counters, every_form, messages_of
 from trimtab import (
@@ -26,6 +29,7 @@ from trimtab import (
 )
 from trimtab.formats import Format, get_format, mapping_of
 from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
+from trimtab.testing import WordCounter
 from trimtab.units import Unit
 
 
@@ -70,7 +74,7 @@ TAKEN: dict[str, tuple[Strategy, Callable[[list[Unit]], list[list[Unit]]]]] = {
     "window": (SlidingWindow(), newest),
     "first_user": (SlidingWindow(keep_first_user=True), newest),
     "protect_tool": (SlidingWindow(protect_roles=["tool"]), newest),
-    "protect_user": (SlidingWindow(protect_roles=["user", "model"]), newest),
+    "protect_user": (SlidingWindow(protect_roles=["user"]), newest),
     "default": (Cascade(SlidingWindow(), TruncateText()), newest),
     "protect_and_cut": (Cascade(SlidingWindow(protect_roles=["tool"]), TruncateText()), newest),
     "drop_newest": (DropNewest(), oldest),
@@ -141,3 +145,50 @@ def test_nothing_leaves_needlessly(name: str, strategy: str, data: st.DataObject
     limit = max(1, counter.count(messages) * data.draw(st.integers(1, 100)) // 100)
     chosen, last = TAKEN[strategy]
     nothing_left_needlessly(run(messages, limit, chosen, counter, format=name), name, last)
+
+
+REAL = {
+    "tau_airline_gpt4o": 40,
+    "swe_agent_trajectories": 8,
+    "glaive_toolcall_zh": 60,
+    "pydantic_ai_chats": 8,
+}
+"""File of ../shared/data, and which of its conversations: every n-th."""
+
+
+def real_talks(data_dir: Path, form: str) -> Iterator[list[Any]]:
+    """Read real conversations, written in a form; Chat's as they are."""
+    for source, step in REAL.items():
+        lines = (data_dir / f"{source}.jsonl").read_text(encoding="utf-8").splitlines()
+        for line in lines[::step]:
+            messages = json.loads(line)["messages"]
+            yield messages if form == "openai_chat" else said_in(form, messages)
+
+
+@every_strategy
+@pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini"])
+def test_nothing_of_a_real_talk_leaves_needlessly(data_dir: Path, form: str, strategy: str) -> None:
+    """From a tenth of it to nearly all."""
+    chosen, last = TAKEN[strategy]
+    counter, tried = WordCounter(format=form), 0
+    for at, messages in enumerate(real_talks(data_dir, form)):
+        whole = counter.count(messages)
+        for percent in (10, 35, 60, 85, 97)[at % 2 :: 2]:
+            case = run(messages, max(1, whole * percent // 100), chosen, counter, format=form)
+            nothing_left_needlessly(case, form, last)
+            tried += case.fitted is not None and case.fitted.report.evicted_messages > 0
+    assert tried >= 3
+
+
+@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+def test_a_real_talk_that_is_shortened_uses_its_budget_in_every_form(data_dir: Path, form: str) -> None:
+    """Nine tenths of it on the whole, as Chat does (76 % with talks down to 6 %)."""
+    counter, shares = WordCounter(format=form), list[float]()
+    for messages in real_talks(data_dir, form):
+        whole = counter.count(messages)
+        for percent in (30, 60, 90):
+            case = run(messages, max(1, whole * percent // 100), TruncateText(), counter, format=form)
+            if case.fitted is not None:
+                shares.append(counter.count(case.fitted.messages) / case.limit)
+    assert len(shares) > 30
+    assert sum(shares) / len(shares) > 0.9

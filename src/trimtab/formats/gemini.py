@@ -139,7 +139,7 @@ class Gemini(Registered):
                 ids = answered_ids(messages, index, results)
                 at = [result.part for result in results]
                 structure.answers[index] = tuple(zip(ids, at, strict=True))
-                if rest := tuple(part for part in range(len(parts)) if part not in at):
+                if rest := tuple(sorted(set(range(len(parts))).difference(at))):
                     structure.loose[index] = rest
             elif self._goes_on(messages, index, structure):
                 structure.bound.add(index)

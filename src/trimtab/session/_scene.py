@@ -296,15 +296,19 @@ class Scene:
         for unit in self.recent.values():
             if tokens <= target:
                 break
+            leads = not led and self.sizer.leads(unit)
+            if opener is not None and leads:  # nothing is left that needs it in front
+                leaving.append(opener)
+                tokens, opener = tokens - opener.tokens, None
+                if tokens <= target:
+                    break
             if self.exempt(unit):
-                led = led or self.sizer.leads(unit)
-                continue
-            gives_way: LiveUnit | None = unit
-            if not led and self.sizer.leads(unit):  # it leaves once nothing is left that needs it in front
-                gives_way, opener = opener, unit
-            if gives_way is not None:
-                leaving.append(gives_way)
-                tokens -= gives_way.tokens
+                led = led or leads
+            elif leads:
+                opener = unit
+            else:
+                leaving.append(unit)
+                tokens -= unit.tokens
         if opener is not None and tokens > target:
             leaving.append(opener)
         leaving.sort(key=_first)

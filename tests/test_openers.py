@@ -1,0 +1,214 @@
+"""Where not every message may come first, what is kept is weighed with what it needs in front of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trimtab import (
+    BudgetExceededError,
+    Cascade,
+    Context,
+    PriorityBased,
+    Session,
+    SlidingWindow,
+    TruncateText,
+    fit,
+    group,
+    validate,
+)
+from trimtab.formats import get_format
+from trimtab.strategies import EvictionRequest, EvictionResult
+from trimtab.testing import WordCounter
+
+Message = dict[str, Any]
+
+every_form = pytest.mark.parametrize("form", ["openai_chat", "openai_responses", "anthropic", "gemini"])
+ordered = pytest.mark.parametrize("form", ["anthropic", "gemini"])
+
+
+def said(form: str, role: str, count: int) -> Message:
+    """Make a message of so many words, which cost as many tokens."""
+    return get_format(form).message(role, [" ".join(["word"] * count)])
+
+
+def looked_up(form: str, number: int, count: int) -> list[Message]:
+    """Make a call and its result: together the result's words and three tokens."""
+    text, call_id = " ".join(["word"] * count), f"c{number}"
+    if form == "anthropic":
+        call: Any = {"type": "tool_use", "id": call_id, "name": "look", "input": {"at": "dog"}}
+        found: Any = {"type": "tool_result", "tool_use_id": call_id, "content": text}
+        return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [found]}]
+    call = {"functionCall": {"id": call_id, "name": "look", "args": {"at": "dog"}}}
+    found = {"functionResponse": {"id": call_id, "name": "look", "response": {"result": text}}}
+    return [{"role": "model", "parts": [call]}, {"role": "user", "parts": [found]}]
+
+
+def run_of(form: str) -> list[Message]:
+    """A question of 30, ten answers of 28 each, and two short messages that stay."""
+    answers = [said(form, "assistant", 28) for _ in range(10)]
+    return [said(form, "user", 30), *answers, said(form, "user", 6), said(form, "assistant", 5)]
+
+
+@every_form
+def test_a_run_that_is_shortened_uses_its_budget(form: str) -> None:
+    """321 tokens into 288: the question is cut, and stands in front of all its answers (6 were left)."""
+    messages, counter = run_of(form), WordCounter(format=form)
+    assert counter.count(messages) == 321
+    fitted = fit(messages, 288, counter=counter, format=form, strategy=TruncateText())
+    assert counter.count(fitted.messages) == 288
+    context = Context(288, counter=counter, format=form)
+    context.add("history", messages[:-2], trim_behavior="char")
+    context.add("question", messages[-2:], priority=9)
+    assert counter.count(context.fit().messages) == 288
+
+
+@ordered
+def test_an_opener_is_cut_to_its_marker_before_its_answers_leave(form: str) -> None:
+    """It stays as long as one of them does; the oldest of them is cut next."""
+    messages, counter = run_of(form), WordCounter(format=form)
+    fitted = fit(messages, 60, counter=counter, format=form, strategy=TruncateText())
+    rows = fitted.report.messages
+    assert counter.count(fitted.messages) == 60
+    assert [row.index for row in rows if row.fate != "evicted"] == [0, 9, 10, 11, 12]
+    assert [row.index for row in rows if row.fate == "changed"] == [0, 9]
+    assert rows[0].tokens_after == counter.count(
+        [get_format(form).message("user", ["[text cut by trimtab]"])]
+    )
+
+
+def task(form: str) -> list[Message]:
+    """A question, an answer, a call with its result, an answer; then what stays."""
+    return [
+        said(form, "user", 20),
+        said(form, "assistant", 21),
+        *looked_up(form, 1, 18),
+        said(form, "assistant", 11),
+        said(form, "user", 4),
+    ]
+
+
+@ordered
+def test_protected_results_stay_with_the_question_in_front(form: str) -> None:
+    """Their question stays, and what else fits; without room for it the error says what is needed."""
+    messages, counter = task(form), WordCounter(format=form)
+    tool = counter.count(messages[2:4])
+    whole = counter.count(messages)
+    strategy = SlidingWindow(protect_roles=["tool"])
+    fitted = fit(messages, whole - 21, counter=counter, format=form, strategy=strategy)
+    assert fitted.messages == [messages[0], *messages[2:]]
+    least = 20 + tool + 4
+    fitted = fit(messages, least, counter=counter, format=form, strategy=strategy)
+    assert fitted.messages == [messages[0], *messages[2:4], messages[5]]
+    with pytest.raises(BudgetExceededError) as raised:
+        fit(messages, least - 1, counter=counter, format=form, strategy=strategy)
+    assert (raised.value.needed_tokens, raised.value.limit_tokens) == (least, least - 1)
+    both = Cascade(strategy, TruncateText())
+    assert (
+        counter.count(fit(messages, least - 1, counter=counter, format=form, strategy=both).messages) < least
+    )
+
+
+@ordered
+def test_the_newest_by_score_come_with_their_question(form: str) -> None:
+    """Newest first is what a window keeps: the question, and as many answers as fit beside it."""
+    messages, counter = run_of(form), WordCounter(format=form)
+    newest = PriorityBased(score=lambda message, place: place.recency)
+    fitted = fit(messages, 126, counter=counter, format=form, strategy=newest)
+    assert fitted.messages == [messages[0], *messages[8:]]  # 30 + 3 * 28 + 11 = 125
+    fitted = fit(messages, 68, counter=counter, format=form, strategy=newest)
+    assert fitted.messages == [messages[0], *messages[11:]]  # 11 + 28 fits, and not with the question
+
+
+class Newest:
+    """A user's own: the newest units as long as the request says that they fit."""
+
+    name = "newest"
+
+    def __init__(self) -> None:
+        self.openers: list[Any] = []
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Ask for each unit what it needs, too."""
+        self.openers = [request.opener(unit) for unit in request.units]
+        kept = [unit for unit in request.units if request.stays(unit)]
+        for unit in reversed(request.units):
+            tried = [one for one in request.units if one in kept or one is unit]
+            kept = tried if request.fits(tried) else kept
+        return EvictionResult(kept=kept, fits=request.fits(kept))
+
+
+@every_form
+def test_a_strategy_of_ones_own_is_told_what_a_unit_needs(form: str) -> None:
+    """What it keeps by `fits` comes out with its opener, which the runner puts to it."""
+    messages, counter = run_of(form), WordCounter(format=form)
+    strategy = Newest()
+    fitted = fit(messages, 126, counter=counter, format=form, strategy=strategy)
+    assert validate(fitted.messages, format=form) == []
+    assert counter.count(fitted.messages) == (123 if form.startswith("openai") else 125)
+    question = None if form.startswith("openai") else group(messages, format=form)[0].indices
+    found = [one and one.indices for one in strategy.openers]
+    assert found == [None, *[question] * 10, None, (11,) if question else None]
+
+
+class Blind:
+    """A user's own that adds up sizes and asks nothing."""
+
+    name = "blind"
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Keep what stays and the newest other unit."""
+        free = [unit for unit in request.units if not request.stays(unit)]
+        kept = [unit for unit in request.units if request.stays(unit) or unit is free[-1]]
+        return EvictionResult(kept=kept)
+
+
+@ordered
+def test_what_a_blind_strategy_keeps_gets_its_opener_or_leaves(form: str) -> None:
+    """If there is room it stays, else what cannot lead leaves; neither is the strategy's error."""
+    messages, counter = run_of(form), WordCounter(format=form)
+    fitted = fit(messages, 69, counter=counter, format=form, strategy=Blind())
+    assert fitted.messages == [messages[0], *messages[10:]]
+    fitted = fit(messages, 68, counter=counter, format=form, strategy=Blind())
+    assert fitted.messages == messages[11:]
+    assert fitted.report.messages[10].reason == "cannot_lead"
+
+
+@ordered
+def test_a_block_behind_one_that_leads_needs_no_opener(form: str) -> None:
+    """The task stands in a block of its own: a run of calls alone is cut behind it (nothing of it stayed)."""
+    counter = WordCounter(format=form)
+    calls = [message for number in range(5) for message in looked_up(form, number, 20)]
+    each = counter.count(calls[:2])
+    context = Context(10 + 3 * each, counter=counter, format=form)
+    context.add("task", [said(form, "user", 10)], priority=9, pinned=True)
+    context.add("history", calls, priority=1)
+    fitted = context.fit()
+    assert fitted.messages[1:] == calls[-6:]
+    assert validate(fitted.messages, format=form) == []
+    decided = Context(10 + 3 * each, counter=counter, format=form)
+    decided.add("task", [said(form, "user", 10)], priority=9)
+    decided.add("history", calls, priority=1)
+    assert decided.fit().messages == fitted.messages
+
+
+@ordered
+def test_a_session_keeps_the_question_of_the_turn_it_cuts(form: str) -> None:
+    """A long turn is in view as far as it fits, behind its question (all of it was out of view)."""
+    counter = WordCounter(format=form)
+    session = Session(150, counter=counter, format=form)
+    messages = [
+        said(form, "user", 10),
+        *(said(form, "assistant", 9) for _ in range(30)),
+        said(form, "user", 5),
+        *(said(form, "assistant", 9) for _ in range(3)),
+    ]
+    session.extend(messages)
+    shown = session.messages()
+    assert shown[0] == messages[0]
+    assert shown[1:] == messages[-len(shown) + 1 :]
+    assert 150 - 9 < counter.count(shown) <= 150
+    session.extend([said(form, "assistant", 9) for _ in range(13)])  # and 5: 149 of the second turn
+    assert messages[0] not in session.messages()
+    assert validate(session.messages(), format=form) == []
