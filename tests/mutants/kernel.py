@@ -47,7 +47,7 @@ KERNEL = (
         ("not -count <= index <", "not -count < index <"),
         ("found.add(index % count)", "found.add(index)"),
         ("        self.indices.add(index)\n", "        pass\n"),
-        ("(*self.parts.get(index, ()), part)", "(part,)"),
+        ("self.parts.setdefault(index, []).append(part)", "self.parts[index] = [part]"),
     ),
     module(
         "_pairing.py",
@@ -73,6 +73,19 @@ KERNEL = (
         ("if owner is None or (index, part) in pairing.repeated:", "if owner is None:"),
         ("if index > ends[start]:", "if index >= ends[start]:"),
         ("pairing.owner.get(index + 1, ())", "pairing.owner.get(index + 2, ())"),
+    ),
+    module(
+        "_order.py",
+        "test_order.py test_openers.py test_validity.py test_anthropic_conversations.py",
+        ("row.place < 0 or (before is None", "(before is None"),
+        ("(led or row.place == first)", "led"),
+        ("(led or row.place == first)", "(row.place == first)"),
+        ("before.place >= 0 and row.place == before.place + 1", "False"),
+        ("row.place < self._first", "True"),
+        ("if self._owners[at]:", "if False:"),
+        ("            self._look_at(after)\n", ""),
+        ("                self._before[after] = before\n", "                pass\n"),
+        ("                self._after[before] = after\n", "                pass\n"),
     ),
     module(
         "_repairing.py",

@@ -10,7 +10,10 @@ SESSIONS = (
     module(
         "session/_scene.py",
         f"session/test_modes.py session/test_hooks.py session/test_session_forms.py {PLAIN}",
-        ("if tokens <= target:", "if tokens < target:"),
+        (
+            "            if tokens <= target:\n                break\n            leads",
+            "            if tokens < target:\n                break\n            leads",
+        ),
         ("self.total_tokens > self.state.room_tokens", "self.total_tokens >= self.state.room_tokens"),
         (
             "            if self.exempt(unit):\n                led",

@@ -77,6 +77,18 @@ STRATEGIES = (
         ("> request.limit_tokens else following", "> request.limit_tokens else cut"),
     ),
     module(
+        "strategies/_openers.py",
+        "test_order.py test_openers.py properties/test_toy_format.py",
+        ("bisect_left(among, index, key=_first_of)", "len(among)"),
+        ('if unit.kind == "user"]', "]"),
+        ("None if index is None or self.leads(unit) else", "None if index is None else"),
+        ("one.at <= index for", "False for"),
+        ("any(map(stays, beside)) or", ""),
+        ("before == index - 1\n", "False\n"),
+        ("len(chosen) == len(units)", "False"),
+        ("if may_leave(chosen[at])]", "]"),
+    ),
+    module(
         "strategies/_strides.py",
         "test_strategies.py",
         ("stride = (1.0 - ratio) * limit", "stride = ratio * limit"),
