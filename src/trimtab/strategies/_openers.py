@@ -87,7 +87,7 @@ class Openers:
         if any(map(stays, beside)) or self._may_lead(index, parts):
             return units
         opener = self.before(index)
-        if opener is None:
+        if opener is None or any(not one.covers.isdisjoint(opener.indices) for one in insertions):
             return units
         at = bisect_left(units, opener.first, hi=at, key=_first_of)
         return [*units[:at], opener, *units[at:]]
