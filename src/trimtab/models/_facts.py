@@ -45,6 +45,8 @@ class Framing:
         tools_saved_by_system_tokens: Taken off where tools meet a leading system message.
         output_schema_tokens: Once, if the answer has to follow a schema; None where schemas are free.
         thinking_tokens: Once, if the request gives the model a budget for thinking.
+        task_budget_tokens: Once, if the request gives the model a budget for the whole task.
+        calls_framed_by_tools: Whether calls and results are framed only in a request that has tools.
         thoughts_counted: Whether reasoning that can be read is charged where it led to a call; no where a
             summary of what is encrypted is all that can be read.
         past_thoughts_charged: Whether reasoning before the newest user message is charged, too.
@@ -76,14 +78,8 @@ class Framing:
     tools_saved_by_system_tokens: int = 4
     output_schema_tokens: int | None = 10
     thinking_tokens: int = 0
-<<<<<<< HEAD
-    """Once, if the request gives the model a budget for thinking."""
     task_budget_tokens: int = 0
-    """Once, if the request gives the model a budget for the whole task."""
     calls_framed_by_tools: bool = False
-    """Whether calls and results are framed only in a request that has tools."""
-=======
->>>>>>> 6d4f002 (help(), dir() and repr() show what there is: options in docstrings, every name, where a store is)
     thoughts_counted: bool = True
     past_thoughts_charged: bool = False
     sealed_chars_per_token: float | None = None
