@@ -31,9 +31,8 @@ while True:
         model=MODEL, max_tokens=1_024, system=SYSTEM, tools=TOOLS, messages=fitted.messages
     )
     talk.append({"role": "assistant", "content": answer.content})  # the SDK's own blocks
-    print(
-        f"({fitted.report.tokens_after:,} tokens; {fitted.report.changed_message_count} results blanked or cut)"
-    )
+    report = fitted.report
+    print(f"({report.tokens_after:,} tokens; {report.changed_message_count} results blanked or cut)")
     if not (calls := [block for block in answer.content if block.type == "tool_use"]):
         break
     talk.append({"role": "user", "content": [result_of(call) for call in calls]})
