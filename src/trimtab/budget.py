@@ -161,16 +161,16 @@ def _tokens(count: int) -> str:
     return "1 token" if count == 1 else f"{count} tokens"
 
 
-_MOST_TOKENS = 1 << 53
+MOST_TOKENS = 1 << 53
 """Numbers above are not told apart by a float, which shares of a budget are; no window comes near."""
 
 
 def _whole(name: str, value: object, least: int) -> int:
     """Check one number of a budget; a float is taken if it is whole."""
-    if type(value) is int and least <= value <= _MOST_TOKENS:
+    if type(value) is int and least <= value <= MOST_TOKENS:
         return value
-    if isinstance(value, int) and value > _MOST_TOKENS:  # which may be too long to be shown
-        raise ConfigurationError(f"{name} must be at most {_MOST_TOKENS:,} tokens; it is far above that")
+    if isinstance(value, int) and value > MOST_TOKENS:  # which may be too long to be shown
+        raise ConfigurationError(f"{name} must be at most {MOST_TOKENS:,} tokens; it is far above that")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ConfigurationError(f"{name} must be a whole number of tokens, not {value!r}")
     if not math.isfinite(value) or value != int(value):

@@ -121,6 +121,6 @@ BASELINE = (
         ("if left >= 0 else self._less", "if True else self._less"),
         ("return average if lower else factor", "return factor"),
         ("return average if lower else factor", "return average"),
-        ("return max(0, self.usage_counted + left", "return max(0, left"),
+        ("max(0, self.usage_counted + left", "max(0, left"),
     ),
 )

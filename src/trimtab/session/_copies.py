@@ -181,7 +181,7 @@ class Copies(Looks):
         if unknown:
             raise TypeError(f"restore() got an unexpected keyword argument {unknown[0]!r}")
         given: dict[str, Any] = {**options}
-        name, events = events_from(data)
+        name, last_options, events = events_from(data)
         name = name if id is None else check_session_name(id)
         known = next(
             (event.data.get("options") for event in reversed(events) if event.kind == "options"), None
@@ -190,8 +190,10 @@ class Copies(Looks):
         if events:
             check_events(events, known, given)
             _fill(source, name, events)
-        if not events or data.get("options") not in (None, known):
-            given = options_in(data, given, allow_missing=allow_missing)  # some are not in the log yet
+        if not events or last_options not in (None, known):
+            given = options_in(
+                last_options, given, allow_missing=allow_missing
+            )  # some are not in the log yet
         session = cls.__new__(cls)
         session._set_up(
             given,
@@ -208,4 +210,4 @@ def _fill(store: Store, session: str, events: Sequence[Event]) -> None:
     try:
         store.append(AppendRequest(session=session, expected_version=0, events=events))
     except ConfigurationError as error:
-        raise CorruptSessionError(f"the snapshot cannot be read: {error}") from error
+        raise CorruptSessionError(f"the snapshot cannot be read: {error!s:.300}") from error

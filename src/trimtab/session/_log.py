@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from trimtab.budget import MOST_TOKENS
 from trimtab.errors import CorruptSessionError, FormatError
 from trimtab.session._budget import LEAST_BUDGET
 from trimtab.session._options import plain_options
@@ -33,9 +34,10 @@ def check_log(events: Sequence[Event], read: Callable[[dict[str, Any]], object],
     for event in events:
         try:
             log.take(event)
-        except (CorruptSessionError, FormatError, KeyError, TypeError, ValueError) as error:
+        except (CorruptSessionError, FormatError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise CorruptSessionError(
-                f"event {event.version} ({event.kind!r:.80}) cannot be read: {error}", version=event.version
+                f"event {event.version} ({event.kind!r:.80}) cannot be read: {error!s:.300}",
+                version=event.version,
             ) from error
 
 
@@ -105,7 +107,7 @@ class _Log:
 
     def budget(self, data: Mapping[str, Any], version: int) -> None:
         """A number of tokens."""
-        _number(data["budget_tokens"], least=LEAST_BUDGET)
+        _number(data["budget_tokens"], least=LEAST_BUDGET, most=MOST_TOKENS)
 
     def usage(self, data: Mapping[str, Any], version: int) -> None:
         """What the provider reported for a view, beside what was counted."""
@@ -144,9 +146,9 @@ class _Log:
         for name, kind in _POINTERS.items():
             self._point(getattr(state, name), kind, version)
         self._point_back(state.newest_summary, version)
-        _number(state.budget_tokens, least=self._least_budget)
+        _number(state.budget_tokens, least=self._least_budget, most=MOST_TOKENS)
         for name in _COUNTS:
-            _number(getattr(state, name), least=0)
+            _number(getattr(state, name), least=0, most=MOST_TOKENS)
         _require(1 <= state.live <= state.cut <= version + 1, "live and cut are versions, in this order")
         self._units([*state.beside, *state.left], version, apart=True)
         self._units([members for members, _ in state.waiting], version, apart=True)

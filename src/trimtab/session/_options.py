@@ -362,13 +362,14 @@ def plain_options(data: Mapping[str, Any]) -> dict[str, Any]:
         without_model: dict[str, Any] = {**values, "model": None}
         Options(**without_model)
         _whole("budget_tokens", data["budget_tokens"], least=0)
+        Budget.of(data["budget_tokens"] or 1)  # it has a limit
         if not isinstance(data["format"], str) or not isinstance(data["counted_by"], str):
             raise TypeError("format and counted_by are names")
         for name, value in data["given"].items():
             if value is not None and not isinstance(value, (str, bool)):
                 raise TypeError(f"given.{name} says {value!r:.80}")
-    except (ConfigurationError, FormatError, AttributeError, KeyError, TypeError) as error:
-        raise CorruptSessionError(f"the options in a session's log cannot be read: {error}") from error
+    except (FormatError, AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise CorruptSessionError(f"the options in a session's log cannot be read: {error!s:.300}") from error
     return values
 
 
@@ -386,7 +387,7 @@ def lacking(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, A
 def missing_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> str | None:
     """Name a function the session was made with and was left out now; None if there is none."""
     for name, what in lacking(data, given).items():
-        return f"{name} ({what.removeprefix(f'{name} ')})" if isinstance(what, str) else name
+        return f"{name} ({what.removeprefix(f'{name} '):.80})" if isinstance(what, str) else name
     return None
 
 

@@ -10,10 +10,16 @@ from trimtab.errors import FormatError
 from trimtab.formats import mapping_of
 from trimtab.formats._base import shown
 
-__all__ = ["copied", "plain_message"]
+__all__ = ["copied", "plain_message", "plain_snapshot"]
 
 _DEEPEST = 200
 """Levels of nesting a message may have; JSON of other languages reads no more."""
+
+_ABOVE_MESSAGES = 4
+"""Levels of a snapshot above a message: the snapshot, its events, one of them, what that says."""
+
+_LONGEST_BITS = 14_000
+"""Python writes and reads no whole number of more than 4,300 decimal digits."""
 
 
 def plain_message(message: Any, /) -> dict[str, Any]:
@@ -25,10 +31,22 @@ def plain_message(message: Any, /) -> dict[str, Any]:
     return {key: _plain(value, f"message.{key}", 1) for key, value in _items(mapping_of(message), "message")}
 
 
+def plain_snapshot(data: Mapping[Any, Any], /) -> dict[str, Any]:
+    """Return a deep copy of a snapshot that is plain data; no deeper than one of plain messages can be.
+
+    Raises:
+        FormatError: It holds what JSON cannot; `.path` says where.
+    """
+    deep = 1 - _ABOVE_MESSAGES
+    return {key: _plain(value, f"snapshot.{key}", deep) for key, value in _items(data, "snapshot")}
+
+
 def _plain(value: Any, path: str, depth: int) -> Any:
     if value is None or isinstance(value, (str, bool)):
         return str(value) if isinstance(value, str) else value
     if isinstance(value, int):
+        if value.bit_length() > _LONGEST_BITS:
+            raise FormatError(f"{path} is a number of more than 4,000 digits", path=path)
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)

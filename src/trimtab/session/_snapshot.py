@@ -6,17 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from trimtab.errors import ConfigurationError, CorruptSessionError
+from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
+from trimtab.formats._base import shown
+from trimtab.session._budget import LEAST_BUDGET
 from trimtab.session._effects import Steps
 from trimtab.session._log import check_log
 from trimtab.session._looking import pages as pages_of
 from trimtab.session._options import FUNCTIONS, as_given, missing_functions, options_from
-from trimtab.session._plain import copied
+from trimtab.session._plain import copied, plain_snapshot
 from trimtab.session._reading import Pages, event_at, live_units
 from trimtab.session._scene import Scene
 from trimtab.session._sizer import LiveUnit, Sizer
 from trimtab.session._state import Members, State
 from trimtab.stores import Event
+from trimtab.stores._rows import check_session_name
 
 if TYPE_CHECKING:
     from trimtab.session._core import Core
@@ -163,14 +166,18 @@ def _translated(state: State, new: Mapping[int, int], units: Sequence[LiveUnit],
     )
 
 
-def events_from(data: Any, /) -> tuple[str, list[Event]]:
-    """Read the name and the events of a snapshot.
+def events_from(given: Any, /) -> tuple[str, Any, list[Event]]:
+    """Read the name, the options and the events of a snapshot.
 
     Raises:
         CorruptSessionError: It is none, or of another version.
     """
-    if not isinstance(data, Mapping):
-        raise CorruptSessionError(f"a snapshot is a mapping, as snapshot() makes it, not {data!r:.80}")
+    if not isinstance(given, Mapping):
+        raise CorruptSessionError(f"a snapshot is a mapping, as snapshot() makes it, not {shown(given)}")
+    try:
+        data = plain_snapshot(given)
+    except FormatError as error:
+        raise CorruptSessionError(f"the snapshot cannot be read: {error!s:.300}") from error
     version = data.get("version")
     if type(version) is not int or version != VERSION:
         raise CorruptSessionError(
@@ -180,7 +187,11 @@ def events_from(data: Any, /) -> tuple[str, list[Event]]:
     name, listed = data.get("id"), data.get("events")
     if not isinstance(name, str) or not isinstance(listed, list):
         raise CorruptSessionError("the snapshot has no id or no list of events")
-    return name, [_event(one, at) for at, one in enumerate(listed, 1)]
+    try:
+        check_session_name(name)
+    except ConfigurationError as error:
+        raise CorruptSessionError(f"the snapshot's id is none: {error}") from error
+    return name, data.get("options"), [_event(one, at) for at, one in enumerate(listed, 1)]
 
 
 def _event(value: Any, version: int) -> Event:
@@ -189,8 +200,8 @@ def _event(value: Any, version: int) -> Event:
             id=value["id"],
             kind=value["kind"],
             time=value["time"],
-            data=copied(value["data"]),
-            state=copied(value["state"]),
+            data=value["data"],
+            state=value["state"],
             version=value["version"],
         )
         strings = all(isinstance(one, str) for one in (event.id, event.kind))
@@ -198,8 +209,10 @@ def _event(value: Any, version: int) -> Event:
         numbers = type(event.time) in (int, float) and type(event.version) is int
         if not (strings and mappings and numbers) or event.version != version:
             raise ValueError("a value of another kind, or out of order")
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise CorruptSessionError(f"event {version} of the snapshot cannot be read: {error!r}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptSessionError(
+            f"event {version} of the snapshot cannot be read: {error!r:.300}"
+        ) from error
     return event
 
 
@@ -220,17 +233,22 @@ def check_events(events: Sequence[Event], known: Any, given: Mapping[str, Any], 
     check_log(events, Sizer(options_from(known, functions)).read)
 
 
-def options_in(data: Mapping[str, Any], given: Mapping[str, Any], *, allow_missing: bool) -> dict[str, Any]:
+def options_in(known: Any, given: Mapping[str, Any], *, allow_missing: bool) -> dict[str, Any]:
     """Return everything a session is restored with: what is given, the rest as a snapshot has it.
+
+    Args:
+        known: The options of the snapshot.
+        given: Those the session is restored with.
 
     Raises:
         CorruptSessionError: It has no options.
         ConfigurationError: A function the session was made with is missing.
     """
-    known = data.get("options")
     if not isinstance(known, Mapping):
         raise CorruptSessionError("the snapshot has no events and no options")
     made = as_given(known, given)
+    if 0 < known["budget_tokens"] < LEAST_BUDGET:
+        raise CorruptSessionError(f"the snapshot has a budget of {known['budget_tokens']} tokens")
     missing = missing_functions(known, given)
     if missing is not None and not allow_missing:
         raise ConfigurationError(f"the session was made with a {missing}: pass it again to restore()")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from trimtab.budget import MOST_TOKENS
 from trimtab.counting._learned import Factor, Learned
 from trimtab.errors import CorruptSessionError
 
@@ -120,7 +121,7 @@ class State:
             return self.budget_tokens
         left = self.budget_tokens - self.usage_tokens
         billed, counted = self.learned.factor if left >= 0 else self._less
-        return max(0, self.usage_counted + left * counted // billed)
+        return min(MOST_TOKENS, max(0, self.usage_counted + left * counted // billed))
 
     @property
     def _less(self) -> Factor:

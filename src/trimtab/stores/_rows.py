@@ -62,7 +62,7 @@ def to_row(event: Event, /) -> Row:
             allow_nan=False,
         )
         time = float(event.time)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ConfigurationError(f"event {event.id!r} is not plain data: {error}") from error
     if not math.isfinite(time):
         raise ConfigurationError(f"event {event.id!r} was made at {time}: a time is in seconds since 1970")
