@@ -193,7 +193,7 @@ def test_every_key_of_a_block_a_budget_and_a_policy_is_in_the_table() -> None:
     """An option that comes is put into the tables too, or named here as content."""
     written = POLICY.schema(None)["properties"]
     blocks = written["blocks"]["items"]
-    assert set(blocks["properties"]) == {one.name for one in fields(Block)} - {"content"}
+    assert set(blocks["properties"]) == {one.name for one in fields(Block)} - {"content", "labels"}
     budget = written["budget"]["anyOf"][1]
     assert set(budget["properties"]) == {one.name for one in fields(Budget)}
     content = {"system", "tools", "pending_calls", "notes"}

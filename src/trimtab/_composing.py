@@ -16,6 +16,7 @@ from trimtab._arguments import check_flag, check_pending_calls, check_tools, che
 from trimtab._asking import budget_of, check_model, counter_of, leading_system, model_notes, refuse_faults
 from trimtab._bonds import Bonds, bonds_of, is_leaderless, opener_of, starts_of
 from trimtab._grouping import format_of
+from trimtab._joined import Joint, joint_of, sizes_of
 from trimtab._margins import within
 from trimtab._portion import Portion, in_block
 from trimtab.allocation import Ties, check_ties
@@ -117,6 +118,8 @@ class Part(Portion):
     """One block of a request at work."""
 
     block: Block
+    joint: Joint | None
+    """How its documents become one message; None where each is a message of its own."""
     whole: bool
     """True: it stays whole if its cap allows, whatever its rank (SPEC D7), or whatever its cap (pinned)."""
 
@@ -249,9 +252,15 @@ def faults_of(source: list[Any], format: Format, pending_calls: Collection[str])
 
 def messages_of(block: Block, format: Format) -> list[Any]:
     """Write a block's content as messages: the caller's own objects where they are messages."""
-    role = block.role
-    text_role = role or ("system" if block.name == "system" else "user")
+    role, text_role = block.role, _text_role(block)
+    joint = joint_of(block, format, text_role)
+    if joint is not None:
+        return joint.documents(_items_of(block), block.labels or ())
     return [_message_of(item, role, text_role, format) for item in _items_of(block)]
+
+
+def _text_role(block: Block) -> str:
+    return block.role or ("system" if block.name == "system" else "user")
 
 
 def _items_of(block: Block) -> Sequence[Any]:
@@ -384,14 +393,17 @@ def _parts(
             leaderless = is_leaderless(history, leaderless, going.get(at, ()))
             followed = followed or _has_turn(history)
             whole = block.pinned or (not ranked and _is_system(history))
-        sizes = sizes_for(counter, history.messages, None)
-        source_sizes = sizes if "origin" not in rest else sizes_for(counter, source.copy(), None)
+        joint = joint_of(block, format, _text_role(block))
+        sizes = sizes_of(counter, history.messages, joint)
+        source_sizes = sizes if "origin" not in rest else sizes_of(counter, source.copy(), joint)
         for one in (sizes, source_sizes):
             if isinstance(one, Shares):
                 one.base = base
         part = Part(
             name=block.name,
             block=block,
+            joint=joint,
+            labels=block.labels or (),
             whole=whole,
             history=history,
             sizes=sizes,

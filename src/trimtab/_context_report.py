@@ -23,13 +23,15 @@ def report_of(outcome: Outcome) -> Report:
     lead = _lead_rows(outcome)
     outputs = [outcome.of_block(decision) for decision in decisions]
     blocks = tuple(
-        _block(outcome, decision, own, out)
-        for decision, own, out in zip(decisions, rows, outputs, strict=True)
+        _block(outcome, decision, own, outcome.entries_of(decision))
+        for decision, own in zip(decisions, rows, strict=True)
     )
     sizes, leads_system = composition.request_sizes, outcome.leads_system
     inserted, offset = list(lead), len(lead)
-    for own, out in zip(rows, outputs, strict=True):
-        inserted.extend(own.inserted(offset=offset))
+    for decision, own, out in zip(decisions, rows, outputs, strict=True):
+        joined = decision.portion.joint is not None  # what was put in stands in the one message, too
+        put_in = own.inserted(offset=offset)
+        inserted.extend(replace(row, position=offset) if joined else row for row in put_in)
         offset += len(out)
     output = [message for out in outputs for message in out]
     unknown = unknown_of(composition.counter, outcome.format, policy.tools, output)
@@ -51,6 +53,7 @@ def report_of(outcome: Outcome) -> Report:
             *(note for one in decisions for note in one.settled.notes),
             *outcome.notes,
             *unknown_notes(unknown),
+            *_notes_of_joined(decisions),
         ),
         planned=any(is_planned(decision.settled) for decision in decisions),
         shares=composition.is_black_box,
@@ -67,6 +70,14 @@ def report_of(outcome: Outcome) -> Report:
         floors_ignored=outcome.floors_ignored,
         violations=Lazy(lambda: faults_of(composition.source, outcome.format, policy.pending_calls)),
     )
+
+
+def _notes_of_joined(decisions: list[BlockDecision]) -> list[str]:
+    return [
+        f"The documents of block {one.portion.name!r} are one message: their sizes are shares of it."
+        for one in decisions
+        if one.portion.joint is not None
+    ]
 
 
 def _lead_rows(outcome: Outcome) -> list[InsertedRow]:

@@ -117,18 +117,26 @@ class Outcome:
             self._messages = [*self.composition.lead, *blocks]
         return list(self._messages)
 
+    def entries_of(self, decision: BlockDecision) -> list[Any]:
+        """Return what stays of a block, document by document where they are joined."""
+        return decision.settled.assemble(decision.request)
+
     def of_block(self, decision: BlockDecision) -> list[Any]:
         """Return what came out of a block; its last message ends a cached prefix where that is asked for."""
-        messages = decision.settled.assemble(decision.request)
+        messages = self._unmarked(decision)
         mark = decision.portion.block.cache_control
         if mark is not None and messages and self.marked:
             messages[-1] = self.format.with_cache_control(messages[-1], mark)
         return messages
 
+    def _unmarked(self, decision: BlockDecision) -> list[Any]:
+        messages, joint = self.entries_of(decision), decision.portion.joint
+        return messages if joint is None else joint.merge(messages)
+
     def mark_tokens(self, decision: BlockDecision) -> int:
         """Return what the mark on a block's last message costs: with most counters nothing."""
         if decision.portion.block.cache_control is None or not self.marked or self.composition.is_black_box:
             return 0
-        plain, marked = decision.settled.assemble(decision.request), self.of_block(decision)
-        size = decision.portion.sizes.message
+        plain, marked = self._unmarked(decision), self.of_block(decision)
+        size = decision.portion.sizes.alone
         return size(marked[-1]) - size(plain[-1]) if plain else 0

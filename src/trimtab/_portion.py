@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -33,6 +33,8 @@ class Portion:
     source_sizes: Sizes
     """Sizes of `source`, from `source_offset` on; those of `sizes` where nothing was mended or removed."""
     source_offset: int = 0
+    labels: Sequence[str] = ()
+    """Words for the messages of `source`; empty where they have none."""
     start: int = 0
     """Position of its first message in the whole request; 0 in `fit`."""
     lead: int = 0

@@ -356,6 +356,7 @@ class Rows(Lazy[MessageRow]):
                     tokens_after=after.get(index),
                     call_ids=call_ids,
                     tool_names=tool_names,
+                    label=portion.labels[index] if portion.labels else None,
                 )
             )
         return rows

@@ -7,6 +7,7 @@ with its own strategy and limits. Which block gives way to which is `allocation.
 from __future__ import annotations
 
 import math
+import re
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -79,6 +80,10 @@ class Block:
         pinned: True: it stays whole, and its cap does not lower that.
         cache_control: Carried to the last message of the block that stays, in the provider's form; as
             `{"type": "ephemeral"}`. A word stands for that mapping's type.
+        join: Text between documents that become one message; None: each text stays a message of its own.
+        wrap: Element each document of that message stands in, escaped: "document" writes
+            `<document label="…">`.
+        labels: A word for each text or message of the content, for the report and for `wrap`.
         on_trim: Called with a `TrimContext` of this block before anything is decided.
 
     Raises:
@@ -105,6 +110,9 @@ class Block:
     trim_behavior: TrimBehavior | None = None
     pinned: bool = False
     cache_control: Any = None
+    join: str | None = None
+    wrap: str | None = None
+    labels: Sequence[str] | None = None
     on_trim: Callable[[Any], object] | None = None
 
     def __post_init__(self) -> None:
@@ -126,6 +134,8 @@ class Block:
         check.flag("pinned", self.pinned)
         check.giving_way(self.strategy, self.trim_behavior)
         put(self, "cache_control", check.cache_control(self.cache_control))
+        check.joint(self.join, self.wrap, self.content)
+        put(self, "labels", check.labels(self.labels, self.content))
         if self.on_trim is not None:
             check_trim(self.on_trim)
 
@@ -134,9 +144,14 @@ class Block:
         given = (
             f", {field.name}={getattr(self, field.name)!r}"
             for field in fields(self)
-            if field.name not in ("name", "content") and getattr(self, field.name) != field.default
+            if field.name not in ("name", "content", "labels") and getattr(self, field.name) != field.default
         )
         return f"Block({self.name!r}{''.join(given)})"
+
+    @property
+    def separator(self) -> str | None:
+        """The text between documents of one message; None where each has its own."""
+        return self.join if self.join is not None or self.wrap is None else "\n"
 
     @property
     def is_empty(self) -> bool:
@@ -186,6 +201,10 @@ MESSAGE: Strategy = SlidingWindow()
 CHAR: Strategy = TruncateText()
 """What `trim_behavior="char"` means."""
 _STRICT: Strategy = Strict()
+
+
+_ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+"""Names of elements that need no escape."""
 
 
 def is_text_with_attachments(value: Any, /) -> bool:
@@ -295,6 +314,35 @@ class _Check:
             require_strategy(strategy)
         except ConfigurationError as error:
             raise self.fail(str(error)) from None
+
+    def joint(self, join: Any, wrap: Any, content: Any) -> None:
+        if join is not None and not isinstance(join, str):
+            raise self.fail(f"join is the text between documents, as '\\n\\n', not {reprlib.repr(join)}")
+        if wrap is not None and not (isinstance(wrap, str) and _ELEMENT.fullmatch(wrap)):
+            raise self.fail(f"wrap is the name of an element, as 'document', not {reprlib.repr(wrap)}")
+        if join is None and wrap is None:
+            return
+        for item in content if isinstance(content, tuple) else (content,):
+            if item is not None and not isinstance(item, str):
+                raise self.fail(
+                    f"join= and wrap= make one message of texts, and a {type(item).__name__} is none: give"
+                    " the texts, and role= for the message"
+                )
+
+    def labels(self, value: Any, content: Any) -> tuple[str, ...] | None:
+        if value is None:
+            return None
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise self.fail(f"labels is a list of texts, one for each document, not {reprlib.repr(value)}")
+        count = len(content) if isinstance(content, tuple) else 0 if content is None else 1
+        if len(value) != count:
+            raise self.fail(
+                f"there are {len(value):,} labels for {count:,} texts or messages: give one for each"
+            )
+        wrong = next((one for one in value if not isinstance(one, str)), None)
+        if wrong is not None:
+            raise self.fail(f"a label is a text, not {reprlib.repr(wrong)}")
+        return tuple(value)
 
     def cache_control(self, value: Any) -> Any:
         if value is None or isinstance(value, Mapping):

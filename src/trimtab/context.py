@@ -126,6 +126,9 @@ class Context:
         trim_behavior: TrimBehavior | None = None,
         pinned: bool = False,
         cache_control: Any = None,
+        join: str | None = None,
+        wrap: str | None = None,
+        labels: Sequence[str] | None = None,
         on_trim: OnTrim | None = None,
         replace: bool = False,
     ) -> Self:
@@ -152,6 +155,10 @@ class Context:
             pinned: True: it stays whole, and its cap does not lower that.
             cache_control: Carried to the last message of the block that stays, in the provider's form; as
                 `{"type": "ephemeral"}`. A word stands for that mapping's type.
+            join: Text between documents that become one message; None: each text stays a message of its own.
+            wrap: Element each document of that message stands in, escaped: "document" writes
+                `<document label="…">`.
+            labels: A word for each text or message of the content, for the report and for `wrap`.
             on_trim: Called with a `TrimContext` of this block before anything is decided.
             replace: Put it in the place of the block of that name, if there is one.
 
@@ -175,6 +182,9 @@ class Context:
             trim_behavior=trim_behavior,
             pinned=pinned,
             cache_control=cache_control,
+            join=join,
+            wrap=wrap,
+            labels=labels,
             on_trim=on_trim,
         )
         return self.add_block(block, replace=replace)
@@ -200,13 +210,14 @@ class Context:
         self._blocks[block.name] = block
         return self
 
-    def replace(self, name: str, content: Any) -> Self:
-        """Give a block new content; its options and its place stay.
+    def replace(self, name: str, content: Any, *, labels: Sequence[str] | None = None) -> Self:
+        """Give a block new content, and its labels; its options and its place stay.
 
         Raises:
             UnknownNameError: There is no such block.
+            ConfigurationError: There is not one label for each text or message.
         """
-        self._blocks[name] = replace(self._block(name), content=content)
+        self._blocks[name] = replace(self._block(name), content=content, labels=labels)
         return self
 
     def remove(self, name: str) -> Self:

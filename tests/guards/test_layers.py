@@ -34,6 +34,7 @@ LAYERS = (
     ("_driving",),
     ("_margins",),
     ("_portion",),
+    ("_joined",),
     ("_asking",),
     ("_fitting",),
     ("_reporting",),

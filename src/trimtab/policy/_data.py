@@ -137,7 +137,7 @@ def _block(block: Block, at: Place) -> dict[str, Any]:
     data: dict[str, Any] = {"name": block.name}
     for one in fields(Block):
         value = getattr(block, one.name)
-        if one.name in ("name", "content") or value is None or value == one.default:
+        if one.name in ("name", "content", "labels") or value is None or value == one.default:
             continue
         data[one.name] = _of_block(one.name, value, at.key(one.name))
     return data

@@ -307,6 +307,10 @@ _BLOCK = Table(
         ),
         "pinned": _block_key("pinned", Flag(), "True: it stays whole, and its cap does not lower that."),
         "cache_control": _block_key("cache_control", _Carried(), "Carried to its last message that stays."),
+        "join": _block_key(
+            "join", Text(may_be_empty=True), "Text between documents that become one message."
+        ),
+        "wrap": _block_key("wrap", Text(noun="the name of an element"), "Element each of them stands in."),
         "on_trim": _block_key(
             "on_trim",
             Named("callback", gives_value=True),

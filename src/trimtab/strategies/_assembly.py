@@ -11,6 +11,7 @@ from trimtab.formats import Path
 from trimtab.units import History, Unit
 
 __all__ = [
+    "Document",
     "Insertion",
     "assemble_one",
     "assembled",
@@ -38,6 +39,14 @@ class Insertion:
     why: str
     covers: frozenset[int] = frozenset()
     planned_tokens: int | None = None
+
+
+class Document(dict[str, Any]):
+    """A message that will be joined with others, and knows how it is labelled; edited copies know it, too."""
+
+    def __init__(self, message: Mapping[str, Any], *, label: str | None) -> None:
+        super().__init__(message)
+        self.label = label
 
 
 def owns_text(unit: Unit, index: int, path: Path) -> bool:
@@ -95,5 +104,6 @@ def assemble_one(
     """Return the caller's message, edited only where a text or part of it goes."""
     message = history.original(index)
     if texts:
-        message = history.format.with_texts(message, texts)
+        edited = history.format.with_texts(message, texts)
+        message = Document(edited, label=message.label) if isinstance(message, Document) else edited
     return message if parts is None else keep_parts(history, index, message, parts)
