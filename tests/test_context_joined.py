@@ -195,7 +195,7 @@ def test_every_wire_form_gets_one_message(form: str) -> None:
     assert type(fitted.messages[0]) is dict
     assert validate(fitted.messages, format=form) == []
     assert measure(fitted.messages, model="gpt-4o", format=form).tokens == fitted.report.tokens_after <= 60
-    assert fitted.at(200).report.kept_messages > fitted.report.kept_messages
+    assert fitted.at(200).report.kept_message_count > fitted.report.kept_message_count
 
 
 def test_a_callback_sees_documents_and_takes_one_out() -> None:
