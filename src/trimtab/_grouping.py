@@ -8,8 +8,9 @@ from typing import Any, Literal, NoReturn
 
 from trimtab._arguments import check_parameters
 from trimtab._pairing import Pairing
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Kind, Structure, detect, formats, get_format
+from trimtab.formats._foreign import foreign_part
 
 __all__ = [
     "NO_PARTS",
@@ -304,6 +305,26 @@ def unresolved(
     return list(missing)
 
 
+_NEWEST = 64
+"""Messages that are looked at for blocks of other APIs; a conversation is written by one library."""
+
+
+def _refuse_foreign(messages: Any) -> None:
+    """Refuse messages with blocks that no wire form knows, which would be read without them.
+
+    Raises:
+        FormatError: With what they look like.
+    """
+    entries = messages.get("messages") if isinstance(messages, dict) else messages
+    if not isinstance(entries, (list, tuple)):
+        return
+    for at in range(max(0, len(entries) - _NEWEST), len(entries)):
+        said = foreign_part(entries[at]) if type(entries[at]) is dict else None
+        if said is not None:
+            path = f"messages[{at}]"
+            raise FormatError(f"{path}: {said}", path=path)
+
+
 def format_of(messages: Any, format: str | Format, model: str | None = None) -> Format:
     """Return the wire form asked for; "auto" goes by the shapes that occur, then by the model.
 
@@ -312,6 +333,7 @@ def format_of(messages: Any, format: str | Format, model: str | None = None) -> 
         UnknownNameError: No wire form has that name.
     """
     if format == "auto":
+        _refuse_foreign(messages)
         return detect(messages, model=model)
     if not isinstance(format, str) and not hasattr(format, "scan"):
         names = ", ".join(formats())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from trimtab.errors import FormatError
+from trimtab.formats._foreign import foreign_object
 
 __all__ = ["UNNAMED", "Dict", "Kind", "Prices", "Structure", "entry_of", "mapping_of", "numbered", "shown"]
 
@@ -163,6 +164,8 @@ def mapping_of(message: Any) -> Dict:
         return message
     if isinstance(message, Mapping):
         return dict(message)
+    if (said := foreign_object(message)) is not None:
+        raise FormatError(f"a message must be of a wire form; {said}")
     dump = getattr(message, "model_dump", None)
     if callable(dump):
         try:

@@ -1,0 +1,58 @@
+"""Messages of other libraries are refused with what they are and how to convert them, not read wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.builders import talk
+from trimtab import fit, group, validate
+from trimtab.errors import FormatError
+from trimtab.testing import WordCounter
+
+
+def stand_in(name: str, module: str, **fields: Any) -> Any:
+    """Make an object of a class of that name and module, with a `model_dump` as pydantic's."""
+    kind = type(name, (), {"__module__": module, "model_dump": lambda self, **_: dict(fields)})
+    return kind()
+
+
+OBJECTS = [
+    (stand_in("HumanMessage", "langchain_core.messages.human", content="hi", type="human"), "LangChain"),
+    (
+        stand_in("ToolMessage", "langchain_core.messages.tool", content="4", type="tool", tool_call_id="a"),
+        "LangChain",
+    ),
+    (stand_in("ChatMessage", "llama_index.core.base.llms.types", role="user", blocks=[]), "LlamaIndex"),
+    (stand_in("UserMessage", "autogen_core.models._types", content="hi", source="me"), "AutoGen"),
+    (stand_in("TextMessage", "autogen_agentchat.messages", content="hi", source="me"), "AutoGen"),
+    (type("Mine", (type(stand_in("AIMessage", "langchain_core.messages.ai")),), {})(), "LangChain"),
+]
+
+
+@pytest.mark.parametrize(("message", "library"), OBJECTS)
+def test_an_object_of_another_library_is_named_with_its_conversion(message: Any, library: str) -> None:
+    """A class of one's own that is derived from one is none the less."""
+    with pytest.raises(FormatError, match=rf"messages\[1\]: .*{library} message .*: pass ") as caught:
+        fit([*talk("u1"), message, *talk("u1")], 99, counter=WordCounter())
+    assert caught.value.path == "messages[1]"
+
+
+@pytest.mark.parametrize("block", ["toolUse", "toolResult", "cachePoint", "reasoningContent"])
+@pytest.mark.parametrize("read", [lambda m: fit(m, 99, counter=WordCounter()), group, validate])
+def test_blocks_of_bedrocks_converse_api_are_refused(block: str, read: Callable[[Any], Any]) -> None:
+    """They would be read without their calls and results."""
+    said = {"role": "assistant", "content": [{"text": "let me see"}, {block: {}}]}
+    with pytest.raises(FormatError, match=r"messages\[1\]: it is a message of Bedrock's Converse API"):
+        read([*talk("u1"), said, *talk("u1")])
+
+
+def test_objects_of_the_sdks_and_dicts_with_keys_of_ones_own_pass() -> None:
+    """As do roles that providers document, and unknown keys beside a type."""
+    sdk = stand_in("ChatCompletionMessage", "openai.types.chat", role="assistant", content="w")
+    own = {"role": "user", "content": "w", "toolUse": {}, "created_at": 5}
+    part = {"type": "text", "text": "w", "cachePoint": {}}
+    messages = [{"role": "developer", "content": "w"}, sdk, own, {"role": "user", "content": [part]}]
+    assert fit(messages, 99, counter=WordCounter()).messages == messages
