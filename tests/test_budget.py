@@ -11,7 +11,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trimtab import Budget, BudgetExceededError, ConfigurationError, Context, Session, fit
+from trimtab import (
+    Budget,
+    BudgetExceededError,
+    ConfigurationError,
+    Context,
+    FixedCounter,
+    Session,
+    fit,
+)
 from trimtab.counting import measure
 from trimtab.strategies import PriorityBased, Strategy
 
@@ -69,10 +77,10 @@ def test_no_room_is_full() -> None:
 NUMBERS = ("window", "output_reserve", "overhead_tokens", "margin")
 
 
-@pytest.mark.parametrize("value", [-1, 1.5, math.inf, math.nan, True, "8", None, -0.5])
+@pytest.mark.parametrize("value", [-1, math.inf, math.nan, True, "8", None, -0.5])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_number_that_is_none_is_refused_by_name(name: str, value: Any) -> None:
-    """Negative, fractional, infinite, boolean or text."""
+    """Negative, infinite, boolean or text."""
     with pytest.raises(ConfigurationError, match=name):
         Budget(**{"window": 100, name: value})
 
@@ -94,10 +102,29 @@ def test_a_window_of_nothing_is_refused_and_other_numbers_may_be_0() -> None:
 
 def test_a_whole_float_is_taken_as_its_integer() -> None:
     """`8e3` is how people write thousands."""
-    budget = Budget(8e3, margin=2.0)  # type: ignore[arg-type]  # what a configuration file may give
+    budget = Budget(8e3, margin=2.0)
     assert (budget.window, type(budget.window), type(budget.margin)) == (8000, int, int)
-    least = Budget(1.0, margin=0.0)  # type: ignore[arg-type]  # the same
-    assert least.input_tokens == 1
+    assert Budget(1.0, margin=0.0).input_tokens == 1
+
+
+def test_a_fraction_of_a_token_is_rounded_down() -> None:
+    """SPEC D1: a budget may be a share of a window; every number of it, wherever a budget is taken."""
+    budget = Budget(100.5, output_reserve=10.9, overhead_tokens=0.999, margin=5.5)
+    assert budget == Budget(100, output_reserve=10, overhead_tokens=0, margin=5)
+    assert Budget.of(100.5) == Budget(100)
+    messages = [{"role": "user", "content": "hi"}] * 3
+    for room in (2.999, Budget(2.999)):
+        assert len(fit(messages, room, counter=FixedCounter(per_message=1)).messages) == 2  # type: ignore[arg-type]
+    session = Session(100.5)  # type: ignore[arg-type]
+    assert session.budget_tokens == 100
+    session.set_budget(200.5)  # type: ignore[arg-type]
+    assert session.budget_tokens == 200
+    with pytest.raises(ConfigurationError, match=r"window must be at least 1 token, not 0\.999"):
+        Budget(0.999)
+    with pytest.raises(ConfigurationError, match=r"budget must be at least 1 token, not 0\.5"):
+        Budget.of(0.5)
+    with pytest.raises(ConfigurationError, match="at least 100"):
+        Session(99.999)  # type: ignore[arg-type]
 
 
 def test_a_bare_number_is_a_budget_and_a_budget_stays_itself() -> None:
@@ -174,7 +201,7 @@ def test_a_counter_that_does_not_know_its_margin_is_refused() -> None:
         fit([{"role": "user", "content": "hi"}], Budget(100, margin="auto"))
 
 
-@pytest.mark.parametrize("other", ["auto ", "AUTO", None, 1.5, -1, True])
+@pytest.mark.parametrize("other", ["auto ", "AUTO", None, -1.5, -1, True])
 def test_a_margin_is_a_number_or_the_word(other: Any) -> None:
     """Anything else is refused at once."""
     with pytest.raises(ConfigurationError, match="margin must be"):

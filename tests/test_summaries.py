@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 import html
+import logging
 import subprocess
 import sys
 from collections.abc import Callable, Generator
@@ -260,18 +261,66 @@ def test_a_summarizer_that_says_what_went_wrong_is_quoted() -> None:
 
 
 def test_what_stops_a_program_is_no_failure() -> None:
-    """KeyboardInterrupt and cancellation pass through."""
+    """KeyboardInterrupt and the cancellation of our own task pass through."""
 
     def interrupted(messages: list[Any]) -> str:
         raise KeyboardInterrupt
 
-    async def cancelled(messages: list[Any]) -> str:
-        raise asyncio.CancelledError
+    async def waits(messages: list[Any]) -> str:
+        asking.set()
+        return await asyncio.Future[str]()
+
+    async def main() -> None:
+        task = asyncio.create_task(arun_summarizer(waits, REQUEST))
+        await asking.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
     with pytest.raises(KeyboardInterrupt):
         run_summarizer(interrupted, REQUEST)
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(arun_summarizer(cancelled, REQUEST))
+    asking = asyncio.Event()
+    asyncio.run(main())
+
+
+def test_a_task_that_a_summarizer_started_and_lost_is_a_failure() -> None:
+    """Nobody cancelled ours; without an event loop around it there is none."""
+
+    async def loses(messages: list[Any]) -> str:
+        inner = asyncio.create_task(asyncio.Event().wait())
+        inner.cancel()
+        await inner
+        return "never"
+
+    def loses_too(messages: list[Any]) -> str:
+        return asyncio.run(loses(messages))
+
+    assert asyncio.run(arun_summarizer(loses, REQUEST)) is None
+    assert run_summarizer(loses_too, REQUEST) is None
+    with pytest.raises(SummaryError, match="failed with CancelledError"):
+        asyncio.run(aasked(summarizer_from(loses), REQUEST))
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_the_traceback_of_a_failure_is_logged(later: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """At DEBUG, whoever asked: where the failure goes no further, nothing else tells where it was."""
+
+    def fails(messages: list[Any]) -> str:
+        raise ValueError("no such model")
+
+    async def fails_later(messages: list[Any]) -> str:
+        raise ValueError("no such model")
+
+    with caplog.at_level(logging.DEBUG, "trimtab.summaries"):
+        if later:
+            assert asyncio.run(arun_summarizer(fails_later, REQUEST)) is None
+        else:
+            assert run_summarizer(fails, REQUEST) is None
+    (record,) = caplog.records
+    assert record.levelno == logging.DEBUG
+    assert record.getMessage() == f"summarizer {'fails_later' if later else 'fails'} failed"
+    assert record.exc_info is not None
+    assert str(record.exc_info[1]) == "no such model"
 
 
 @given(st.text(), st.integers(0, 10**6))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from tests.builders import places, result, talk, user
 from tests.test_fitting import Picky
-from trimtab import Budget, BudgetExceededError, ConfigurationError, CountingError, fit
+from trimtab import Budget, BudgetExceededError, ConfigurationError, CountingError, afit, fit
 from trimtab.testing import WordCounter
 from trimtab.trimming import TrimContext
 
@@ -43,6 +45,79 @@ def run(line: str, callback: Callable[[TrimContext], object], budget: Any = 99, 
 def test_a_callback_removes_messages_by_number(seqs: Any, expected: list[int]) -> None:
     """With their units; pinned ones too; unknown numbers are ignored (SPEC D9)."""
     assert run("s1 u1 cA rA1 a1 u1", lambda context: context.remove(seqs)) == expected
+
+
+@pytest.mark.parametrize("name", ["budget", "limit_tokens", "messages", "total_tokens"])
+def test_what_a_callback_reads_cannot_be_set(name: str) -> None:
+    """It would change nothing; the error says what does."""
+    with pytest.raises(ConfigurationError, match=rf"{name} of a TrimContext .*remove\(seq\)"):
+        run("u1 a1 u1", lambda context: setattr(context, name, 5))
+
+
+def without_budget(line: str, callback: Callable[[TrimContext], object], **options: Any) -> Any:
+    """Fit without a budget, at once and awaited, which give the same."""
+    messages = talk(line)
+    found = fit(messages, counter=WORDS, on_trim=callback, **options)
+    awaited = asyncio.run(afit(messages, counter=WORDS, on_trim=callback, **options))
+    assert awaited.messages == found.messages
+    assert awaited.report.to_dict() == found.report.to_dict()
+    return found
+
+
+def test_without_a_budget_the_callback_alone_decides() -> None:
+    """SPEC D9, G: its budget is None and its limit none that is reached; nothing else leaves."""
+    seen: list[Any] = []
+
+    def callback(context: TrimContext) -> None:
+        seen.append((context.budget, context.limit_tokens, context.total_tokens))
+        context.remove(2)
+
+    found = without_budget("s1 u2 cA rA1 a3 u4", callback)
+    assert [message["role"] for message in found.messages] == ["system", "user", "assistant", "user"]
+    assert seen == [(None, sys.maxsize, 11 + 2)] * 2  # name and arguments of the call are two words
+    assert found.report.tokens_after == 10
+    assert "No budget was given: what on_trim removed left, and nothing else." in found.report.notes
+    assert found.at(7).report.tokens_after <= 7
+
+
+def words_and_one(messages: list[Any]) -> int:
+    """A black box: nobody sees that one of it is of the list."""
+    return sum(len(message["content"].split()) for message in messages) + 1
+
+
+@pytest.mark.parametrize("count", [words_and_one, WORDS.count])
+def test_without_a_budget_any_counter_will_do(count: Any) -> None:
+    """A black box too, awaited too; the callback runs once, and the total is counted."""
+    messages = talk("u2 a3 u4")
+    calls: list[int] = []
+
+    def callback(context: TrimContext) -> None:
+        calls.append(context.total_tokens)
+        context.remove(1)
+
+    async def later(listed: list[Any]) -> int:
+        return int(count(listed))
+
+    found = fit(messages, counter=count, on_trim=callback, system="be brief")
+    awaited = asyncio.run(afit(messages, counter=later, on_trim=callback, system="be brief"))
+    assert places(found.messages[1:], messages) == places(awaited.messages[1:], messages) == [0, 2]
+    assert len(calls) == 2
+    assert found.report.remaining_tokens == awaited.report.remaining_tokens == 0
+
+
+def test_without_a_budget_nothing_may_be_left() -> None:
+    """Then nothing comes out."""
+    assert without_budget("s1 u2 a3", lambda context: context.remove(range(9))).messages == []
+    assert without_budget("s1 u2 a3", lambda context: None).messages == talk("s1 u2 a3")
+
+
+def test_a_models_window_is_a_budget() -> None:
+    """A callback without budget= goes by it, as fit does; without a callback there has to be one."""
+    seen: list[Any] = []
+    fit(talk("u1"), model="gpt-4o", counter=WORDS, on_trim=lambda context: seen.append(context.budget))
+    assert seen[0].window == 128_000
+    with pytest.raises(ConfigurationError, match="pass budget="):
+        fit(talk("u1"), counter=WORDS)
 
 
 def test_removing_acts_at_once_and_numbers_do_not_shift() -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "check",
     "check_model",
     "counter_of",
+    "known_budget",
     "leading_system",
     "model_notes",
     "near_words",
@@ -174,7 +175,21 @@ def counter_of(
 
 
 def budget_of(budget: Budget | int | None, model: str | None, /, *, given: object = None) -> Budget:
-    """Return the budget asked for, or the window of the model less its output limit.
+    """Return the budget asked for, or the window of the model less its output limit; see `known_budget`.
+
+    Raises:
+        ConfigurationError: There is none, and no known window; or the window is smaller.
+    """
+    found = known_budget(budget, model)
+    if found is None:
+        model = _model_in(given) if model is None else model
+        known = "no model is named" if model is None else f"the window of {model!r} is not known"
+        raise ConfigurationError(f"{known}: pass budget= (tokens, or a Budget){near_words(model)}")
+    return found
+
+
+def known_budget(budget: Budget | int | None, model: str | None, /) -> Budget | None:
+    """Return the budget asked for, or the window of the model less its output limit; None without either.
 
     A bare number above the model's known window is refused, since no request of that size is taken. A
     `Budget` is the caller's word on the window, for models whose window is larger where they are served; the
@@ -183,10 +198,9 @@ def budget_of(budget: Budget | int | None, model: str | None, /, *, given: objec
     Args:
         budget: What was given.
         model: The model asked for.
-        given: What is to be fitted; a request body names a model, for the error.
 
     Raises:
-        ConfigurationError: There is none, and no known window; or the window is smaller.
+        ConfigurationError: The window is smaller.
     """
     window_tokens = window_of(model)
     if budget is not None:
@@ -199,9 +213,7 @@ def budget_of(budget: Budget | int | None, model: str | None, /, *, given: objec
             )
         return made
     if window_tokens is None or model is None:
-        model = _model_in(given) if model is None else model
-        known = "no model is named" if model is None else f"the window of {model!r} is not known"
-        raise ConfigurationError(f"{known}: pass budget= (tokens, or a Budget){near_words(model)}")
+        return None
     return Budget(window_tokens, output_reserve=facts_for(model).output_reserve_tokens)
 
 
@@ -215,7 +227,7 @@ def window_of(model: str | None, /) -> int | None:
         return None
 
 
-def model_notes(model: str | None, counter: Any, budget: Budget, /) -> tuple[str, ...]:
+def model_notes(model: str | None, counter: Any, budget: Budget | None, /) -> tuple[str, ...]:
     """Say where tokens are counted as for another model, or the budget goes by another window."""
     if model is None:
         return ()
@@ -230,7 +242,7 @@ def model_notes(model: str | None, counter: Any, budget: Budget, /) -> tuple[str
             f" {facts.counted_as!r}, the costliest known of that maker, and its window is not known"
             f"{near_words(model) or '.'}"
         )
-    if facts.window_tokens is not None and budget.window > facts.window_tokens:
+    if facts.window_tokens is not None and budget is not None and budget.window > facts.window_tokens:
         notes.append(
             f"The budget goes by a window of {budget.window:,} tokens; that of {model!r} is known to be"
             f" {facts.window_tokens:,}."

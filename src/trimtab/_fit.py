@@ -87,7 +87,8 @@ def fit(
     Args:
         messages: A list of messages (mappings, or objects with `model_dump()`), or a request body.
         budget: Room for the request in tokens, or a `Budget`. None: the model's window less its
-            output limit, or less half the window if the limit is higher.
+            output limit, or less half the window if the limit is higher; with `on_trim` and no such
+            window there is no budget, and nothing leaves but what the callback removes.
         model: Name of the model, for its tokenizer, window and wire form. None: the one a request
             body names, if it is known.
         counter: What counts tokens: a `Counter`, or a function over a list of messages. None: the

@@ -101,12 +101,16 @@ class FitPlan(Decision[Work]):
         )
 
 
-def deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, FitPlan]:
+def deciding(work: Work, budget: Budget | None) -> Generator[SummaryCall, str | None, FitPlan]:
     """Settle what stays within a budget, whatever its margin; yields what it needs from outside.
+
+    Without a budget the room is what is there, so that all of it stays.
 
     Raises:
         StrategyContractError: The strategy broke its contract.
     """
+    if budget is None:
+        budget = Budget(max(1, _whole(work)))
     return held(
         budget,
         work.counter,
@@ -132,6 +136,19 @@ def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, 
         move_to_source(error, lead=work.lead, origin=work.origin)
         raise
     return FitPlan(portion=work, settled=settled, request=request, budget=budget)
+
+
+def _whole(work: Work) -> int:
+    """Count everything there is."""
+    sizes = work.sizes
+    try:
+        if isinstance(sizes, Shares):
+            return sizes.whole(work.history.originals)
+        sizes.count_each()
+        return sizes.fixed_tokens(work.history.leads_system) + sizes.total(0, len(work.history))
+    except (CountingError, FormatError) as error:
+        move_to_source(error, lead=work.lead, origin=work.origin)
+        raise
 
 
 def _total_if_known(history: History, sizes: Sizes, counted: int | None) -> int | None:

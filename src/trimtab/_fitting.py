@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from trimtab._asking import (
     budget_of,
     check,
     counter_of,
+    known_budget,
     leading_system,
     model_notes,
     refuse_faults,
@@ -54,7 +57,8 @@ class Work(Portion):
     format: Format
     counter: Any
     strategy: Strategy
-    budget: Budget
+    budget: Budget | None
+    """None: there is none, and the callback alone decides."""
     """As asked for: its margin may be "auto" still."""
     tools: Any
     notes: tuple[str, ...] = ()
@@ -89,7 +93,7 @@ def prepare(ask: Ask) -> Work:
         format = format_of(ask.messages, ask.format, ask.model)
         body = body_of(ask, format)
     counter = counter_of(ask.counter, ask.model, format, body)
-    budget = budget_of(ask.budget, ask.model, given=ask.messages)
+    budget = _budget(ask)
     notes = (*notes, *model_notes(ask.model, counter, budget))
     strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)
     source = list(ask.messages if body is None else body.messages)
@@ -139,6 +143,13 @@ def prepare(ask: Ask) -> Work:
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
     return work
+
+
+def _budget(ask: Ask) -> Budget | None:
+    """Return the budget asked for; None where there is none, and a callback that decides alone."""
+    if ask.on_trim is None:
+        return budget_of(ask.budget, ask.model, given=ask.messages)
+    return known_budget(ask.budget, ask.model)
 
 
 def _pins(ask: Ask, source: list[Any], origin: list[int] | None) -> frozenset[int]:
@@ -209,12 +220,15 @@ def _edits(change: Change) -> bool:
 
 def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
     """Run the callback and go on with what it leaves."""
-    budget, history = within(work.budget, work.counter, work.tools), work.history
+    history = work.history
+    budget = None if work.budget is None else within(work.budget, work.counter, work.tools)
+    if budget is None:
+        work.notes = (*work.notes, "No budget was given: what on_trim removed left, and nothing else.")
     context = TrimContext(
         history,
         work.sizes,
         budget=budget,
-        limit_tokens=budget.input_tokens,
+        limit_tokens=sys.maxsize if budget is None else budget.input_tokens,
         lead=work.lead,
         origin=work.origin,
     )
@@ -239,9 +253,18 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         format=work.format,
         pins=kept_pins,
         pending_calls=history.pending_calls,
+        leading=None if work.ask.leading is None else sum(index < work.ask.leading for index in indices),
+        latest_user=_latest_user(work.ask, indices),
         elsewhere=history.elsewhere,
     )
     sizes = sizes_for(work.counter, work.history.messages, fixed)
     if sizes.additive:
         sizes.known[:] = [None if index in shared else work.sizes.known[index] for index in indices]
     work.sizes = sizes
+
+
+def _latest_user(ask: Ask, indices: Sequence[int]) -> int | None:
+    """Say where the message is now that the caller knows to be the user's latest; -1: look for it."""
+    if ask.latest_user is None or ask.latest_user < 0:
+        return ask.latest_user
+    return indices.index(ask.latest_user) if ask.latest_user in indices else -1

@@ -22,6 +22,8 @@ class Budget:
 
     Tools and system text are no part of it: give them to `fit`, which counts them once.
 
+    A fraction of a token is rounded down: a budget worked out as a share of something may be given as it is.
+
     Args:
         window: Most tokens the model takes, input and output together; above 0.
         output_reserve: Tokens kept free for the answer.
@@ -30,8 +32,7 @@ class Budget:
             by.
 
     Raises:
-        ConfigurationError: `window` is not above 0, another number is negative, or one is not
-            a finite whole number.
+        ConfigurationError: `window` is less than 1, another number is negative, or one is not finite.
 
     Example:
         >>> budget = Budget(128_000, output_reserve=4_096)
@@ -46,22 +47,22 @@ class Budget:
 
     def __init__(
         self,
-        window: int,
+        window: float,
         *,
-        output_reserve: int = 0,
-        overhead_tokens: int = 0,
-        margin: int | Literal["auto"] = 0,
+        output_reserve: float = 0,
+        overhead_tokens: float = 0,
+        margin: float | Literal["auto"] = 0,
     ) -> None:
         for name, value, least in (
             ("window", window, 1),
             ("output_reserve", output_reserve, 0),
             ("overhead_tokens", overhead_tokens, 0),
         ):
-            object.__setattr__(self, name, _whole(name, value, least))
-        object.__setattr__(self, "margin", "auto" if margin == "auto" else _whole("margin", margin, 0))
+            object.__setattr__(self, name, _rounded(name, value, least))
+        object.__setattr__(self, "margin", "auto" if margin == "auto" else _rounded("margin", margin, 0))
 
     @classmethod
-    def of(cls, value: Budget | int, /) -> Budget:
+    def of(cls, value: Budget | float, /) -> Budget:
         """Return a budget as it is; read a bare number as `Budget(number)`.
 
         Raises:
@@ -73,7 +74,7 @@ class Budget:
             return _bare(value)
         if not isinstance(value, (int, float)):
             raise ConfigurationError(f"budget is a number of tokens or a Budget, not {reprlib.repr(value)}")
-        return cls(_whole("budget", value, 1))
+        return cls(_rounded("budget", value, 1))
 
     @property
     def input_tokens(self) -> int:
@@ -165,15 +166,22 @@ MOST_TOKENS = 1 << 53
 """Numbers above are not told apart by a float, which shares of a budget are; no window comes near."""
 
 
+def _rounded(name: str, value: object, least: int) -> int:
+    """Read one number of a budget; a fraction of a token is rounded down (SPEC D1)."""
+    if isinstance(value, float) and math.isfinite(value) and value >= least:
+        return _whole(name, math.floor(value), least)
+    return _whole(name, value, least)
+
+
 def _whole(name: str, value: object, least: int) -> int:
-    """Check one number of a budget; a float is taken if it is whole."""
+    """Check a number of tokens that were used; a float is taken if it is whole."""
     if type(value) is int and least <= value <= MOST_TOKENS:
         return value
     if isinstance(value, int) and value > MOST_TOKENS:  # which may be too long to be shown
         raise ConfigurationError(f"{name} must be at most {MOST_TOKENS:,} tokens; it is far above that")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ConfigurationError(f"{name} must be a whole number of tokens, not {value!r}")
-    if not math.isfinite(value) or value != int(value):
+    if not math.isfinite(value) or (value >= least and value != int(value)):
         raise ConfigurationError(f"{name} must be a finite whole number of tokens, not {value!r}")
     if value < least:
         raise ConfigurationError(f"{name} must be at least {_tokens(least)}, not {value!r}")

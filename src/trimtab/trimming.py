@@ -78,17 +78,17 @@ class TrimContext:
     """
 
     __slots__ = (
+        "_budget",
         "_by_seq",
         "_gone",
         "_history",
         "_lead",
+        "_limit_tokens",
         "_members",
         "_origin",
         "_removed",
         "_sizes",
         "_stop",
-        "budget",
-        "limit_tokens",
     )
 
     def __init__(
@@ -111,10 +111,27 @@ class TrimContext:
         self._removed: dict[int, Reason] = {}
         self._gone: set[int] = set()
         self._members: dict[int, list[Unit]] | None = None
-        self.budget = budget
+        self._budget = budget
+        self._limit_tokens = limit_tokens
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set what is trimtab's own; what a callback reads tells, and is not told."""
+        if not name.startswith("_"):
+            raise ConfigurationError(
+                f"{name} of a TrimContext cannot be set, it only tells: take messages out with remove(seq),"
+                " and give another budget to the call itself"
+            )
+        object.__setattr__(self, name, value)
+
+    @property
+    def budget(self) -> Budget | None:
         """The budget of the call; None if there is none."""
-        self.limit_tokens = limit_tokens
-        """The block's cap, or the input room."""
+        return self._budget
+
+    @property
+    def limit_tokens(self) -> int:
+        """The block's cap, or the input room; `sys.maxsize` if there is no budget."""
+        return self._limit_tokens
 
     @property
     def message_elements(self) -> list[MessageElement]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import user
+from tests.builders import assistant, call, result, user, words
 from tests.session.test_background import SECONDS, Gate, begun, in_background
 from tests.session.test_summarizers import WORDS, AsyncSummarizer, texts
 from trimtab import ConfigurationError, Session
@@ -118,6 +119,63 @@ def test_waiting_for_the_background_can_be_cancelled(
         assert session.summary == "in the background"
 
     run(main())
+
+
+def test_a_cancelled_task_of_a_summarizer_is_its_failure() -> None:
+    """Nobody cancelled the add: it returns, and the session goes on; the add that is cancelled is."""
+
+    async def main() -> None:
+        async def lost(request: SummaryRequest) -> str:
+            inner = asyncio.create_task(asyncio.Event().wait())
+            inner.cancel()
+            await inner
+            return "never"
+
+        session = Session(100, counter=WORDS, summarizer=AsyncSummarizer(lost))
+        for text in texts(12):
+            await session.aadd(user(text))
+        assert session.status().failures == 1
+        assert "CancelledError" in str(session.status().last_failure)
+        assert len([event async for event in session.ahistory()]) == 12
+
+    run(main())
+
+
+def read_with(change: Callable[[], object], *, at: int, session: Session, name: str) -> tuple[Any, int]:
+    """Read a property, and have another thread change the session after so many steps of the reading."""
+    steps = 0
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal steps
+        if Path(frame.f_code.co_filename).name not in ("_scene.py", "_sizer.py", "_status.py"):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            steps += 1
+            if steps == at:
+                joined(in_thread(change))
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        return getattr(session, name), steps
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize("name", ["total_message_count", "recent_message_count", "token_breakdown"])
+@pytest.mark.parametrize("what", [result("A", "1"), user(words(60)), assistant(words(9))], ids=str)
+def test_a_property_may_be_read_while_another_thread_changes_the_session(name: str, what: Any) -> None:
+    """Whatever is added at whichever step: a result joins the last unit, and the others make some leave."""
+    at, steps = 0, 1
+    while at < steps:
+        at += 1
+        session = Session(100, counter=WORDS, system="sys")
+        session.extend([user(words(20)), user(words(20)), user("a"), call("A")])
+        found, steps = read_with(lambda one=session: one.add(what), at=at, session=session, name=name)
+        assert found
+    assert at > 50
 
 
 def test_a_cancelled_add_knows_what_was_stored() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
 import pytest
 
-from tests.builders import call, result, user, words
+from tests.builders import assistant, call, result, user, words
 from tests.session.test_summarizers import WORDS, one_session, texts
-from trimtab import ConfigurationError, Session
+from trimtab import Budget, ConfigurationError, Session
+from trimtab.errors import SummaryError
 from trimtab.session import SessionHooks
+from trimtab.trimming import TrimContext
 
 
 def session_with(told: list[tuple[Any, ...]], summarizer: Any = None, **options: Any) -> Session:
@@ -108,6 +111,90 @@ def test_what_is_no_exception_passes_through_a_hook() -> None:
     assert len(list(session.history())) == 2
     assert WORDS.count(session.messages()) <= 100
     assert Session.open(session.store, session.id, counter=WORDS).messages() == session.messages()
+
+
+def test_a_summary_that_fails_is_told_with_what_was_raised(caplog: pytest.LogCaptureFixture) -> None:
+    """on_error has the error and its cause; the log has the traceback at DEBUG."""
+    told: list[SummaryError] = []
+
+    def fails(messages: Any) -> str:
+        raise ValueError("no such model")
+
+    session = one_session(fails, hooks={"on_error": told.append})
+    with caplog.at_level(logging.DEBUG, "trimtab"):
+        for _ in range(11):
+            session.add(user(words(10)))
+    (error,) = told
+    assert str(error) == session.status().last_failure == "summarizer fails failed with ValueError"
+    assert str(error.__cause__) == "no such model"
+    assert [record.levelname for record in caplog.records] == ["DEBUG", "WARNING"]
+    assert "no such model" in caplog.text
+    assert session.hook_errors == 0
+
+
+def test_a_summary_that_cannot_be_used_is_told_too() -> None:
+    """An empty one has no cause; also in the background, and on demand."""
+    told: list[str] = []
+    hooks = {"on_error": lambda error: told.append(str(error))}
+    session = one_session(lambda messages: " ", hooks=hooks)
+    for _ in range(11):
+        session.add(user(words(10)))
+    assert len(told) == 1
+    with pytest.raises(SummaryError):
+        session.summarize()
+    assert len(told) == 2
+    with one_session(lambda messages: " ", hooks=hooks, background=True) as beside:
+        for _ in range(11):
+            beside.add(user(words(10)))
+    assert len(told) >= 3
+    assert all("empty summary" in one for one in told)
+
+
+def test_a_callback_takes_messages_out_of_a_view() -> None:
+    """SPEC D9: of each view, also when all fits; what waits, the log and what is pinned stay as they are."""
+    limits: list[Any] = []
+
+    def drop_small_talk(context: TrimContext) -> None:
+        limits.append((context.budget, context.limit_tokens))
+        context.remove([one.seq for one in context.message_elements if one.message["content"] == "hm"])
+
+    session = Session(100, counter=WORDS, system="sys", anchors=[user("an")], on_trim=drop_small_talk)
+    for text in ("one", "hm", "two", "hm"):
+        session.add(user(text))
+    for view in (session.messages(), asyncio.run(session.amessages()), session.view_at(session.version)):
+        assert [message["content"] for message in view] == ["sys", "an", "one", "two"]
+    assert limits == [(Budget(100), 100)] * 3
+    report = session.fit().report
+    assert (report.kept_message_count, report.tokens_after) == (4, 4)
+    assert len(list(session.history())) == 4
+    assert session.token_count == 6
+    forked = session.fork()
+    assert forked.messages() == session.messages()
+    later = Session.open(session.store, session.id, counter=WORDS, on_trim=lambda context: context.remove(0))
+    assert [message["content"] for message in later.messages()] == ["an", "one", "hm", "two", "hm"]
+    assert len(Session.open(session.store, session.id, counter=WORDS).messages()) == 6
+
+
+def test_what_a_callback_leaves_of_a_view_fits() -> None:
+    """What stays is still known to stay: anchors and the latest message the user wrote."""
+    session = Session(
+        100, counter=WORDS, anchors=[user("an")], on_trim=lambda context: context.remove([1, 2])
+    )
+    session.add(user(words(30)))
+    session.add(assistant(words(30)))
+    session.add(user(words(30)))
+    session.add(assistant(words(9)))
+    assert [len(message["content"].split()) for message in session.messages()] == [1, 30, 9]
+
+
+def test_a_callback_of_a_session_is_a_function_that_acts_at_once() -> None:
+    """As everywhere."""
+
+    async def later(context: Any) -> None: ...
+
+    for bad in (5, later):
+        with pytest.raises(ConfigurationError, match="on_trim"):
+            Session(100, on_trim=bad)  # type: ignore[arg-type]
 
 
 def test_a_unit_leaves_whole() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -225,6 +226,19 @@ def test_a_fork_of_a_session_without_events_is_one() -> None:
     fork.add(user("a"))
     assert [message["content"] for message in fork.messages()] == ["s", "a"]
     assert session.messages() == [{"role": "system", "content": "s"}]
+
+
+def test_a_session_is_not_its_own_fork() -> None:
+    """Under its own id in the same store it would be the original; in another store it may have it."""
+    session = Session(200, counter=WORDS)
+    session.add(user("a"))
+    with pytest.raises(ConfigurationError, match="cannot be its own fork"):
+        session.fork(id=session.id)
+    with pytest.raises(ConfigurationError, match="cannot be its own fork"):
+        asyncio.run(session.afork(id=session.id, store=session.store))
+    fork = session.fork(id=session.id, store=MemoryStore())
+    fork.add(user("b"))
+    assert (len(fork.messages()), len(session.messages())) == (2, 1)
 
 
 def test_an_event_is_as_good_as_its_id() -> None:

@@ -15,6 +15,7 @@ from trimtab.session._snapshot import check_events, events_from, options_in, sna
 from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store, acopy_session, copy_session
 from trimtab.stores._rows import check_session_name
 from trimtab.summaries import SummarizerLike
+from trimtab.trimming import OnTrim
 
 __all__ = ["Copies"]
 
@@ -32,6 +33,7 @@ class Copies(Looks):
         counter: CounterLike | None = None,
         hooks: HooksLike | None = None,
         context: Context | None = None,
+        on_trim: OnTrim | None = None,
         retry: Retry | None = None,
         allow_missing: bool = False,
     ) -> Self:
@@ -46,7 +48,13 @@ class Copies(Looks):
             UnknownNameError: There is no such session; when it is first used.
         """
         session = cls.__new__(cls)
-        functions = {"summarizer": summarizer, "counter": counter, "hooks": hooks, "context": context}
+        functions = {
+            "summarizer": summarizer,
+            "counter": counter,
+            "hooks": hooks,
+            "context": context,
+            "on_trim": on_trim,
+        }
         given = {name: function for name, function in functions.items() if function is not None}
         session._set_up(given, begins=False, store=store, id=id, retry=retry, allow_missing=allow_missing)
         return session
@@ -58,10 +66,12 @@ class Copies(Looks):
             at: The version; None: the newest.
             id: Name of the new session; None: a new one.
             store: Where to keep it; None: in the same store.
+
+        Raises:
+            ConfigurationError: It would be this very session: `id` is its own, in the same store.
         """
+        target, name = self._target(id, store)
         at = self._run(lambda: self._core.known_version(at))
-        target = self._store if store is None else store
-        name = secrets.token_hex(16) if id is None else check_session_name(id)
         if at:
             copy_session(self._store, target, self._id, to=name, before=at + 1)
         return self._twin(target, name, at=at)
@@ -70,12 +80,22 @@ class Copies(Looks):
         self, at: int | None = None, *, id: str | None = None, store: Store | None = None
     ) -> Self:
         """Start a second conversation; see `fork`."""
+        target, name = self._target(id, store)
         at = await self._arun(lambda: self._core.known_version(at))
-        target = self._store if store is None else store
-        name = secrets.token_hex(16) if id is None else check_session_name(id)
         if at:
             await acopy_session(self._store, target, self._id, to=name, before=at + 1)
         return self._twin(target, name, at=at)
+
+    def _target(self, id: str | None, store: Store | None) -> tuple[Store, str]:
+        """Say where a fork is kept, and by which name."""
+        target = self._store if store is None else store
+        name = secrets.token_hex(16) if id is None else check_session_name(id)
+        if name == self._id and target is self._store:
+            raise ConfigurationError(
+                f"session {name!r} cannot be its own fork: pass another id, None for a new one, or another"
+                " store"
+            )
+        return target, name
 
     def _twin(self, store: Store, name: str, *, at: int) -> Self:
         twin = type(self).__new__(type(self))

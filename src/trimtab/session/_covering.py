@@ -82,10 +82,18 @@ def written_for(core: Core, job: Job) -> Steps[Written | SummaryError]:
         return error
 
 
-def fail(core: Core, job: Job, why: str) -> Steps[None]:
-    """Remember that a summary failed, so that the next attempt waits until there is more."""
-    core.last_failure = why
+def fail(core: Core, job: Job, error: SummaryError) -> Steps[None]:
+    """Let the next attempt wait until there is more, and tell why there is no summary."""
+    core.last_failure = why = str(error)
     _log.warning("session %r: no summary: %s", core.session, why)
+    try:
+        yield from remember_failure(core, job, why)
+    finally:
+        core.tell("on_error", error)
+
+
+def remember_failure(core: Core, job: Job, why: str) -> Steps[None]:
+    """Write down that a summary failed, unless what it was of has changed."""
     while True:
         scene = yield from core.ready()
         state = scene.state
@@ -122,7 +130,7 @@ def tell_gone(core: Core, seen: Mapping[int, LiveUnit]) -> None:
 def conclude(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]:
     """Carry out what came of a summary; True if one is in force."""
     if isinstance(written, SummaryError):
-        yield from fail(core, job, str(written))
+        yield from fail(core, job, written)
         return False
     return (yield from put_in_force(core, job, written))
 

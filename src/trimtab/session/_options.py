@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
 
-from trimtab._arguments import answers_later, check_parameters, check_tools, system_of
+from trimtab._arguments import answers_later, check_parameters, check_tools, check_trim, system_of
 from trimtab._asking import check_model, counter_of
 from trimtab._grouping import format_of
 from trimtab.blocks import Block
@@ -16,13 +16,14 @@ from trimtab.context import Context
 from trimtab.counting import CounterLike, EstimateCounter
 from trimtab.counting._baseline import UsageBaseline
 from trimtab.counting._sizes import counter_name
-from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
+from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError, SummaryError
 from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.models import Framing
 from trimtab.session._budget import session_budget
 from trimtab.session._in_context import NO_ROOM, Room, require_context, room_for_history
 from trimtab.session._plain import plain_message
 from trimtab.summaries._base import SummarizerLike, require_summarizer, word_of
+from trimtab.trimming import OnTrim
 
 __all__ = ["UNSET", "HooksLike", "Options", "SessionHooks", "SessionOptions", "SummaryMode", "Unset"]
 
@@ -49,6 +50,7 @@ _GIVEN = {
     "on_summarize": ("messages", "existing", "summary", "seconds"),
     "on_budget_exceeded": ("total_tokens", "budget_tokens"),
     "on_summary_compressed": ("old", "new"),
+    "on_error": ("error",),
 }
 """What each hook is called with: one that takes less would fail each time, and only the log would say so."""
 
@@ -66,12 +68,15 @@ class SessionHooks:
         on_budget_exceeded: `(total_tokens, budget_tokens)`: once an add that passes the budget, before
             anything is evicted.
         on_summary_compressed: `(old, new)`: a summary was too long and was written again.
+        on_error: `(error)`: a summary failed, and loses nothing; what the summarizer raised is its
+            `__cause__`.
     """
 
     on_evict: Callable[[list[Any], str], object] | None = None
     on_summarize: Callable[[list[Any], str | None, str, float], object] | None = None
     on_budget_exceeded: Callable[[int, int], object] | None = None
     on_summary_compressed: Callable[[str, str], object] | None = None
+    on_error: Callable[[SummaryError], object] | None = None
 
     @classmethod
     def of(cls, value: Any, /) -> SessionHooks:
@@ -135,6 +140,7 @@ class SessionOptions(TypedDict, total=False):
     tools: Sequence[ToolSchema] | None
     format: str | Format
     context: Context | None
+    on_trim: OnTrim | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -164,6 +170,7 @@ class Options:
     tools: Any = None
     format: Any = "auto"
     context: Context | None = None
+    on_trim: OnTrim | None = None
 
     budget_tokens: int = field(init=False, default=0)
     """Input tokens of the budget; 0 where the log says it."""
@@ -220,6 +227,8 @@ class Options:
         if self.summary_instructions is not None and not isinstance(self.summary_instructions, str):
             raise ConfigurationError(f"summary_instructions is a text, not {self.summary_instructions!r:.80}")
         self.hooks = SessionHooks.of(self.hooks)
+        if self.on_trim is not None:
+            check_trim(self.on_trim)
 
     def _check_anchors(self) -> None:
         for at, anchor in enumerate(self.anchors):
@@ -375,7 +384,7 @@ def plain_options(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def functions_of(options: Options, /) -> dict[str, Any]:
     """Return what no log can keep."""
-    return {name: getattr(options, name) for name in ("summarizer", "counter", "hooks", "context")}
+    return {name: getattr(options, name) for name in (*FUNCTIONS, "hooks", "on_trim")}
 
 
 def lacking(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:

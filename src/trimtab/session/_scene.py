@@ -94,7 +94,7 @@ class Scene:
         return self.shown_tokens - self._out_of(self.shown)
 
     def _out_of(self, units: Mapping[int, LiveUnit]) -> int:
-        return sum(units[first].tokens for first in self.out if first in units)
+        return sum(unit.tokens for first in self.out if (unit := units.get(first)) is not None)
 
     @property
     def shows_summary(self) -> bool:
@@ -232,7 +232,8 @@ class Scene:
         unit.note(shown)
         old = unit.versions
         tokens = self.sizer.tokens(shown.message)
-        unit.members[version] = shown.message
+        # never in place: a property may be going through them in another thread
+        unit.members = {**unit.members, version: shown.message}
         unit.tokens += tokens
         self.change(recent_tokens=tokens, recent_messages=1)
         new, state = unit.versions, self.state
@@ -334,7 +335,7 @@ class Scene:
         left |= {unit.versions for unit in leaving if not _inside(unit.versions, state.live, cut)}
         tokens, count = sum(unit.tokens for unit in leaving), sum(len(unit.members) for unit in leaving)
         self.state = replace(state, cut=cut, beside=beside, left=tuple(sorted(left)))
-        self.out -= firsts
+        self.out = self.out - firsts
         self.change(
             recent_tokens=-tokens, recent_messages=-count, pending_tokens=tokens, pending_messages=count
         )
@@ -354,7 +355,7 @@ class Scene:
             self.hidden, self.hidden_tokens = first, unit.tokens
         self.out = {unit.first for unit in self._without_room()} if self.over else set()
         self.misplaced = self._misplaced() if self.sizer.format.rules.ordered else set()
-        self.out |= self.misplaced
+        self.out = self.out | self.misplaced
 
     def _misplaced(self) -> set[int]:
         """Return the first messages of the units in view that may not stand where they came to stand.
@@ -427,8 +428,12 @@ class Scene:
         ]
 
     def in_view(self) -> list[LiveUnit]:
-        """List the units in view, in order."""
-        units = (*self.shown.values(), *self.recent.values())
+        """List the units in view, in order.
+
+        A property may ask from another thread while a change goes on: copied in one step, no dict changes
+        under it, and what `out` names is replaced, never changed.
+        """
+        units = (*self.shown.copy().values(), *self.recent.copy().values())
         return sorted((unit for unit in units if unit.first not in self.out), key=_first)
 
     @property

@@ -22,6 +22,7 @@ from trimtab.session._usage import recording_usage
 from trimtab.stores import Event, Retry, Store
 from trimtab.stores._rows import check_session_name
 from trimtab.summaries import SummarizerLike
+from trimtab.trimming import OnTrim
 
 __all__ = ["Session"]
 
@@ -81,6 +82,7 @@ class Session(Copies):
         tools: Sequence[ToolSchema] | Unset | None = UNSET,
         format: str | Format = "auto",
         context: Context | Unset | None = UNSET,
+        on_trim: OnTrim | None = None,
         store: Store | None = None,
         id: str | None = None,
         retry: Retry | None = None,
@@ -128,6 +130,8 @@ class Session(Copies):
             tools: Tool schemas that every request carries; counted.
             format: Name of the wire form of the messages. "auto": the log's; Chat where it begins.
             context: A `Context` the history becomes one block of, the one named "history"; it has the budget.
+            on_trim: Called with a `TrimContext` of each view before it is given; what it removes is not in
+                that view, and stays in the log. Given again each time, as no log can keep it.
             store: Where the log is kept. None: in memory.
             id: Name of the session in the store. None: a new one.
             retry: How to go on after a conflict with another writer, or while a store is away. None: not.
@@ -156,7 +160,7 @@ class Session(Copies):
             "context": context,
         }
         given = {name: value for name, value in options.items() if value is not UNSET}
-        given.update(budget=budget, hooks=hooks, format=format)
+        given.update(budget=budget, hooks=hooks, format=format, on_trim=on_trim)
         self._set_up(given, begins=True, store=store, id=id, retry=retry, allow_missing=allow_missing)
         begun = self._core.in_force
         if begun.budget_tokens and (store is None or id is None):  # else its log may say more, or less

@@ -78,7 +78,8 @@ def short_log(core: Core, scene: Scene) -> Steps[list[Event]]:
         at: int = getattr(scene.state, name)
         if at:
             event = yield from event_at(core.session, at)
-            front = replace(front, **{name: len(made) + 1})
+            pointing: dict[str, Any] = {name: len(made) + 1}
+            front = replace(front, **pointing)
             if name != "anchors":
                 event = _alone(event, older=front.newest_summary)
                 front = replace(front, newest_summary=len(made) + 1)
@@ -229,7 +230,7 @@ def check_events(events: Sequence[Event], known: Any, given: Mapping[str, Any], 
     """
     if not isinstance(known, Mapping):
         raise CorruptSessionError("the snapshot has events and no options among them")
-    functions = {name: given[name] for name in (*FUNCTIONS, "hooks") if name in given}
+    functions = {name: given[name] for name in (*FUNCTIONS, "hooks", "on_trim") if name in given}
     check_log(events, Sizer(options_from(known, functions)).read)
 
 

@@ -57,7 +57,7 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
             strategy=None,
             pin=listed.pins,
             pending_calls=(*_open_calls(scene), *options.pending_calls),
-            on_trim=None,
+            on_trim=options.on_trim,
             repair=False,
             leading=listed.leading,
             latest_user=listed.latest_user,

@@ -221,10 +221,8 @@ def asked(summarizer: Summarizer, request: SummaryRequest, /) -> str:
     """
     try:
         answer = summarizer.summarize(request)
-    except SummaryError:
-        raise  # it says what went wrong better than the name of its class
-    except Exception as error:
-        raise _failed(summarizer, error) from error
+    except BaseException as error:
+        raise _failed(summarizer, error) from _cause(error)
     if inspect.isawaitable(answer):
         close = getattr(answer, "close", None)
         if close is not None:
@@ -245,15 +243,42 @@ async def aasked(summarizer: Summarizer, request: SummaryRequest, /) -> str:
         answer = summarizer.summarize(request)
         if inspect.isawaitable(answer):
             answer = await answer
-    except SummaryError:
-        raise
-    except Exception as error:
-        raise _failed(summarizer, error) from error
+    except BaseException as error:
+        raise _failed(summarizer, error) from _cause(error)
     return _text_of(summarizer, answer)
 
 
-def _failed(summarizer: Summarizer, error: Exception) -> SummaryError:
+def _failed(summarizer: Summarizer, error: BaseException) -> SummaryError:
+    """Make the error for what a summarizer raised; its traceback is logged.
+
+    Raises:
+        BaseException: What stops us, too: an interrupt, or the cancellation of our own task.
+    """
+    if not isinstance(error, Exception) and not _is_of_another_task(error):
+        raise error
+    import logging  # not above: only a failure needs it
+
+    logging.getLogger("trimtab.summaries").debug("%s failed", word_of(summarizer), exc_info=error)
+    if isinstance(error, SummaryError):
+        return error  # it says what went wrong better than the name of its class
     return SummaryError(f"{word_of(summarizer)} failed with {type(error).__name__}")
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    return error.__cause__ if isinstance(error, SummaryError) else error
+
+
+def _is_of_another_task(error: BaseException) -> bool:
+    """Tell the cancellation of a task a summarizer started from that of our own, which asks us to stop."""
+    from asyncio import CancelledError, current_task  # not above: whoever raised it has it
+
+    if not isinstance(error, CancelledError):
+        return False
+    try:
+        task = current_task()
+    except RuntimeError:  # no event loop runs in this thread
+        return True
+    return task is not None and not task.cancelling()
 
 
 def _text_of(summarizer: Summarizer, answer: object) -> str:
