@@ -31,9 +31,9 @@ class Retry:
     and `max_seconds`, at random, so that those who met once do not meet again.
 
     Args:
-        attempts: At most so many calls, at least 1. Eight processes that append to one session without a pause
-            took up to 25 on two busy cores. Where a store stays away, the default waits for some 17 seconds
-            before it says so.
+        attempts: At most so many calls, at least 1. Eight processes that append to one session without a
+            pause took up to 25 on two busy cores. Where a store stays away, the default waits for some
+            17 seconds before it says so.
         first_seconds: The longest first wait.
         max_seconds: The longest wait of all.
         random: Gives the part of the longest wait to take, from 0 to 1.
