@@ -166,3 +166,19 @@ def test_an_answer_of_anthropic_among_plain_messages_is_anthropics_where_its_mod
     fitted = fit(talk, 500, model="claude-sonnet-4-5")
     assert fitted.report.format == "anthropic"
     assert fitted.messages == talk
+
+
+def test_a_body_with_functions_as_chat_writes_them_is_chat_whatever_its_model() -> None:
+    """Claude behind a gateway that speaks Chat; tools written as Anthropic's leave it to the model."""
+    talk = [{"role": "user", "content": "hi"}]
+    nested = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    flat = {"name": "f", "input_schema": {"type": "object"}}
+    for tools, name in (
+        ([nested], "openai_chat"),
+        ([flat, nested], "openai_chat"),
+        ([flat], "anthropic"),
+        (None, "anthropic"),
+    ):
+        body = {"model": "claude-sonnet-4-5", "messages": talk, "tools": tools}
+        assert detect(body, model="claude-sonnet-4-5").name == name
+        assert fit(body, 2_000).report.format == name

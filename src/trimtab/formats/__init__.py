@@ -170,7 +170,16 @@ def _by_body(body: Mapping[str, Any], known: list[Format]) -> list[Format]:
     """Return the forms whose bodies hold their messages under a key that is there."""
     fitting = [format for format in known if format.rules.body_key in body]
     marked = [format for format in fitting if not format.rules.body_marks.isdisjoint(body)]
-    return marked if len(marked) == 1 else fitting
+    if len(marked) == 1:
+        return marked
+    chat = [format for format in fitting if format.name == DEFAULT]
+    return chat if chat and _has_nested_functions(body.get("tools")) else fitting
+
+
+def _has_nested_functions(tools: Any) -> bool:
+    """Tell whether tools are written as in Chat alone: each function under a key of that name."""
+    listed = tools if isinstance(tools, list | tuple) else ()
+    return any(isinstance(tool, Mapping) and isinstance(tool.get("function"), Mapping) for tool in listed)
 
 
 def _by_shape(entries: Sequence[Any], known: list[Format]) -> Format | None:
