@@ -7,7 +7,7 @@ place of one that does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
@@ -22,8 +22,8 @@ class Row(NamedTuple):
     place: int
     """Its position among all there were; negative for one that was put in, which was beside none of them."""
     message: Any
-    owners: Sequence[Hashable] = ()
-    """What it leaves with: it is there as long as one of these is. One of nothing never leaves."""
+    owners: Sequence[int] = ()
+    """Numbers of what it leaves with: it is there as long as one of these is. One of nothing never leaves."""
 
 
 Stands = Callable[[Row | None, Row], bool]
@@ -56,8 +56,8 @@ def misplaced(
     *,
     first: int,
     stands: Stands,
-    leaving: Callable[[Row, Row | None], Collection[Hashable]],
-) -> list[Any]:
+    leaving: Callable[[Row, Row | None], Collection[int]],
+) -> list[int]:
     """Find what has to leave for every row to stand where it is.
 
     Every row is looked at once, and again when the row before it has left, so that this takes n log n steps
@@ -74,7 +74,7 @@ def misplaced(
     Returns:
         The owners that leave.
     """
-    line, gone = _Line(format, rows, first), dict[Hashable, None]()
+    line, gone = _Line(format, rows, first), dict[int, None]()
     while (at := line.next()) is not None:
         before = line.before(at)
         if line.is_ahead(at) or stands(before, rows[at]):
@@ -97,7 +97,7 @@ class _Line:
         self._before, self._after = list(range(-1, count - 1)), list(range(1, count + 1))
         self._owners = [len(row.owners) for row in rows]
         self._there, self._ahead = [True] * count, [False] * count
-        self._of: dict[Hashable, list[int]] = {}
+        self._of: dict[int, list[int]] = {}
         for at, row in enumerate(rows):
             for owner in row.owners:
                 self._of.setdefault(owner, []).append(at)
@@ -125,7 +125,7 @@ class _Line:
             self._look_at(self._after[at])
         return ahead
 
-    def take_out(self, owner: Hashable) -> None:
+    def take_out(self, owner: int) -> None:
         """Take out the rows that are of nothing else; what stood behind them is looked at again."""
         for at in self._of[owner]:
             self._owners[at] -= 1

@@ -393,7 +393,7 @@ class _Placing:
         gone = misplaced(self._format, rows, first=first, stands=self._stands, leaving=self._leaving)
         return [self._groups[at] for at in gone]
 
-    def _leaving(self, row: Row, before: Row | None) -> Sequence[Any]:
+    def _leaving(self, row: Row, before: Row | None) -> Sequence[int]:
         """Let the row's units go; what waits for a result stays, and what stands before it goes."""
         return (row if before is None or row.place not in self._waiting else before).owners
 

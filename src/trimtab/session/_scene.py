@@ -369,7 +369,7 @@ class Scene:
             return set()
         units, format = {unit.first: unit for unit in self.in_view()}, self.sizer.format
 
-        def leaving(row: Row, before: Row | None) -> list[Any]:
+        def leaving(row: Row, before: Row | None) -> list[int]:
             for one in (row, before):
                 found = [first for first in (one.owners if one else ()) if not self.exempt(units[first])]
                 if found:

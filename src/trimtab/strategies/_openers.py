@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
 
 from trimtab._order import Row, misplaced, stands_apart
 from trimtab.formats import mapping_of
@@ -143,7 +142,7 @@ def in_order(
         for index in unit.indices:
             owners.setdefault(index, []).append(at)
 
-    def leaving(row: Row, before: Row | None) -> list[Any]:
+    def leaving(row: Row, before: Row | None) -> list[int]:
         """Let the row's own units leave, or, where they must stay, those of what stands before it."""
         for one in (row, before):
             found = [at for at in one.owners if may_leave(chosen[at])] if one is not None else []
