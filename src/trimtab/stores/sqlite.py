@@ -338,8 +338,8 @@ class SQLiteStore(ThreadedStore, Forked):
         if not asked or self._path == ":memory:":
             return
         try:
-            for step in (write_anew, empty_log):
-                self._while_busy(lambda step=step: step(self._open()))
+            self._while_busy(lambda: write_anew(self._open()))
+            self._while_busy(lambda: empty_log(self._open()))
             self._run(lambda one: note_erased(one, asked), writes=True)
         except StoreUnavailableError as error:
             raise StoreUnavailableError(
