@@ -181,3 +181,14 @@ def test_a_class_of_counters_is_refused_with_what_to_write(door: str) -> None:
         ConfigurationError, match=r"counter=CharCounter is a class: .* made by CharCounter\(\.\.\.\)"
     ):
         DOORS[door](CharCounter)
+
+
+@pytest.mark.parametrize("given", [{"counter": quarter}, {"counter": CharCounter()}, {"model": "gpt-4o"}])
+def test_what_a_message_costs_beside_its_text_is_not_ignored_in_a_session(given: dict[str, Any]) -> None:
+    """A counter and a model charge their own; the error says how a text function is given another."""
+    with pytest.raises(ConfigurationError, match=r"counter_from_text\(fn, message_overhead=9\)"):
+        Session(budget=2_080, message_overhead=9, **given)
+    more, less = (Session(budget=2_080, message_overhead=n) for n in (9, 5))
+    for session in (more, less):
+        session.add(CHAT[0])
+    assert more.token_count - less.token_count == 9 - 5

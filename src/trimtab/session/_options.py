@@ -279,8 +279,17 @@ class Options:
                 "counter is a UsageBaseline, whose sizes change with each report: give the session the"
                 " counter inside, and call record_usage() after each answer"
             )
-        if counter is not None or model is not None or self.message_overhead == 4:
+        if counter is not None or model is not None:
+            if self.message_overhead != 4:
+                raise ConfigurationError(
+                    f"message_overhead={self.message_overhead} is what a message costs where tokens are"
+                    f" estimated, and {'counter' if counter is not None else 'model'}= charges its own: leave"
+                    " it out (4 takes back another one that the log has), or pass"
+                    f" counter=counter_from_text(fn, message_overhead={self.message_overhead})"
+                )
             return counter_of(counter, model, self.reader)
+        if self.message_overhead == 4:
+            return counter_of(None, None, self.reader)
         framing = Framing(
             per_message_tokens=self.message_overhead,
             roles_counted=False,

@@ -114,7 +114,8 @@ class Session(Copies):
                 default.
             model: Name of the model, for its tokenizer.
             counter: What counts tokens; None, the default: the model's own, or an estimate that errs high.
-            message_overhead: Tokens charged for each message, where tokens are estimated; 4 by default.
+            message_overhead: Tokens charged for each message, where tokens are estimated; 4 by default. An
+                error beside `counter` and `model`, which charge their own.
             summary_role: Role of the summary's message: "system", the default, or "user".
             anchors: Messages that stand after the system text and never leave; none by default.
             max_anchor_tokens: Their cap. None, the default: 0.4 of the summary's.
