@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab import Budget, Context, FixedCounter, fit, models
+from trimtab import Budget, Context, FixedCounter, Session, fit, models
 from trimtab.counting import ENCODINGS, counter_for, measure
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
@@ -189,6 +189,16 @@ def test_the_report_says_that_a_model_is_counted_as_another() -> None:
     assert fit(SAMPLES["English"], 2_000, model="gpt-4oo", counter=FixedCounter(5)).report.notes == ()
     context = Context(2_000, model="claude-9").add("question", "Hello")
     assert "'claude-9' is not known" in context.fit().report.notes[0]
+
+
+def test_a_session_says_the_same_of_its_model() -> None:
+    """Of one that only tells its maker, and of a window that is smaller than the session's budget."""
+    session = Session(budget=2_000, model="claude-9")
+    session.add(SAMPLES["English"][0])
+    assert "'claude-9' is not known" in session.fit().report.notes[0]
+    session = Session(budget=100_000, model="gpt-4")
+    session.add(SAMPLES["English"][0])
+    assert "a window of 100,000 tokens; that of 'gpt-4' is known to be 8,192" in session.fit().report.notes[0]
 
 
 def test_a_body_that_names_an_unknown_model_is_told_so() -> None:

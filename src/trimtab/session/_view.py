@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from trimtab._asking import Ask
+from trimtab._asking import Ask, model_notes
 from trimtab._fit_plan import deciding
 from trimtab._fitted import Fitted, fitted_for
 from trimtab._fitting import prepare
@@ -45,10 +45,12 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
     limit = scene.view_limit_tokens
     if options.context is not None:  # which charges what stands beside the messages itself
         limit += scene.sizer.framing_tokens()
+    budget = _budget_of(options, max(1, limit))
+    of_model = model_notes(options.model, options.tokens_by, Budget.of(budget))
     work = prepare(
         Ask(
             messages=listed.messages,
-            budget=_budget_of(options, max(1, limit)),
+            budget=budget,
             model=None,
             counter=options.tokens_by,
             format=options.reader,
@@ -61,7 +63,7 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
             repair=False,
             leading=listed.leading,
             latest_user=listed.latest_user,
-            notes=(*_notes(scene), *notes),
+            notes=(*of_model, *_notes(scene), *notes),
         )
     )
     return fitted_for(drive(deciding(work, work.budget)))
