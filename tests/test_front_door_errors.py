@@ -225,6 +225,42 @@ def test_what_a_strategy_raises_goes_on_with_a_note_that_says_where() -> None:
     assert caught.value.__notes__ == ["raised by strategy mine for block 'history'"]
 
 
+class Answer:
+    """What an SDK returns: the message is in it, and it is none."""
+
+    def __init__(self, **held: object) -> None:
+        self.held = held
+
+    def model_dump(self) -> dict[str, object]:
+        """Give it as data."""
+        return self.held
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Answer(id="c", choices=[]), r"a whole Answer, not a message: append answer\.choices\[0\]\.message"),
+        (Answer(id="r", output=[]), r"extend the list by answer\.output"),
+        (Answer(candidates=[]), r"append answer\.candidates\[0\]\.content"),
+        (Answer(finish_reason="stop", message={"role": "assistant"}), r"append choice\.message"),
+    ],
+    ids=["chat", "responses", "gemini", "choice"],
+)
+def test_a_whole_answer_in_place_of_a_message_says_where_the_message_is(answer: Any, said: str) -> None:
+    """In `fit`, `Context`, `repair` and a session; it was counted as JSON and sent on."""
+    for take in (
+        lambda: fitted([*TALK, answer]),
+        lambda: Context(99, counter=TEN).add("history", [*TALK, answer]).fit(),
+        lambda: repair([*TALK, answer]),
+        lambda: Session(999, counter=TEN).add(answer),
+    ):
+        with pytest.raises(FormatError, match=said):
+            take()
+    with pytest.raises(FormatError) as caught:
+        fitted([*TALK, answer])
+    assert caught.value.path == "messages[3]"
+
+
 # -- strict
 
 

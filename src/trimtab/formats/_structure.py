@@ -189,6 +189,29 @@ def _instead(value: Any) -> str:
     return ""
 
 
+_ANSWERS = {
+    "choices": "append answer.choices[0].message",
+    "output": "extend the list by answer.output",
+    "candidates": "append answer.candidates[0].content",
+    "message": "append choice.message",
+}
+"""Where the messages of a whole answer are: what SDKs return has them under one of these, and no role."""
+
+
+def message_in(message: Any, /) -> Dict:
+    """Read what stands where a message must as a plain dict; refuse the whole answer of an SDK.
+
+    Raises:
+        FormatError: It is no message.
+    """
+    made = mapping_of(message)
+    if not isinstance(message, Mapping) and "role" not in made and "type" not in made:
+        held = next((key for key in _ANSWERS if isinstance(made.get(key), (list, dict))), None)
+        if held is not None:
+            raise FormatError(f"it is a whole {type(message).__name__}, not a message: {_ANSWERS[held]}")
+    return made
+
+
 def entry_of(messages: Sequence[Any], index: int, /) -> Dict:
     """Read an entry of a list as a plain dict, and leave it as it is.
 
@@ -196,7 +219,8 @@ def entry_of(messages: Sequence[Any], index: int, /) -> Dict:
         FormatError: It is no message; `.path` says which.
     """
     try:
-        return mapping_of(messages[index])
+        message = messages[index]
+        return message if type(message) is dict else message_in(message)
     except FormatError as error:
         path = f"messages[{index}]"
         raise FormatError(f"{path}: {error}", path=path) from error

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from trimtab.errors import FormatError
-from trimtab.formats import mapping_of
 from trimtab.formats._base import shown
+from trimtab.formats._structure import message_in
 
 __all__ = ["copied", "plain_message", "plain_snapshot"]
 
@@ -28,7 +28,7 @@ def plain_message(message: Any, /) -> dict[str, Any]:
     Raises:
         FormatError: It is no message, or holds what JSON cannot; `.path` says where.
     """
-    return {key: _plain(value, f"message.{key}", 1) for key, value in _items(mapping_of(message), "message")}
+    return {key: _plain(value, f"message.{key}", 1) for key, value in _items(message_in(message), "message")}
 
 
 def plain_snapshot(data: Mapping[Any, Any], /) -> dict[str, Any]:
