@@ -422,8 +422,9 @@ class EvictionRequest:
         if not wanted:
             return self
         found = {unit.first for unit in self.units if not wanted.isdisjoint(self._roles(unit))}
-        staying = [unit for unit in self.units if self.stays(unit) or unit.first in found]
-        found.update(unit.first for unit in self.with_openers(staying))
+        if self._openers is not None:
+            staying = [unit for unit in self.units if self.stays(unit) or unit.first in found]
+            found.update(unit.first for unit in self.with_openers(staying))
         return self._with(protected=self.protected | found)
 
     def _roles(self, unit: Unit) -> set[str]:

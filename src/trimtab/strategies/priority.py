@@ -200,8 +200,10 @@ class _Greedy:
             opener = self._openers.of(unit)
             wanted, front = [unit, *([opener] if opener else ())], (opener or unit).first
         there = {i: self._there[i] for one in wanted for i in one.parts if i in self._there}
-        used = self._used + sum(self._request._added_tokens(one, there) for one in wanted)
-        first = min((*wanted, *((self._first,) if self._first else ())), key=_first_of)
+        used, first = self._used, self._first
+        for one in wanted:
+            used += self._request._added_tokens(one, there)
+            first = one if first is None or one.first < first.first else first
         if self._request._fixed_tokens_of(first) + used > self._request.limit_tokens:
             return False
         self._used, self._front, self._first = used, front, first
@@ -216,10 +218,6 @@ class _Greedy:
         self._used = sum(request._added_tokens(unit, self._there) for unit in staying)
         self._chosen = {id(unit): unit for unit in staying}
         self._first = staying[0] if staying else None
-
-
-def _first_of(unit: Unit) -> int:
-    return unit.first
 
 
 _MISPLACED_TRIED = 16
