@@ -145,6 +145,24 @@ READING = (
         ("            if type(call_id) is not str or not call_id:\n", "            if False:\n"),
     ),
     module(
+        "formats/_openai_chat_faults.py",
+        "test_id_borders.py",
+        ("if len(call_id) > _MAX_ID_CHARS:", "if len(call_id) >= _MAX_ID_CHARS:"),
+        ("_MAX_ID_CHARS = 40", "_MAX_ID_CHARS = 41"),
+    ),
+    module(
+        "formats/_openai_responses_faults.py",
+        "test_id_borders.py",
+        ("len(item[key]) > _MAX_CALL_ID_CHARS:", "len(item[key]) >= _MAX_CALL_ID_CHARS:"),
+        ("_MAX_CALL_ID_CHARS = 64", "_MAX_CALL_ID_CHARS = 65"),
+    ),
+    module(
+        "formats/_anthropic_faults.py",
+        "test_id_borders.py",
+        ('kind == "tool_use" and not _ID.fullmatch', 'kind == "tool_use" and not _ID.match'),
+        ('kind == "tool_result" and not _ID.fullmatch', 'kind == "tool_result" and not _ID.match'),
+    ),
+    module(
         "formats/_structure.py",
         "test_walked_history.py test_units.py test_openai_chat.py test_formats.py",
         ("if len(behind) == 1 == len(ids):", "if len(behind) == 1:"),
