@@ -182,9 +182,9 @@ _FAILED = _Told(None)
 
 
 def _told(answer: Any) -> _Told:
+    if inspect.iscoroutine(answer):
+        answer.close()  # or Python warns that it was never awaited
     if isinstance(answer, bool) or not isinstance(answer, (int, float)) or answer < 0:
-        if hasattr(answer, "close") and hasattr(answer, "__await__"):
-            answer.close()  # or Python warns that it was never awaited
         return _FAILED
     return _Told(answer) if isinstance(answer, int) else _Told(None, is_fraction=True)
 

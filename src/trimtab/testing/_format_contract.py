@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeVar, get_args
 
 from trimtab.budget import Budget
 from trimtab.context import fit
@@ -244,7 +244,7 @@ class _Check:
             try:
                 output = fit(self.sample, Budget(limit_tokens), counter=counter, format=self.format).messages
             except BudgetExceededError as error:
-                output = [] if error.attempt is None else cast("Any", error.attempt).messages
+                output = [] if error.attempt is None else error.attempt.messages
             except ContextError as error:
                 broken("fit", f"{where}: fit() refused it: {error}")
             else:

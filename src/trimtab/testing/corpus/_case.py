@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from trimtab.context import fit
 from trimtab.counting import CharCounter, FixedCounter
@@ -151,7 +151,7 @@ def run(case: Case, /) -> list[str]:
             repair=case.repair,
         )
     except BudgetExceededError as error:
-        return check_validity(case, cast("Any", error.attempt).messages)
+        return check_validity(case, error.attempt.messages)
     except ContextError as error:
         return [f"raised {type(error).__name__}: {error}"]
     return check(case, fitted.messages)
