@@ -24,7 +24,7 @@ from trimtab.stores import SQLiteStore
 from trimtab.stores._secrets import mask
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
-HELLO = {"role": "user", "content": "Hello, I am Ada. My order is 7741."}
+HELLO = {"role": "user", "content": "Hello, I am Ada. My order is 77x41."}
 TALK = [
     {"role": role, "content": f"{role} says some words about the belt, number {turn}"}
     for turn in range(6)
@@ -99,7 +99,7 @@ def test_everything_said_is_kept_and_the_view_fits(any_url: str) -> None:
     assert view[0] == {"role": "system", "content": "Be brief."}
     assert view[-1] == TALK[-1]
     assert sum(len(one["content"]) for one in view) <= 120 * 4
-    (found,) = said(run("recall", *at(any_url), "order 7741"))
+    (found,) = said(run("recall", *at(any_url), "order 77x41"))
     assert (found["id"], found["data"]["message"]) == ("hello", HELLO)
     status = said(run("stats", *at(any_url)))
     assert status["id"] == "ada"
@@ -144,9 +144,9 @@ def test_words_are_overwritten_and_sessions_deleted(any_url: str) -> None:
     begin(any_url)
     done = said(run("redact", *at(any_url), "hello", "--yes"))
     assert done == {"redacted": ["hello"], "stale_summaries": []}
-    assert "7741" not in run("history", *at(any_url)).stdout
-    assert "7741" not in run("export", *at(any_url)).stdout
-    assert said(run("recall", *at(any_url), "7741")) == []
+    assert "77x41" not in run("history", *at(any_url)).stdout
+    assert "77x41" not in run("export", *at(any_url)).stdout
+    assert said(run("recall", *at(any_url), "77x41")) == []
     assert said(run("delete", *at(any_url), "--yes"))["deleted"] == "ada"
     run("show", *at(any_url), code=1)
     assert said(run("list", "--store", any_url)) == []
@@ -396,7 +396,7 @@ def test_the_history_is_limited_by_kind_version_and_number(url: str) -> None:
     [
         (("stats", "--id", "ada"), "120  budget tokens"),
         (("list",), "  ada"),
-        (("recall", "--id", "ada", "7741"), "USER: Hello, I am Ada."),
+        (("recall", "--id", "ada", "77x41"), "USER: Hello, I am Ada."),
         (("recall", "--id", "ada", "zebra"), "nothing found"),
         (("undo", "--id", "ada"), "left the recent messages"),
         (("redact", "--id", "ada", "hello", "--yes"), "1 message overwritten"),
@@ -460,7 +460,7 @@ def test_a_message_nobody_knows_is_not_redacted(url: str) -> None:
     """Nor are the others that were named with it."""
     begin(url)
     run("redact", *at(url), "hello", "nobody", "--yes", code=1)
-    assert "7741" in run("history", *at(url)).stdout
+    assert "77x41" in run("history", *at(url)).stdout
 
 
 # --- files
@@ -500,8 +500,8 @@ def test_an_export_without_history_goes_on(url: str, tmp_path: Path) -> None:
     begin(url, [HELLO, *TALK, *TALK])
     file = str(tmp_path / "short.json")
     run("export", *at(url), file, "--no-history")
-    assert "7741" in run("export", *at(url)).stdout
-    assert "7741" not in Path(file).read_text(encoding="utf-8")
+    assert "77x41" in run("export", *at(url)).stdout
+    assert "77x41" not in Path(file).read_text(encoding="utf-8")
     run("import", "--store", url, "--id", "short", file)
     assert said(run("show", *at(url, "short"))) == said(run("show", *at(url)))
     (last,) = lines(run("history", *at(url, "short"), "--kinds", "abridged"))
@@ -597,7 +597,7 @@ def test_what_an_estimate_says_does_not_fit_can_still_be_read(url: str, tmp_path
             HELLO
         )
     assert lines(run("history", *at(url)))[0]["data"]["message"] == HELLO
-    assert "7741" in run("export", *at(url)).stdout
+    assert "77x41" in run("export", *at(url)).stdout
     assert "100" in run("show", *at(url), code=1).stderr
 
 

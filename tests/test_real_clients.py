@@ -122,7 +122,7 @@ def test_every_recorded_request_is_of_the_types(data_dir: Path) -> None:
 def fitted(form: str, body: dict[str, Any], strategy: Strategy | None = None) -> Iterator[dict[str, Any]]:
     """Yield a request fitted to several budgets, where what must stay has room."""
     counter = CharCounter()
-    whole = fit(body, 10_000_000, format=form, counter=counter).count_all().tokens_before
+    whole = fit(body, Budget(10_000_000), format=form, counter=counter).count_all().tokens_before
     assert whole is not None
     for share in SHARES:
         try:
