@@ -17,6 +17,7 @@ from tests.judge.talks import talk
 from tests.judge.types import check_types
 from tests.test_judge import CASES, EVERY
 from trimtab import (
+    Budget,
     BudgetExceededError,
     Cascade,
     CharCounter,
