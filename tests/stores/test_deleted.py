@@ -112,6 +112,8 @@ def test_a_late_message_is_refused_in_asyncio(place: Place) -> None:
             await late.aadd(user("late"))
         with pytest.raises(SessionDeletedError):
             await late.adelete()
+        with pytest.raises(SessionDeletedError):
+            await late.afork()
         assert await new.arefresh() == 2
         await new.adelete()
         await store.aclose()
@@ -128,6 +130,8 @@ OPERATIONS: dict[str, Callable[[Session], object]] = {
     "undo": lambda session: session.undo(),
     "delete": lambda session: session.delete(),
     "recall": lambda session: session.recall("new"),
+    "fork": lambda session: session.fork(id="other"),
+    "fork_at": lambda session: session.fork(1, id="other"),
     "history": lambda session: list(session.history()),
 }
 

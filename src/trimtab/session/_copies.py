@@ -69,11 +69,13 @@ class Copies(Looks):
 
         Raises:
             ConfigurationError: It would be this very session: `id` is its own, in the same store.
+            SessionDeletedError: It was deleted meanwhile, and another one may have its name.
         """
         target, name = self._target(id, store)
         at = self._run(lambda: self._core.known_version(at))
         if at:
-            copy_session(self._store, target, self._id, to=name, before=at + 1)
+            meant = self._core.incarnation()
+            copy_session(self._store, target, self._id, to=name, before=at + 1, incarnation=meant)
         return self._twin(target, name, at=at)
 
     async def afork(
@@ -83,7 +85,8 @@ class Copies(Looks):
         target, name = self._target(id, store)
         at = await self._arun(lambda: self._core.known_version(at))
         if at:
-            await acopy_session(self._store, target, self._id, to=name, before=at + 1)
+            meant = self._core.incarnation()
+            await acopy_session(self._store, target, self._id, to=name, before=at + 1, incarnation=meant)
         return self._twin(target, name, at=at)
 
     def _target(self, id: str | None, store: Store | None) -> tuple[Store, str]:

@@ -33,6 +33,7 @@ def copy_session(
     to: str | None = None,
     before: int | None = None,
     page_events: int = 500,
+    incarnation: str | None = None,
 ) -> int:
     """Copy a session to another store, or under another name.
 
@@ -46,15 +47,17 @@ def copy_session(
         to: Its name there; None: the same.
         before: Copy only versions below this, as to save what is before a damaged event.
         page_events: How many events to read and write at a time.
+        incarnation: Which session of that name to copy, as its events say; None: whichever is there.
 
     Returns:
         How many events were written now.
 
     Raises:
         ConfigurationError: There is no such session, or the target has other events.
+        SessionDeletedError: The session that was meant was deleted.
         StoreError: As the stores raise; repeat the call to go on.
     """
-    steps = _copied(source, target, _Copy.checked(session, to, before, page_events))
+    steps = _copied(source, target, _Copy.checked(session, to, before, page_events, incarnation))
     return run(steps, lambda ask: getattr(ask.store, ask.method)(ask.request), errors=StoreError)
 
 
@@ -67,9 +70,10 @@ async def acopy_session(
     to: str | None = None,
     before: int | None = None,
     page_events: int = 500,
+    incarnation: str | None = None,
 ) -> int:
     """Copy a session to another store, or under another name; see `copy_session`."""
-    steps = _copied(source, target, _Copy.checked(session, to, before, page_events))
+    steps = _copied(source, target, _Copy.checked(session, to, before, page_events, incarnation))
     return await arun(steps, lambda ask: getattr(ask.store, "a" + ask.method)(ask.request), errors=StoreError)
 
 
@@ -80,18 +84,22 @@ class _Copy(NamedTuple):
     to: str
     before: int | None
     page_events: int
+    incarnation: str | None
 
     @classmethod
-    def checked(cls, session: str, to: str | None, before: int | None, page_events: int) -> _Copy:
+    def checked(
+        cls, session: str, to: str | None, before: int | None, page_events: int, incarnation: str | None
+    ) -> _Copy:
         if isinstance(page_events, bool) or not isinstance(page_events, int) or page_events < 1:
             raise ConfigurationError(f"page_events is a whole number, 1 or more, not {page_events!r}")
         name = check_session_name(session)
-        return cls(name, name if to is None else check_session_name(to), before, page_events)
+        target = name if to is None else check_session_name(to)
+        return cls(name, target, before, page_events, incarnation)
 
 
 def _copied(source: Store, target: Store, copy: _Copy) -> _Steps:
     at = 0
-    mine: str | None = None  # which sessions of their names are meant, once an event of them was read
+    mine = copy.incarnation  # which sessions of their names are meant, once an event of them was read
     theirs: str | None = None
     while True:
         page: list[Event] = yield _Ask(source, "load", _page(copy.session, copy, at, incarnation=mine))
