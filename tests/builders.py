@@ -6,6 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from trimtab.testing import WordCounter
+
 Message = dict[str, Any]
 
 ROLES = {"s": "system", "d": "developer", "u": "user", "a": "assistant"}
@@ -144,3 +146,21 @@ def valid_conversations(draw: st.DrawFn) -> list[Message]:
         messages.append(call("open1", "open2"))
         messages += [result("open2", "half")] if draw(st.booleans()) else []
     return messages or [user()]
+
+
+class LaterCounter:
+    """Counts words a message, as an async counter that adds up does: it answers when it is awaited."""
+
+    name = "later"
+
+    async def count(self, messages: list[Any]) -> int:
+        """Count words."""
+        return WordCounter().count(messages)
+
+    async def count_message(self, message: Any) -> int:
+        """Count words."""
+        return WordCounter().count_message(message)
+
+    async def fixed_tokens(self, *given: Any, **more: Any) -> int:
+        """Charge nothing."""
+        return 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import user, words
+from tests.builders import LaterCounter, user, words
 from trimtab import (
     BudgetExceededError,
     Cascade,
@@ -124,30 +124,12 @@ async def count_later(messages: list[Any]) -> int:
     return WordCounter().count(messages)
 
 
-class Later:
-    """An additive counter that answers some day."""
-
-    name = "later"
-
-    async def count(self, messages: list[Any]) -> int:
-        """Count words."""
-        return WordCounter().count(messages)
-
-    async def count_message(self, message: Any) -> int:
-        """Count words."""
-        return WordCounter().count_message(message)
-
-    async def fixed_tokens(self, *given: Any, **more: Any) -> int:
-        """Charge nothing."""
-        return 0
-
-
 COUNTERS: dict[str, Any] = {
     "words": WordCounter(),
     "characters": CharCounter(1),
     "messages": FixedCounter(per_message=3, per_part=2),
     "black box": lambda messages: 3 + WordCounter().count(messages) if messages else 3,
-    "later": Later(),
+    "later": LaterCounter(),
     "black box, later": count_later,
 }
 

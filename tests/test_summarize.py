@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import talk, words
+from tests.builders import LaterCounter, talk, words
 from trimtab import (
     BudgetExceededError,
     Cascade,
@@ -505,21 +505,7 @@ def test_summaries_are_given_to_who_asked_where_an_async_counter_runs_the_decisi
         asked.append(messages[0]["content"].split()[0])
         return f"about {messages[0]['content'].split()[0]}"
 
-    class Later:
-        """Counts words, some day."""
-
-        name = "later"
-
-        async def count(self, messages: list[Any]) -> int:
-            return WordCounter().count(messages)
-
-        async def count_message(self, message: Any) -> int:
-            return WordCounter().count_message(message)
-
-        async def fixed_tokens(self, *given: Any, **more: Any) -> int:
-            return 0
-
-    context = Context(400, counter=Later())
+    context = Context(400, counter=LaterCounter())
     for name in ("first", "second"):
         chat = [{**one, "content": f"{name} {one['content']}"} for one in grown("u20 a29", 8)]
         context.add(name, chat, max_tokens=200, strategy=Summarize(summarize))
