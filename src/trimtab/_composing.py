@@ -16,7 +16,7 @@ from trimtab._arguments import check_flag, check_pending_calls, check_tools, che
 from trimtab._asking import budget_of, check_model, counter_of, leading_system, model_notes, refuse_faults
 from trimtab._bonds import Bonds, bonds_of, is_leaderless, opener_of, starts_of
 from trimtab._grouping import format_of
-from trimtab._joined import Joint, joint_of, sizes_of
+from trimtab._joint import Joint, joint_of, sizes_of
 from trimtab._margins import within
 from trimtab._portion import Portion, in_block
 from trimtab.allocation import Ties, check_ties

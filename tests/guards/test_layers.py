@@ -34,7 +34,7 @@ LAYERS = (
     ("_driving",),
     ("_margins",),
     ("_portion",),
-    ("_joined",),
+    ("_joint",),
     ("_asking",),
     ("_fitting",),
     ("_reporting",),

@@ -126,8 +126,8 @@ CONTEXTS = (
         ("needed_tokens=beside + error.needed_tokens", "needed_tokens=error.needed_tokens"),
     ),
     module(
-        "_joined.py",
-        "test_context_joined.py",
+        "_joint.py",
+        "test_context_joint.py",
         ("if block.separator is None:", "if block.join is None:"),
         ("labels[at] if labels else None", "None"),
         ("if self.wrap is None or not isinstance(message, Document):", "if self.wrap is None:"),

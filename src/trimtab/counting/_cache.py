@@ -98,7 +98,7 @@ class TextCache:
         """Characters of one generation at most."""
         self.young = TextCounts(self, {})
         """The newest counts, for a hot loop to look in."""
-        self._origin = origin or (_made, (count_text, name, max_entries, max_chars))
+        self._origin = origin or (_make, (count_text, name, max_entries, max_chars))
         """What makes it, or finds it, in another process: a function and its arguments."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -157,7 +157,7 @@ class TextCache:
             return len((self.young.keys() | self.young.old.keys()) - {None})
 
 
-def _made(count_text: TextFunction, name: str, max_entries: int, max_chars: int) -> TextCache:
+def _make(count_text: TextFunction, name: str, max_entries: int, max_chars: int) -> TextCache:
     return TextCache(count_text, name=name, max_entries=max_entries, max_chars=max_chars)
 
 

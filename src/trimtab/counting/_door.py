@@ -133,9 +133,9 @@ def _is_hashable(function: Any) -> bool:
 def _of_function(function: Callable[[Any], Any]) -> Any:
     """Return a function that counts lists as it is, and one that counts a text as a counter of messages."""
 
-    def answer(asked: Any) -> _Told:
+    def answer(asked: Any) -> _Answer:
         try:
-            return _told(function(asked))
+            return _read(function(asked))
         except BaseException as cause:
             raise failure_of(cause, counter=counter_name(function), of="a probe") from cause
 
@@ -161,16 +161,16 @@ _COUNT_LISTS: dict[Callable[[Any], Any], bool] = {}
 
 
 async def _ask_later(function: Callable[[Any], Any]) -> bool:
-    async def answer(asked: Any) -> _Told:
+    async def answer(asked: Any) -> _Answer:
         try:
-            return _told(await function(asked))
+            return _read(await function(asked))
         except BaseException as cause:
             raise failure_of(cause, counter=counter_name(function), of="a probe") from cause
 
     return await arun(_probe(function), answer, errors=ContextError)
 
 
-class _Told(NamedTuple):
+class _Answer(NamedTuple):
     """What a function answered to the probe."""
 
     tokens: int | None
@@ -178,15 +178,15 @@ class _Told(NamedTuple):
     is_fraction: bool = False
 
 
-_FAILED = _Told(None)
+_FAILED = _Answer(None)
 
 
-def _told(answer: Any) -> _Told:
+def _read(answer: Any) -> _Answer:
     if inspect.iscoroutine(answer):
         answer.close()  # or Python warns that it was never awaited
     if isinstance(answer, bool) or not isinstance(answer, (int, float)) or answer < 0:
         return _FAILED
-    return _Told(answer) if isinstance(answer, int) else _Told(None, is_fraction=True)
+    return _Answer(answer) if isinstance(answer, int) else _Answer(None, is_fraction=True)
 
 
 def _probe(function: Callable[[Any], Any]) -> Steps[bool]:
@@ -198,36 +198,36 @@ def _probe(function: Callable[[Any], Any]) -> Steps[bool]:
     Raises:
         ConfigurationError: It counts something else, or its answers don't tell.
     """
-    of_list = yield from _asked([_MESSAGE])
+    of_list = yield from _try([_MESSAGE])
     if of_list.tokens is not None and of_list.tokens >= _LEAST_TOKENS:
         return True
-    of_text = yield from _asked(_TEXT)
+    of_text = yield from _try(_TEXT)
     if of_text.tokens is not None and (of_list.tokens is None or of_text.tokens >= _LEAST_TOKENS):
         return False
     if of_list.tokens is not None and of_text.tokens is not None:
-        raise _unclear(
+        raise _unclear_error(
             function,
             f"it answers {of_list.tokens} for a list of one message and {of_text.tokens} for that message's"
             f" text of {len(_TEXT):,} characters, so it reads neither",
         )
     if of_text.is_fraction:
-        raise _unclear(function, "it answers a text with a fraction, and a count is a whole number")
+        raise _unclear_error(function, "it answers a text with a fraction, and a count is a whole number")
     if of_list is _FAILED:
-        of_message = yield from _asked(_MESSAGE)
+        of_message = yield from _try(_MESSAGE)
         if of_message.tokens is not None:
-            raise _unclear(function, "it counts a single message")
+            raise _unclear_error(function, "it counts a single message")
     return True
 
 
-def _asked(what: Any) -> Steps[_Told]:
+def _try(what: Any) -> Steps[_Answer]:
     try:
-        told: _Told = yield what
+        told: _Answer = yield what
     except ContextError:
         return _FAILED
     return told
 
 
-def _unclear(function: Callable[[Any], Any], why: str) -> ConfigurationError:
+def _unclear_error(function: Callable[[Any], Any], why: str) -> ConfigurationError:
     name = counter_name(function)
     return ConfigurationError(
         f"counter={name} counts neither a text nor a list of messages: {why}. For a function of a text write"

@@ -157,7 +157,7 @@ class RemoteCounter:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel by what it is made of; answers, and what is under way, stay behind."""
-        return _made, (type(self), self._ask, self._made_of)
+        return _make, (type(self), self._ask, self._made_of)
 
     @classmethod
     def of(
@@ -411,5 +411,5 @@ def _seconds(name: str, value: float, *, least: float | None = None) -> float:
     return float(value)
 
 
-def _made(kind: type[RemoteCounter], ask: Any, options: Mapping[str, Any]) -> RemoteCounter:
+def _make(kind: type[RemoteCounter], ask: Any, options: Mapping[str, Any]) -> RemoteCounter:
     return kind(ask, **options)

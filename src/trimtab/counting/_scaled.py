@@ -30,12 +30,12 @@ def scaled(tokenizer: Tokenizer, factor: float, /) -> TextCache:
             found = _SCALED[key] = TextCache(
                 count_scaled,
                 name=f"{tokenizer.encoding} x {factor:g}",
-                origin=(_scaled_cache, (tokenizer.encoding, tokenizer.package or None, factor)),
+                origin=(_find_scaled, (tokenizer.encoding, tokenizer.package or None, factor)),
             )
         return found
 
 
-def _scaled_cache(encoding: str, package: str | None, factor: float) -> TextCache:
+def _find_scaled(encoding: str, package: str | None, factor: float) -> TextCache:
     return scaled(load_tokenizer(encoding, package=package), factor)
 
 

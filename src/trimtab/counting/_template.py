@@ -89,7 +89,7 @@ class TemplateCounter(Additive):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel by what it is made of; the counts stay behind."""
-        return _made, (type(self), self._render, self._served, {**self._made_of, "format": self._format})
+        return _make, (type(self), self._render, self._served, {**self._made_of, "format": self._format})
 
     def __copy__(self) -> TemplateCounter:
         """Share the counts."""
@@ -281,7 +281,7 @@ class TemplateCounter(Additive):
         return max(0, *short), max(short) - min(short)
 
 
-def _made(
+def _make(
     kind: type[TemplateCounter], render: Render, count: TextFunction, options: Mapping[str, Any]
 ) -> TemplateCounter:
     return kind(render, count, **options)

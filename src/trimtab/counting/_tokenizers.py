@@ -86,7 +86,7 @@ def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool =
             )
         if name in _REGISTERED:
             _REPLACED.append(name)
-        cache = TextCache(count_text, name=name, origin=(_registered_cache, (name, count_text)))
+        cache = TextCache(count_text, name=name, origin=(_find_registered, (name, count_text)))
         _REGISTERED[name] = Tokenizer(encoding=name, package="", count=count_text, cache=cache)
 
 
@@ -111,7 +111,7 @@ def _load(encoding: str, package: str | None) -> Tokenizer:
                     encoding=encoding,
                     package=name,
                     count=count,
-                    cache=TextCache(count, name=encoding, origin=(_loaded_cache, (encoding, name))),
+                    cache=TextCache(count, name=encoding, origin=(_find_loaded, (encoding, name))),
                 ),
             )
     extra, distribution = _INSTALLED_BY[package or able[0]]
@@ -125,12 +125,12 @@ def _load(encoding: str, package: str | None) -> Tokenizer:
     )
 
 
-def _loaded_cache(encoding: str, package: str) -> TextCache:
+def _find_loaded(encoding: str, package: str) -> TextCache:
     """Return the counts of an encoding in this process, for a counter that comes from another."""
     return load_tokenizer(encoding, package=package).cache
 
 
-def _registered_cache(name: str, count_text: TextFunction) -> TextCache:
+def _find_registered(name: str, count_text: TextFunction) -> TextCache:
     """Return the same of an encoding that a user registered; counts of its own where nobody did here."""
     with _LOCK:
         known = _REGISTERED.get(name)

@@ -332,10 +332,10 @@ class Registered:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as the name, with what it takes to be made where nobody registered it."""
-        return _registered, (type(self), self.name, vars(self))
+        return _find_registered, (type(self), self.name, vars(self))
 
 
-def _registered(kind: type[Any], name: str, state: dict[str, Any]) -> Any:
+def _find_registered(kind: type[Any], name: str, state: dict[str, Any]) -> Any:
     """Return the wire form that is registered under a name; another of its kind where none is."""
     from trimtab.formats import formats, get_format  # which import this module
 

@@ -179,7 +179,7 @@ class Summarize:
         known = self._memory.find(keys)
         try:
             if known is not None:
-                again = self._again(request, covered[: known[0]], known[1], cap)
+                again = self._reuse(request, covered[: known[0]], known[1], cap)
                 if again is not None:
                     return again
             insertion = yield from self._insertion(request, covered, kept, cap, keys=keys, known=known)
@@ -189,19 +189,19 @@ class Summarize:
             return (yield from self._fall_back(request, "what must stay does not fit beside a summary"))
         return _result(kept, insertion)
 
-    def _again(
+    def _reuse(
         self, request: EvictionRequest, covered: Sequence[Unit], text: str, cap: int
     ) -> EvictionResult | None:
         """Use a summary that was written before, if all that came since fits beside it."""
         gone = set(map(unit_key, covered))
         kept = [unit for unit in request.units if unit_key(unit) not in gone]
-        made = self._written(request, covered, kept, text)
+        made = self._summary(request, covered, kept, text)
         tokens = request.inserted_tokens(made)
         if tokens > cap or tokens >= sum(map(request.size, covered)):
             return None
         return _result(kept, made) if request.fits(kept, insertions=(made,)) else None
 
-    def _written(
+    def _summary(
         self, request: EvictionRequest, covered: Sequence[Unit], kept: Sequence[Unit], text: str
     ) -> Insertion:
         """Make the message of a summary.
@@ -235,7 +235,7 @@ class Summarize:
         Raises:
             SummaryError: There is none, or none that can be used.
         """
-        made = self._written(request, covered, kept, "")
+        made = self._summary(request, covered, kept, "")
         text_tokens = cap - request.inserted_tokens(made)
         if text_tokens < 0:
             raise SummaryError(f"a summary of at most {cap:,} tokens has no room for text")
@@ -245,7 +245,7 @@ class Summarize:
         name = word_of(self.summarizer)
         if not text.strip():
             raise SummaryError(f"{name} answered an empty summary")
-        made = self._written(request, covered, kept, text)
+        made = self._summary(request, covered, kept, text)
         tokens, replaced = request.inserted_tokens(made), sum(map(request.size, covered))
         if tokens > cap or tokens >= replaced:
             most = f"its cap of {cap:,}" if tokens > cap else f"the {replaced:,} it stands for"
