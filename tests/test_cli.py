@@ -932,10 +932,11 @@ def test_a_repair_for_people_is_a_line_a_change() -> None:
         ("0.004m", 4_000),
         ("4_000", 4_000),
         ("4,000", 4_000),
+        ("4000.5", 4_000),
     ],
 )
 def test_a_budget_may_be_written_in_thousands(given: str, tokens: int) -> None:
-    """So may what is kept free."""
+    """So may what is kept free; a fraction of a token is rounded down, as in Python."""
     report = answers(run("fit", "--budget", given, "--report", data=CHAT))[0]["report"]
     assert report["input_tokens"] == tokens
     report = answers(run("fit", "--budget", "9k", "--output-reserve", given, "--report", data=CHAT))[0][
@@ -946,7 +947,7 @@ def test_a_budget_may_be_written_in_thousands(given: str, tokens: int) -> None:
 
 @pytest.mark.parametrize("given", ["4kk", "k", "0.0001k", "-4k", "0k", "1e3", "four"])
 def test_what_is_no_number_of_tokens_is_refused(given: str) -> None:
-    """Half a token too; exit 2, with the option and the value."""
+    """Less than a token too; exit 2, with the option and the value."""
     found = run("fit", f"--budget={given}", data=CHAT)
     assert (found.exit_code, found.stdout) == (2, "")
     assert "--budget" in found.stderr

@@ -73,6 +73,14 @@ PLAIN = [{"role": "user", "content": "Hello"}]
             "plugins that the provider runs",
         ),
         (
+            {"model": "magistral-medium-latest", "messages": PLAIN, "prompt_mode": "reasoning"},
+            "the system prompt that the provider adds",
+        ),
+        (
+            {"model": "gpt-4o", "input": [{"type": "item_reference", "id": "m"}, *PLAIN]},
+            "1 item that the provider stored",
+        ),
+        (
             {"model": "gpt-4o", "input": "Hello", "previous_response_id": "r"},
             "the conversation that the provider stored",
         ),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders import talk
-from trimtab import fit, group, validate
+from trimtab import Context, Session, fit, group, validate
 from trimtab.errors import FormatError
 from trimtab.testing import WordCounter
 
@@ -47,6 +47,39 @@ def test_blocks_of_bedrocks_converse_api_are_refused(block: str, read: Callable[
     said = {"role": "assistant", "content": [{"text": "let me see"}, {block: {}}]}
     with pytest.raises(FormatError, match=r"messages\[1\]: it is a message of Bedrock's Converse API"):
         read([*talk("u1"), said, *talk("u1")])
+
+
+CALL = {"name": "look", "args": {}, "id": "a", "type": "tool_call"}
+DICTS = [
+    ({"type": "ai", "content": "", "tool_calls": [CALL]}, "a LangChain message"),
+    ({"type": "tool", "content": "4", "tool_call_id": "a"}, "a LangChain message"),
+    ({"type": "system", "data": {"content": "Be brief."}}, "a LangChain message"),
+    (
+        {"lc": 1, "type": "constructor", "id": ["langchain"], "kwargs": {"content": "w"}},
+        "a LangChain message",
+    ),
+    ({"type": "UserMessage", "source": "me", "content": "w"}, "an AutoGen message"),
+    ({"role": "user", "blocks": [{"block_type": "text", "text": "w"}]}, "a LlamaIndex message"),
+    ({"from": "human", "value": "w"}, "'from' and 'value'"),
+    ({"role": "user", "content": [{"toolResult": {"toolUseId": "a"}}]}, "Bedrock's Converse API"),
+]
+FORMS = ["anthropic", "gemini", "openai_chat", "openai_responses"]
+
+
+@pytest.mark.parametrize(("message", "looks"), DICTS)
+@pytest.mark.parametrize("form", ["auto", *FORMS])
+def test_a_dict_of_another_library_is_refused_with_a_form_that_was_named_too(
+    message: dict[str, Any], looks: str, form: str
+) -> None:
+    """By `fit`, by a block of a `Context`, and before a session stores it."""
+    with pytest.raises(FormatError, match=rf"messages\[0\]: it .*{looks}"):
+        fit([message], 99, counter=WordCounter(), format=form)
+    with pytest.raises(FormatError, match=looks):
+        Context(99, counter=WordCounter(), format=form).add("history", [message]).fit()
+    session = Session(budget=100, counter=WordCounter(), format=form)
+    with pytest.raises(FormatError, match=looks):
+        session.add(message)
+    assert list(session.history()) == []
 
 
 def test_objects_of_the_sdks_and_dicts_with_keys_of_ones_own_pass() -> None:

@@ -28,7 +28,7 @@ M = TypeVar("M")
 @overload
 async def afit(
     messages: Mapping[str, Any],
-    budget: Budget | int | None = None,
+    budget: Budget | float | None = None,
     *,
     model: str | None = None,
     counter: CounterLike | None = None,
@@ -47,7 +47,7 @@ async def afit(
 @overload
 async def afit(
     messages: Sequence[M],
-    budget: Budget | int | None = None,
+    budget: Budget | float | None = None,
     *,
     model: str | None = None,
     counter: CounterLike | None = None,
@@ -65,7 +65,7 @@ async def afit(
 
 async def afit(
     messages: Any,
-    budget: Budget | int | None = None,
+    budget: Budget | float | None = None,
     *,
     model: str | None = None,
     counter: CounterLike | None = None,

@@ -48,7 +48,7 @@ class Ask:
     """What `fit` was called with."""
 
     messages: Any
-    budget: Budget | int | None
+    budget: Budget | float | None
     model: str | None
     counter: Any
     format: str | Format
@@ -174,7 +174,7 @@ def counter_of(
     return counter if body is None else for_whole(counter, body.tools)
 
 
-def budget_of(budget: Budget | int | None, model: str | None, /, *, given: object = None) -> Budget:
+def budget_of(budget: Budget | float | None, model: str | None, /, *, given: object = None) -> Budget:
     """Return the budget asked for, or the window of the model less its output limit; see `known_budget`.
 
     Raises:
@@ -188,7 +188,7 @@ def budget_of(budget: Budget | int | None, model: str | None, /, *, given: objec
     return found
 
 
-def known_budget(budget: Budget | int | None, model: str | None, /) -> Budget | None:
+def known_budget(budget: Budget | float | None, model: str | None, /) -> Budget | None:
     """Return the budget asked for, or the window of the model less its output limit; None without either.
 
     A bare number above the model's known window is refused, since no request of that size is taken. A

@@ -44,7 +44,7 @@ T = TypeVar("T")
 class Policy:
     """What a `Context` was made with, and its blocks in the order they were added."""
 
-    budget: Budget | int | None
+    budget: Budget | float | None
     model: str | None
     counter: Any
     format: str | Format

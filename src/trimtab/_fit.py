@@ -26,7 +26,7 @@ M = TypeVar("M")
 @overload
 def fit(
     messages: Mapping[str, Any],
-    budget: Budget | int | None = None,
+    budget: Budget | float | None = None,
     *,
     model: str | None = None,
     counter: CounterLike | None = None,
@@ -45,7 +45,7 @@ def fit(
 @overload
 def fit(
     messages: Sequence[M],
-    budget: Budget | int | None = None,
+    budget: Budget | float | None = None,
     *,
     model: str | None = None,
     counter: CounterLike | None = None,
@@ -63,7 +63,7 @@ def fit(
 
 def fit(
     messages: Any,
-    budget: Budget | int | None = None,
+    budget: Budget | float | None = None,
     *,
     model: str | None = None,
     counter: CounterLike | None = None,

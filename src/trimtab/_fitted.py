@@ -138,7 +138,7 @@ class Fitted(Generic[M]):
             self._report = self._plan.report(self.messages)
         return self._report
 
-    def at(self, budget: Budget | int, /) -> Fitted[M]:
+    def at(self, budget: Budget | float, /) -> Fitted[M]:
         """Fit the same input to another budget; every size already known is used again.
 
         Callbacks are not run again, and what they decided holds. No summarizer is asked: the cap of its
@@ -149,7 +149,7 @@ class Fitted(Generic[M]):
         """
         return fitted_for(_at_once(lambda: self._plan.at(Budget.of(budget)), "aat"))
 
-    async def aat(self, budget: Budget | int, /) -> Fitted[M]:
+    async def aat(self, budget: Budget | float, /) -> Fitted[M]:
         """Fit the same input to another budget, with an async counter; see `at`.
 
         Raises:
@@ -253,7 +253,7 @@ class CopiedFitted(Fitted[M]):
         """What was kept, what left, why, and the tokens before and after."""
         return self._kept_report
 
-    def at(self, budget: Budget | int, /) -> Fitted[M]:
+    def at(self, budget: Budget | float, /) -> Fitted[M]:
         """Refuse: a copy cannot count.
 
         Raises:
@@ -263,7 +263,7 @@ class CopiedFitted(Fitted[M]):
             "at() needs the counter, which a copied or pickled Fitted lacks: call fit again"
         )
 
-    async def aat(self, budget: Budget | int, /) -> Fitted[M]:
+    async def aat(self, budget: Budget | float, /) -> Fitted[M]:
         """Refuse: a copy cannot count.
 
         Raises:

@@ -10,7 +10,7 @@ from trimtab._arguments import check_parameters
 from trimtab._pairing import Pairing
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Kind, Structure, detect, formats, get_format
-from trimtab.formats._foreign import foreign_part
+from trimtab.formats._foreign import check_shape
 
 __all__ = [
     "NO_PARTS",
@@ -306,11 +306,11 @@ def unresolved(
 
 
 _NEWEST = 64
-"""Messages that are looked at for blocks of other APIs; a conversation is written by one library."""
+"""Messages that are looked at for shapes of other libraries; a conversation is written by one library."""
 
 
-def _refuse_foreign(messages: Any) -> None:
-    """Refuse messages with blocks that no wire form knows, which would be read without them.
+def _refuse_foreign(messages: Any, form: str) -> None:
+    """Refuse messages in a shape that no wire form knows, which would be read without half of it.
 
     Raises:
         FormatError: With what they look like.
@@ -319,10 +319,12 @@ def _refuse_foreign(messages: Any) -> None:
     if not isinstance(entries, (list, tuple)):
         return
     for at in range(max(0, len(entries) - _NEWEST), len(entries)):
-        said = foreign_part(entries[at]) if type(entries[at]) is dict else None
-        if said is not None:
-            path = f"messages[{at}]"
-            raise FormatError(f"{path}: {said}", path=path)
+        if type(entries[at]) is dict:
+            try:
+                check_shape(entries[at], form)
+            except FormatError as error:
+                path = f"messages[{at}]"
+                raise FormatError(f"{path}: {error}", path=path) from None
 
 
 def format_of(messages: Any, format: str | Format, model: str | None = None) -> Format:
@@ -333,11 +335,14 @@ def format_of(messages: Any, format: str | Format, model: str | None = None) -> 
         UnknownNameError: No wire form has that name.
     """
     if format == "auto":
-        _refuse_foreign(messages)
-        return detect(messages, model=model)
+        form = detect(messages, model=model)
+        _refuse_foreign(messages, form.name)
+        return form
     if not isinstance(format, str) and not hasattr(format, "scan"):
         names = ", ".join(formats())
         raise ConfigurationError(f"format is 'auto', a name ({names}) or a Format, not {format!r}")
+    if isinstance(format, str):
+        _refuse_foreign(messages, format)
     return get_format(format)
 
 

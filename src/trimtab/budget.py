@@ -180,9 +180,9 @@ def _whole(name: str, value: object, least: int) -> int:
     if isinstance(value, int) and value > MOST_TOKENS:  # which may be too long to be shown
         raise ConfigurationError(f"{name} must be at most {MOST_TOKENS:,} tokens; it is far above that")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigurationError(f"{name} must be a whole number of tokens, not {value!r}")
+        raise ConfigurationError(f"{name} must be a number of tokens, not {value!r}")
     if not math.isfinite(value) or (value >= least and value != int(value)):
-        raise ConfigurationError(f"{name} must be a finite whole number of tokens, not {value!r}")
+        raise ConfigurationError(f"{name} must be a finite number of tokens, not {value!r}")
     if value < least:
         raise ConfigurationError(f"{name} must be at least {_tokens(least)}, not {value!r}")
     return int(value)

@@ -65,7 +65,7 @@ class Context:
     # Those of `fit` that do not belong to one history, and what only several blocks need.
     def __init__(
         self,
-        budget: Budget | int | None = None,
+        budget: Budget | float | None = None,
         *,
         model: str | None = None,
         counter: CounterLike | None = None,
@@ -232,7 +232,7 @@ class Context:
     def clone(
         self,
         *,
-        budget: Budget | int | None = None,
+        budget: Budget | float | None = None,
         model: str | None = None,
         counter: CounterLike | None = None,
         format: str | Format | None = None,
@@ -264,7 +264,7 @@ class Context:
         twin._blocks = dict(self._blocks)
         return twin
 
-    def fit(self, budget: Budget | int | None = None) -> Fitted[Any]:
+    def fit(self, budget: Budget | float | None = None) -> Fitted[Any]:
         """Fit the blocks into the budget; changes nothing here.
 
         Args:
@@ -284,7 +284,7 @@ class Context:
         composition = compose(self._snapshot(budget))
         return fitted_for(ContextPlan(outcome=drive(settling(composition, composition.asked))))
 
-    async def afit(self, budget: Budget | int | None = None) -> Fitted[Any]:
+    async def afit(self, budget: Budget | float | None = None) -> Fitted[Any]:
         """Fit the blocks into the budget, as `fit` does; awaits what is async.
 
         The counter may be an async function or have async methods; summarizers may be async. Cancelling
@@ -304,7 +304,7 @@ class Context:
         outcome = await adrive(lambda: settling(composition, composition.asked))
         return fitted_for(ContextPlan(outcome=outcome))
 
-    def _snapshot(self, budget: Budget | int | None) -> Policy:
+    def _snapshot(self, budget: Budget | float | None) -> Policy:
         given = self._policy.budget if budget is None else Budget.of(budget)
         return replace(self._policy, blocks=self.blocks, budget=given)
 

@@ -160,3 +160,13 @@ def test_a_session_shows_its_budget_and_what_is_in_view() -> None:
     assert repr(session) == f"<Session 'u' in <MemoryStore of 1 session>: {read}>"
     opened = Session.open(session.store, "u", counter=FixedCounter(5))
     assert repr(opened) == "<Session 'u' in <MemoryStore of 1 session>: not read yet>"
+
+
+def test_a_session_whose_budget_is_in_its_log_shows_none_before_it_was_read() -> None:
+    """It was shown as one of 0 tokens; and one that was set later as it was before."""
+    store = MemoryStore()
+    Session(budget=999, store=store, id="ada's").add({"role": "user", "content": "hi"})
+    session = Session(store=store, id="ada's")
+    assert repr(session).endswith("budget not read yet>")
+    session.set_budget(500)
+    assert " of 500 tokens" in repr(session)

@@ -61,6 +61,12 @@ def plain_dicts(messages: list[dict[str, object]]) -> None:
     assert_type(fitted.report, Report)
 
 
+def fractions_of_a_token(messages: list[dict[str, object]]) -> None:
+    fit(messages, 8_192 * 0.7)
+    Context(8_192 * 0.7).fit(99.5)
+    Session(8_192 * 0.7).set_budget(100.5)
+
+
 def the_messages_of_a_client(client: OpenAI, messages: list[ChatCompletionMessageParam]) -> str | None:
     fitted = fit(messages, Budget(128_000, output_reserve=4_096), model="gpt-4o")
     assert_type(fitted.messages, list[ChatCompletionMessageParam])

@@ -36,14 +36,12 @@ class _Tokens(click.IntRange):
     """A number of tokens: 4000, 4_000, 4k, 1.5m."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read it; k is a thousand, m a million."""
+        """Read it; k is a thousand, m a million, and a fraction of a token is rounded down (SPEC D1)."""
         found = _NUMBER.fullmatch(str(value).strip())
         if found is None:
             self.fail(f"{value!r} is no number of tokens, as 4000, 4k or 1.5m", param, ctx)
         whole, fraction, suffix = found.groups()
         tokens = float(re.sub("[_,]", "", whole) + (fraction or "")) * _TIMES[suffix and suffix.lower()]
-        if tokens != int(tokens):
-            self.fail(f"{value!r} is no whole number of tokens", param, ctx)
         return int(super().convert(int(tokens), param, ctx))
 
 

@@ -36,13 +36,16 @@ def unknown_in(counter: Any, tools: Any, pieces: Iterable[Pieces], unseen: Seque
     media: Tally[str] = Tally()
     guesses = getattr(counter, "guesses", None)
     guessed: Tally[str] = Tally()
-    sealed = 0
+    sealed = stored = 0
     for one in pieces:
         media.update(medium.kind for medium in one.media if not sees(medium))
         sealed += one.sealed_chars > 0
+        stored += one.is_elsewhere
         if guesses is not None:
             guessed.update(guesses(one))
     added = [*unseen, *(f"the provider's own tool {name!r}" for name in provider_tools(tools))]
+    if stored:
+        added.append(f"{_several(stored, 'item')} that the provider stored (item_reference)")
     found = [
         f"{_several(number, _KINDS.get(kind, kind))} whose size the request does not hold"
         for kind, number in media.items()

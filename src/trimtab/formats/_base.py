@@ -81,6 +81,8 @@ class Pieces:
     """
     tools: tuple[Any, ...] = ()
     """Schemas of tools the message brings along."""
+    is_elsewhere: bool = False
+    """It only names what the provider has stored, which nobody can count from the request."""
     other: tuple[str, ...] = ()
     """Fields and parts the format has no name for, each as compact JSON."""
 

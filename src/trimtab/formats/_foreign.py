@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["foreign_object", "foreign_part"]
+from trimtab.errors import FormatError
+
+__all__ = ["check_shape", "foreign_object"]
 
 _OWN = "one dict a message, {'role': ..., 'content': ...}"
 
@@ -20,8 +22,14 @@ _LIBRARIES = {
 }
 """What a message of a library is called, and what to pass in its place."""
 
+_LANGCHAIN_TYPES = frozenset({"human", "ai", "system", "tool", "function"})
+"""What LangChain writes under `type` where the wire forms have a role; no item of Responses is called so."""
+
 _CONVERSE_KEYS = frozenset({"toolUse", "toolResult", "cachePoint", "reasoningContent", "guardContent"})
 """Content blocks that Bedrock's Converse API alone knows; Strands writes the same."""
+
+_FORMS = frozenset({"anthropic", "gemini", "openai_chat", "openai_responses"})
+"""Wire forms that know none of these; a form that a user registered may be one of them."""
 
 
 def foreign_object(message: object, /) -> str | None:
@@ -34,8 +42,41 @@ def foreign_object(message: object, /) -> str | None:
     return None
 
 
-def foreign_part(message: dict[str, Any], /) -> str | None:
-    """Say that a message holds blocks of Bedrock's Converse API; None if it holds none."""
+def check_shape(message: dict[str, Any], form: str = "openai_chat", /) -> None:
+    """Refuse a message in the shape of another library, or of an API whose form is not known.
+
+    Raises:
+        FormatError: With what it looks like and what to pass instead.
+    """
+    said = (_foreign_dict(message) or _foreign_block(message)) if form in _FORMS else None
+    if said is not None:
+        raise FormatError(said)
+
+
+def _foreign_dict(message: dict[str, Any]) -> str | None:
+    if "role" not in message:
+        kind = message.get("type")
+        if "lc" in message or (
+            isinstance(kind, str) and kind in _LANGCHAIN_TYPES and not message.keys().isdisjoint(_HELD)
+        ):
+            library, instead = _LIBRARIES["langchain_core"]
+            return f"it is a {library} message as a dict: pass {instead}"
+        if "source" in message and isinstance(kind, str) and "content" in message:
+            library, instead = _LIBRARIES["autogen_core"]
+            return f"it is an {library} message as a dict: pass {instead}"
+        if "from" in message and "value" in message:
+            return f"it has 'from' and 'value' (as ShareGPT's data): pass {_OWN}"
+    elif "content" not in message and isinstance(message.get("blocks"), list):
+        library, instead = _LIBRARIES["llama_index"]
+        return f"it is a {library} message as a dict: pass {instead}"
+    return None
+
+
+_HELD = ("content", "data")
+"""Where LangChain's dicts hold the words: of `model_dump()`, and of `messages_to_dict`."""
+
+
+def _foreign_block(message: dict[str, Any]) -> str | None:
     content = message.get("content")
     if not isinstance(content, list):
         return None

@@ -23,6 +23,7 @@ BODY_MARKS = frozenset(
 _UNSEEN = {
     "web_search_options": "a web search that the provider runs",
     "plugins": "plugins that the provider runs",
+    "prompt_mode": "the system prompt that the provider adds (prompt_mode)",
 }
 
 

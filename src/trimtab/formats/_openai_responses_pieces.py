@@ -131,6 +131,7 @@ def pieces_of(item: Dict) -> Pieces:
         thoughts=tuple(found.thoughts),
         sealed_chars=len(as_text(item.get("encrypted_content")) or "") if name == "reasoning" else 0,
         tools=tuple(as_list(item.get("tools")) or ()) if name in _BRING_TOOLS else (),
+        is_elsewhere=name == "item_reference",
         other=tuple(found.other),
     )
 

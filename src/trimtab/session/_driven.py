@@ -84,7 +84,8 @@ class Driven:
         scene = core.scene or core.last_scene
         shown = []
         if core.options is not None:
-            budget = f"{core.options.budget_tokens:,}"
+            tokens = core.options.budget_tokens if scene is None else scene.state.budget_tokens
+            budget = f"{tokens:,}" if tokens else "not read yet"
             shown.append(
                 f"budget {budget}" if scene is None else f"{scene.breakdown.total:,} of {budget} tokens"
             )

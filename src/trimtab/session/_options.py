@@ -117,7 +117,7 @@ HooksLike: TypeAlias = SessionHooks | Mapping[str, Callable[..., object]]
 class SessionOptions(TypedDict, total=False):
     """The options of a session, as `Session` has them; one that is left out stays as the log has it."""
 
-    budget: Budget | int | None
+    budget: Budget | float | None
     system: SystemLike | None
     summarizer: SummarizerLike | None
     summary_mode: SummaryMode
@@ -147,7 +147,7 @@ class SessionOptions(TypedDict, total=False):
 class Options:
     """Everything a session was made with."""
 
-    budget: Budget | int | None = None
+    budget: Budget | float | None = None
     system: Any = None
     summarizer: Any = None
     summary_mode: SummaryMode = "incremental"

@@ -58,7 +58,7 @@ class Session(Copies):
     # SPEC E2 fixes the options.
     def __init__(
         self,
-        budget: Budget | int | None = None,
+        budget: Budget | float | None = None,
         *,
         system: SystemLike | Unset | None = UNSET,
         summarizer: SummarizerLike | Unset | None = UNSET,
@@ -232,7 +232,7 @@ class Session(Copies):
                 " background=True; the same for the other methods, asummarize(...) among them"
             )
 
-    def set_budget(self, budget: Budget | int, /) -> None:
+    def set_budget(self, budget: Budget | float, /) -> None:
         """Change the budget.
 
         Where a smaller one makes much leave, up to eight summaries are asked for; `status().hidden_messages`
@@ -245,7 +245,7 @@ class Session(Copies):
         self._check_summarizer()
         self._run(lambda: setting_budget(self._core, budget), then_background=CATCH_UP)
 
-    async def aset_budget(self, budget: Budget | int, /) -> None:
+    async def aset_budget(self, budget: Budget | float, /) -> None:
         """Change the budget; see `set_budget`."""
         await self._arun(lambda: setting_budget(self._core, budget), then_background=CATCH_UP)
 

@@ -69,7 +69,7 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
     return fitted_for(drive(deciding(work, work.budget)))
 
 
-def _budget_of(options: Options, limit_tokens: int) -> Budget | int:
+def _budget_of(options: Options, limit_tokens: int) -> Budget | float:
     """Return the budget as it was given, for the report; the limit alone where another is in force."""
     given = options.resolved
     return limit_tokens if given is None or given.input_tokens != limit_tokens else given
