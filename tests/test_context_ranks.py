@@ -130,7 +130,7 @@ def test_what_is_held_for_a_floor_and_not_used_is_offered_once_more() -> None:
     made = context(10).add("history", talk("u2 u2 u2 u2"), priority=9)
     made.add("documents", talk("u7"), min_tokens=4, strategy=Drop())
     report = made.fit().report
-    assert [(block.limit_tokens, block.tokens_after) for block in report.blocks] == [(8, 8), (4, 0)]
+    assert [(block.offered_tokens, block.tokens_after) for block in report.blocks] == [(8, 8), (4, 0)]
     assert report.blocks_dropped == ("documents",)
     assert [row.reason for row in report.messages][-1] == "block_dropped"
 

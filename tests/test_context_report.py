@@ -209,7 +209,7 @@ def test_marks_are_counted_and_left_out_where_there_is_no_room() -> None:
     less = made.fit(7)
     assert "cache_control" not in str(less.messages)
     assert less.report.tokens_after == 5
-    assert less.report.notes == ("cache_control was left out: there was no room for its marks.",)
+    assert less.report.notes == ("cache_control of block 'h' was left out: there was no room for its mark.",)
     assert [row.tokens_after for row in less.report.messages] == [2, 2, 1]
 
 

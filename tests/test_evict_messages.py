@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.builders import places, system, talk, user, words
+from tests.builders import places, system, talk, user, valid_conversations, words
+from tests.chat_in_forms import said_in
 from trimtab import ConfigurationError, FixedCounter, evict_messages
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
+ANTHROPIC = WordCounter(format="anthropic")
 
 
 def quarter_letters(messages: list[Any]) -> int:
@@ -76,7 +80,45 @@ def test_words_that_share_a_message_with_results_stay_or_leave_by_themselves() -
     assert done.remaining == rest
     assert done.evicted == [talk[0], talk[1], {"role": "user", "content": [found]}]
     assert done.remaining_tokens == counter.count(rest)
-    both = evict_messages(talk, counter.count([talk[3]]), counter=counter)
-    assert both.evicted == talk[:3]
+    both = evict_messages([*talk, talk[0]], counter.count([talk[0]]), counter=counter)
+    assert both.evicted == talk
     assert both.evicted[2] is talk[2]
-    assert both.remaining == talk[3:]
+    assert both.remaining == talk[:1]
+
+
+def in_anthropic(line: str) -> list[Any]:
+    """Write a conversation of one line as Anthropic has it; results are behind their call."""
+    return said_in("anthropic", talk(line))
+
+
+@pytest.mark.parametrize("counter", [ANTHROPIC, ANTHROPIC.count], ids=["adds-up", "black-box"])
+@pytest.mark.parametrize(
+    ("line", "limit", "rest"),
+    [
+        pytest.param("cA rA1 u4 a3 u2 a1", 3, [4, 5], id="what-began-with-the-model"),
+        pytest.param("cA rA1 u4 a3 u2 a1", 6, [3, 4, 5], id="may-do-so-still"),
+        pytest.param("u1 cA rA1 u4 a3 u2 a1", 6, [5, 6], id="more-leaves"),
+        pytest.param("u1 cA rA1 u4 a3 u2 a1", 3, [5, 6], id="it-begins-with-the-user-already"),
+        pytest.param("u1 cA rA1 u4 a3 u2 a1", 2, [5, 6], id="the-last-stays-with-its-question"),
+        pytest.param("u1 cA rA1 u4", 6, [3], id="a-call-may-not-lead"),
+        pytest.param("u4 cA rA2 a2", 5, [0, 1, 2, 3], id="nothing-but-the-first-may-lead"),
+    ],
+)
+def test_what_stays_never_begins_with_the_model_where_it_did_not(
+    counter: Any, line: str, limit: int, rest: list[int]
+) -> None:
+    """Anthropic refuses that: more leaves, or what stays is over the limit, as a last unit may be."""
+    messages = in_anthropic(line)
+    done = evict_messages(messages, limit, counter=counter)
+    assert places(done.remaining, messages) == rest
+    assert done.remaining_tokens == ANTHROPIC.count(done.remaining)
+    assert done.evicted == [message for message in messages if message not in done.remaining]
+
+
+@given(valid_conversations(), st.integers(0, 80))
+def test_random_conversations_begin_as_they_may(messages: list[Any], limit: int) -> None:
+    """The model never comes to be the first, wherever the list is cut."""
+    whole = in_anthropic("u1 cZ rZ1") + said_in("anthropic", messages)
+    done = evict_messages(whole, limit, counter=ANTHROPIC)
+    assert not done.remaining or done.remaining[0]["role"] == "user"
+    assert done.remaining_tokens == ANTHROPIC.count(done.remaining)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from trimtab._composing import faults_of
 from trimtab._outcome import BlockDecision, Outcome
@@ -21,16 +20,13 @@ def report_of(outcome: Outcome) -> Report:
     policy, decisions = composition.policy, outcome.decisions
     rows = [Rows(decision) for decision in decisions]
     lead = _lead_rows(outcome)
-    outputs = [outcome.of_block(decision) for decision in decisions]
-    blocks = tuple(
-        _block(outcome, decision, own, outcome.entries_of(decision))
-        for decision, own in zip(decisions, rows, strict=True)
-    )
+    outputs = [decision.output() for decision in decisions]
+    blocks = tuple(_block(decision, own) for decision, own in zip(decisions, rows, strict=True))
     sizes, leads_system = composition.request_sizes, outcome.leads_system
     inserted, offset = list(lead), len(lead)
     for decision, own, out in zip(decisions, rows, outputs, strict=True):
         joined = decision.portion.joint is not None  # what was put in stands in the one message, too
-        put_in = own.inserted(offset=offset)
+        put_in = _with_mark(decision, own.inserted(offset=offset))
         inserted.extend(replace(row, position=offset) if joined else row for row in put_in)
         offset += len(out)
     output = [message for out in outputs for message in out]
@@ -89,13 +85,12 @@ def _lead_rows(outcome: Outcome) -> list[InsertedRow]:
     return system_rows(map(sizes.of, range(len(lead))))
 
 
-def _block(outcome: Outcome, decision: BlockDecision, rows: Rows, output: list[Any]) -> BlockReport:
-    tokens = decision.settled.tokens + outcome.mark_tokens(decision)
+def _block(decision: BlockDecision, rows: Rows) -> BlockReport:
     return replace(
-        block_report(decision, rows, limit_tokens=decision.limit_tokens, output=output),
+        block_report(decision, rows, limit_tokens=decision.limit_tokens, output=decision.entries()),
         offered_tokens=decision.offered_tokens,
         cap_tokens=decision.cap_tokens,
-        tokens_after=tokens,
+        tokens_after=decision.tokens,
         floor_missed_tokens=decision.floor_missed_tokens,
         freed_tokens=decision.freed_tokens,
     )
@@ -109,6 +104,19 @@ def _before_tokens(outcome: Outcome, blocks: tuple[BlockReport, ...], lead_token
     if None in before:
         return None
     return outcome.given_fixed_tokens + lead_tokens + sum(tokens for tokens in before if tokens is not None)
+
+
+def _with_mark(decision: BlockDecision, inserted: list[InsertedRow]) -> list[InsertedRow]:
+    """Charge the mark of the provider's cache to a message that was put in, if that carries it."""
+    if decision.mark_tokens and _ends_inserted(decision):
+        inserted[-1] = replace(inserted[-1], tokens=inserted[-1].tokens + decision.mark_tokens)
+    return inserted
+
+
+def _ends_inserted(decision: BlockDecision) -> bool:
+    """Tell whether what came out of a block ends with a message that was put in."""
+    *_, (last, _) = decision.rows()
+    return last < 0
 
 
 class _ContextRows(Lazy[MessageRow]):
@@ -140,12 +148,11 @@ class _ContextRows(Lazy[MessageRow]):
 
     def _mark(self, rows: list[MessageRow], decision: BlockDecision) -> None:
         """Charge the mark of the provider's cache to the message that carries it."""
-        part, tokens = decision.portion, self._outcome.mark_tokens(decision)
-        if tokens:
+        part, tokens = decision.portion, decision.mark_tokens
+        if tokens and not _ends_inserted(decision):
             there = (at for at in reversed(range(part.start, part.start + len(part.source))))
-            last = next((at for at in there if rows[at].fate != "evicted"), None)
-            if last is not None:
-                rows[last] = replace(rows[last], tokens_after=(rows[last].tokens_after or 0) + tokens)
+            last = next(at for at in there if rows[at].fate != "evicted")
+            rows[last] = replace(rows[last], tokens_after=(rows[last].tokens_after or 0) + tokens)
 
     def _firsts(self) -> dict[int, int]:
         """Map messages of units that span blocks to the first message of the unit, as given."""

@@ -80,5 +80,5 @@ class _JoinedSizes(Shares):
     def alone(self, message: Any, /) -> int:
         """Count a message as it is sent; a black box is asked about a request of it."""
         if not hasattr(self.counter, "count_message"):
-            return super().alone(message)
+            return max(0, super()._asked([message]) - self.base_tokens())
         return checked_count(lambda: self.counter.count_message(message), self.counter, None)

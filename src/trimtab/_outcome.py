@@ -17,7 +17,7 @@ from trimtab.strategies._assembly import keep_parts
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["BlockDecision", "Outcome"]
+__all__ = ["BlockDecision", "Outcome", "mark_tokens_of"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,6 +40,43 @@ class BlockDecision(Decision[Part]):
     floor_missed_tokens: int = 0
     """What it has less than its floor, though floors are in force."""
     freed_tokens: int = 0
+    mark_tokens: int = 0
+    """What its mark for the provider's cache costs beside `settled.tokens`: with most counters nothing."""
+    marked: bool = True
+    """False if there was no room for its mark."""
+
+    @property
+    def tokens(self) -> int:
+        """What it costs, with its mark."""
+        return self.settled.tokens + self.mark_tokens
+
+    def charge_mark(self, limit_tokens: int | None) -> None:
+        """Charge for its mark; leave the mark out where the block would pass a limit with it."""
+        self.mark_tokens = 0
+        if not self.marked or self.portion.block.cache_control is None:
+            return
+        for message in self._unmarked()[-1:]:
+            self.mark_tokens = _more(self.portion, _marked(self.portion, message), message)
+        if limit_tokens is not None and self.tokens > limit_tokens:
+            self.leave_mark()
+
+    def leave_mark(self) -> None:
+        """Leave its mark out."""
+        self.marked, self.mark_tokens = False, 0
+
+    def entries(self) -> list[Any]:
+        """Return what stays of it, document by document where they are joined."""
+        return self.settled.assemble(self.request)
+
+    def output(self) -> list[Any]:
+        """Return what came out of it; its last message ends a cached prefix where that is asked for."""
+        messages = self._unmarked()
+        if messages and self.marked:
+            messages[-1] = _marked(self.portion, messages[-1])
+        return messages
+
+    def _unmarked(self) -> list[Any]:
+        return _merged(self.portion, self.entries())
 
     def take_out(self, gone: set[int], *, reason: Reason) -> None:
         """Let more messages go, and note what that frees."""
@@ -66,7 +103,7 @@ class BlockDecision(Decision[Part]):
 
     def miss(self, floor_tokens: int) -> None:
         """Note by how much it misses its floor; what another block freed is not missed."""
-        self.floor_missed_tokens = max(0, floor_tokens - self.settled.tokens - self.freed_tokens)
+        self.floor_missed_tokens = max(0, floor_tokens - self.tokens - self.freed_tokens)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,8 +125,6 @@ class Outcome:
     """Of a black box's total, what is charged to system text before all blocks."""
     fixed_tokens: int | None = None
     """What a black box says of a request without messages; None for counters that add up."""
-    marked: bool = True
-    """False if there was no room for marks of the provider's cache."""
     _messages: list[Any] | None = None
 
     @property
@@ -113,30 +148,28 @@ class Outcome:
     def messages(self) -> list[Any]:
         """Put the output together."""
         if self._messages is None:
-            blocks = (message for one in self.decisions for message in self.of_block(one))
+            blocks = (message for one in self.decisions for message in one.output())
             self._messages = [*self.composition.lead, *blocks]
         return list(self._messages)
 
-    def entries_of(self, decision: BlockDecision) -> list[Any]:
-        """Return what stays of a block, document by document where they are joined."""
-        return decision.settled.assemble(decision.request)
 
-    def of_block(self, decision: BlockDecision) -> list[Any]:
-        """Return what came out of a block; its last message ends a cached prefix where that is asked for."""
-        messages = self._unmarked(decision)
-        mark = decision.portion.block.cache_control
-        if mark is not None and messages and self.marked:
-            messages[-1] = self.format.with_cache_control(messages[-1], mark)
-        return messages
+def mark_tokens_of(part: Part) -> int:
+    """Return what the mark of a block costs that stays as it is."""
+    if part.block.cache_control is None:
+        return 0
+    plain = _merged(part, part.history.originals if part.joint else part.history.originals[-1:])
+    return _more(part, _marked(part, plain[-1]), plain[-1]) if plain else 0
 
-    def _unmarked(self, decision: BlockDecision) -> list[Any]:
-        messages, joint = self.entries_of(decision), decision.portion.joint
-        return messages if joint is None else joint.merge(messages)
 
-    def mark_tokens(self, decision: BlockDecision) -> int:
-        """Return what the mark on a block's last message costs: with most counters nothing."""
-        if decision.portion.block.cache_control is None or not self.marked or self.composition.is_black_box:
-            return 0
-        plain, marked = self._unmarked(decision), self.of_block(decision)
-        size = decision.portion.sizes.alone
-        return size(marked[-1]) - size(plain[-1]) if plain else 0
+def _merged(part: Part, messages: list[Any]) -> list[Any]:
+    return messages if part.joint is None else part.joint.merge(messages)
+
+
+def _marked(part: Part, message: Any) -> Any:
+    mark = part.block.cache_control
+    return message if mark is None else part.history.format.with_cache_control(message, mark)
+
+
+def _more(part: Part, marked: Any, plain: Any) -> int:
+    """Return what a message costs more than another."""
+    return 0 if marked is plain else part.sizes.alone(marked) - part.sizes.alone(plain)

@@ -11,7 +11,7 @@ from trimtab._asking import window_of
 from trimtab._fitting import Work
 from trimtab._portion import Decision, Portion
 from trimtab.budget import Budget
-from trimtab.counting._sizes import Shares, Sizes, counter_name
+from trimtab.counting._sizes import Shares, Sizes, counter_name, shared_out
 from trimtab.counting._unknown import unknown_in, unknown_notes
 from trimtab.formats import Format, mapping_of
 from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report, ViolationLike
@@ -267,9 +267,17 @@ class Rows(Lazy[MessageRow]):
                 why=insertion.why,
             )
             for shift, (insertion, tokens) in enumerate(
-                zip(settled.insertions, settled.inserted_tokens, strict=True)
+                zip(settled.insertions, self._inserted_tokens(), strict=True)
             )
         ]
+
+    def _inserted_tokens(self) -> Sequence[int]:
+        """List the sizes of what was put in; of a black box's total all, where nothing else is there."""
+        settled, tokens = self._settled, self._settled.inserted_tokens
+        if not tokens or not isinstance(self._portion.sizes, Shares):
+            return tokens
+        alone = not settled.before and settled.cut >= len(self._portion.history)
+        return shared_out(settled.tokens if alone else min(settled.tokens, sum(tokens)), tokens)
 
     def whole_before_tokens(self, beside_tokens: int) -> int | None:
         """Return what the request had before; None where that is not known."""
@@ -324,7 +332,7 @@ class Rows(Lazy[MessageRow]):
             inserted = {row.position for row in self.inserted()}
             output = enumerate(settled.assemble(self._request))
             own = [message for position, message in output if position not in inserted]
-            own_tokens = max(0, settled.tokens - sum(settled.inserted_tokens))
+            own_tokens = settled.tokens - sum(self._inserted_tokens())
             return dict(zip(there, sizes.split(own, own_tokens), strict=True))
         edited, known = settled.edited_tokens, sizes.known
         return {at: edited.get(at, known[at]) for at in there}

@@ -11,7 +11,7 @@ from trimtab._composing import Composition, Part, by_block
 from trimtab._fitting import DEFAULT_STRATEGY
 from trimtab._margins import held
 from trimtab._order import Row, misplaced, stands_apart
-from trimtab._outcome import BlockDecision, Outcome
+from trimtab._outcome import BlockDecision, Outcome, mark_tokens_of
 from trimtab._portion import in_block
 from trimtab.allocation import Claim, offers
 from trimtab.budget import Budget
@@ -101,6 +101,8 @@ class _Settlement:
         self._budget = budget
         self._parts = [composition.parts[at] for at in composition.adding]
         self._decided: dict[int, BlockDecision] = {}
+        self._marks: dict[str, int] = {}
+        """What the mark of each block costs, by name, if all of the block stays."""
         self._beside_tokens = _beside_tokens(composition, leads_system=_begins_with_system(composition))
         self.room = budget.input_tokens - self._beside_tokens - less_tokens
 
@@ -125,7 +127,7 @@ class _Settlement:
                 if not decision.settled.fits:
                     error = self._exceeded(decision, claims[offer.at])
                     break
-                used = decision.settled.tokens
+                used = decision.tokens
         except StopIteration as done:
             floors_ignored = done.value.floors_ignored
         except BudgetExceededError as raised:
@@ -148,7 +150,7 @@ class _Settlement:
             return False
         for at, (part, claim) in enumerate(zip(self._parts, claims, strict=True)):
             request = self._request(part, claim.need_tokens)
-            self._decided[at] = _all_of(part, request, tokens=claim.need_tokens)
+            self._decided[at] = _all_of(part, request, tokens=claim.need_tokens - self._marks[part.name])
             self._decided[at].room_tokens = self.room
         return True
 
@@ -160,9 +162,10 @@ class _Settlement:
             must = min(need, cap) if caps else need
         else:
             must = _least_tokens(part) if part.history.may_hold() else 0
+        self._marks[part.name] = mark = mark_tokens_of(part)
         return Claim(
             name=block.name,
-            need_tokens=need,
+            need_tokens=need + mark,
             rank=block.rank,
             must_tokens=must,
             floor_tokens=block.floor_tokens(room),
@@ -176,12 +179,18 @@ class _Settlement:
     ) -> Generator[SummaryCall, str | None, BlockDecision]:
         """Ask the block's strategy, if it does not fit as it is."""
         request = self._request(part, limit_tokens)
-        if claim.need_tokens <= limit_tokens:
-            return _all_of(part, request, tokens=claim.need_tokens)
-        settled = yield from running(part.block.gives_way_by, request)
-        if settled.reason == "over_limit" and limit_tokens == claim.cap_tokens:
-            settled.reason = "over_cap"
-        return BlockDecision(portion=part, settled=settled, request=request, offered_tokens=limit_tokens)
+        need = claim.need_tokens - self._marks[part.name]
+        if need <= limit_tokens:
+            decision = _all_of(part, request, tokens=need)
+        else:
+            settled = yield from running(part.block.gives_way_by, request)
+            if settled.reason == "over_limit" and limit_tokens == claim.cap_tokens:
+                settled.reason = "over_cap"
+            decision = BlockDecision(
+                portion=part, settled=settled, request=request, offered_tokens=limit_tokens
+            )
+        decision.charge_mark(limit_tokens)
+        return decision
 
     def _request(self, part: Part, limit_tokens: int) -> EvictionRequest:
         additive = part.sizes.additive
@@ -225,6 +234,8 @@ class _Settlement:
         )
         _let_go_together(outcome)
         _let_go_misplaced(outcome)
+        for decision in outcome.decisions:  # another message may carry the mark now
+            decision.charge_mark(decision.cap_tokens)
         if not floors_ignored:
             for at, claim in enumerate(claims):
                 self._decided[at].miss(min(claim.floor_tokens, claim.most_tokens))
@@ -423,11 +434,17 @@ def _stays(decisions: list[BlockDecision], starts: list[int], index: int) -> boo
 def _add_up(outcome: Outcome) -> None:
     """Count the whole; leave out marks for the cache that it has no room for."""
     outcome.tokens = _total(outcome)
-    over = outcome.error is None and outcome.tokens > outcome.budget.input_tokens
-    if over and any(decision.portion.block.cache_control is not None for decision in outcome.decisions):
-        outcome.marked, outcome._messages = False, None
+    carry = [one for one in outcome.decisions if one.portion.block.cache_control is not None]
+    if carry and outcome.error is None and outcome.tokens > outcome.budget.input_tokens:
+        for decision in carry:
+            decision.leave_mark()
+        outcome._messages = None
         outcome.tokens = _total(outcome)
-        outcome.notes.append("cache_control was left out: there was no room for its marks.")
+    outcome.notes.extend(
+        f"cache_control of block {one.portion.name!r} was left out: there was no room for its mark."
+        for one in carry
+        if not one.marked
+    )
 
 
 def _total(outcome: Outcome) -> int:
@@ -440,14 +457,13 @@ def _total(outcome: Outcome) -> int:
         outcome.fixed_tokens = min(total, sizes.base_tokens())
         outcome.lead_tokens = max(0, min(total, beside) - outcome.fixed_tokens)
         blocks_tokens = total - outcome.fixed_tokens - outcome.lead_tokens
-        parts = shared_out(blocks_tokens, [decision.settled.tokens for decision in decisions])
+        parts = shared_out(blocks_tokens, [decision.tokens for decision in decisions])
         for decision, tokens in zip(decisions, parts, strict=True):
-            decision.settled.tokens = tokens
+            decision.settled.tokens, decision.mark_tokens = tokens, 0  # the total has the marks in it
         return total
     outcome.given_fixed_tokens = composition.request_sizes.fixed_tokens(outcome.led_system)
-    marks = sum(map(outcome.mark_tokens, decisions))
     beside = _beside_tokens(composition, leads_system=outcome.leads_system)
-    return beside + marks + sum(decision.settled.tokens for decision in decisions)
+    return beside + sum(decision.tokens for decision in decisions)
 
 
 def _exceeded_by_whole(outcome: Outcome) -> BudgetExceededError:

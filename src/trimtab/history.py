@@ -16,6 +16,7 @@ from trimtab.formats import detect, mapping_of
 from trimtab.strategies._assembly import assemble_one, assembled
 from trimtab.strategies._base import EvictionRequest
 from trimtab.strategies._check import check_roles
+from trimtab.strategies._openers import Openers, begin_of
 from trimtab.units import History, Unit
 
 __all__ = ["Evicted", "evict_messages", "inject_into_system", "message", "recent", "span", "text", "within"]
@@ -191,7 +192,9 @@ def evict_messages(
     """Take the oldest units out of a list until the rest is within a limit.
 
     A call leaves with its results, wherever they are. Protected roles stay, and a unit whose leaving
-    would empty the list stays too, over the limit if need be; a unit that is all there is leaves.
+    would empty the list stays too, over the limit if need be; a unit that is all there is leaves. Where
+    the provider wants a message of the user first, what stays begins with one if the list did: more leaves
+    for that, or, where nothing else would be left, what stays is over the limit.
 
     Args:
         messages: A conversation; not changed.
@@ -216,7 +219,10 @@ def evict_messages(
     sizes = sizes_for(as_counter(counter), history.messages, Fixed())
     request = EvictionRequest(history, sizes, limit_tokens=limit_tokens, led=True).protecting(roles)
     count, tokens = _leaving(request)
-    leaving = _may_leave(request)[:count]
+    units = _may_leave(request)
+    if _is_led(history) and (well := _led_well(request, units, count)) != count:
+        count, tokens = well, _remaining_tokens(request, units[:well])
+    leaving = units[:count]
     gone = set(map(id, leaving))
     return Evicted(
         evicted=_messages_of(history, leaving),
@@ -246,8 +252,7 @@ def _leaving(request: EvictionRequest) -> tuple[int, int]:
     units = _may_leave(request)
 
     def remaining_tokens(count: int) -> int:
-        gone = set(map(id, units[:count]))
-        return request._units_tokens([unit for unit in request.units if id(unit) not in gone])
+        return _remaining_tokens(request, units[:count])
 
     if not request.additive:
         limit = request.limit_tokens
@@ -261,3 +266,38 @@ def _leaving(request: EvictionRequest) -> tuple[int, int]:
             return count, tokens
         tokens += more
     return 0, tokens
+
+
+def _remaining_tokens(request: EvictionRequest, leaving: Sequence[Unit]) -> int:
+    gone = set(map(id, leaving))
+    return request._units_tokens([unit for unit in request.units if id(unit) not in gone])
+
+
+def _is_led(history: History) -> bool:
+    """Tell whether the provider wants a list to begin as this one does."""
+    begin = begin_of(history)
+    return history.format.rules.ordered and begin < len(history) and not history.cannot_lead(begin)
+
+
+def _led_well(request: EvictionRequest, units: Sequence[Unit], count: int) -> int:
+    """Return how many units leave for the rest to begin with what the provider takes as the first.
+
+    As few more as that needs; where none of the rest may come first, as few less.
+    """
+    openers, free = Openers(request.history, request.units), set(map(id, units))
+    staying = [unit for unit in request.units if id(unit) not in free]
+    fixed = next((unit for unit in staying if openers.says(unit) is not None), None)
+
+    def stands(count: int) -> bool:
+        rest = (units[at] for at in range(count, len(units)))
+        first = next((unit for unit in rest if openers.says(unit) is not None), fixed)
+        if first is None:
+            return True
+        return openers.leads(first if fixed is None else min(first, fixed, key=_first_of))
+
+    counts = (*range(count, len(units) + 1), *range(count - 1, -1, -1))
+    return next((count for count in counts if stands(count)), count)
+
+
+def _first_of(unit: Unit) -> int:
+    return unit.first

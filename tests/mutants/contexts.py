@@ -92,7 +92,8 @@ CONTEXTS = (
     ),
     module(
         "_settling.py",
-        "test_context.py test_context_ranks.py test_context_bonds.py test_context_report.py",
+        "test_context.py test_context_ranks.py test_context_bonds.py test_context_report.py"
+        " properties/test_marks.py",
         ("must = min(need, cap) if caps else need", "must = min(need, cap)"),
         ("must = min(need, cap) if caps else need", "must = need"),
         ("if part.history.may_hold() else 0", "if False else 0"),
@@ -107,14 +108,21 @@ CONTEXTS = (
             "elif count_back(history, sizes, room_tokens) > 1:",
         ),
         ("return room_tokens + 1", "return room_tokens"),
-        ("if claim.need_tokens <= limit_tokens:", "if claim.need_tokens < limit_tokens:"),
+        ("        if need <= limit_tokens:\n", "        if need < limit_tokens:\n"),
+        ("need_tokens=need + mark,", "need_tokens=need,"),
+        ("decision.charge_mark(limit_tokens)", "decision.charge_mark(None)"),
+        ("decision.charge_mark(decision.cap_tokens)", "pass"),
+        (
+            "[decision.tokens for decision in decisions]",
+            "[decision.settled.tokens for decision in decisions]",
+        ),
         (
             'settled.reason == "over_limit" and limit_tokens == claim.cap_tokens',
             'settled.reason == "over_limit"',
         ),
         ("needed_tokens=needed if at_cap else room + needed - limit", "needed_tokens=needed"),
         ("if len(there) < len(unit):", "if len(there) < 0:"),
-        ("if over and any(", "if over and all("),
+        ("outcome.tokens > outcome.budget.input_tokens:\n        for", "False:\n        for"),
         ("total - outcome.fixed_tokens - outcome.lead_tokens", "total - outcome.fixed_tokens"),
         ("if not units or request.fits(units):", "if not units:"),
         (
@@ -124,6 +132,22 @@ CONTEXTS = (
         ("            high = less\n        elif", "            return tried\n        elif"),
         ("min(claim.floor_tokens, claim.most_tokens))", "claim.floor_tokens)"),
         ("needed_tokens=beside + error.needed_tokens", "needed_tokens=error.needed_tokens"),
+    ),
+    module(
+        "_outcome.py",
+        "test_context_report.py test_context_joint.py properties/test_marks.py",
+        ("self.tokens > limit_tokens:", "self.tokens >= limit_tokens:"),
+        ("self.tokens > limit_tokens:", "self.settled.tokens > limit_tokens:"),
+        ("if messages and self.marked:", "if messages:"),
+        ("return self.settled.tokens + self.mark_tokens", "return self.settled.tokens"),
+        ("for message in self._unmarked()[-1:]:", "for message in self._unmarked()[:1]:"),
+    ),
+    module(
+        "_context_report.py",
+        "test_context_report.py test_context_joint.py properties/test_marks.py",
+        ("if tokens and not _ends_inserted(decision):", "if tokens:"),
+        ("if decision.mark_tokens and _ends_inserted(decision):", "if False:"),
+        ('there if rows[at].fate != "evicted")', "there)"),
     ),
     module(
         "_joint.py",

@@ -6,6 +6,16 @@ from tests.mutants.mutants import module
 
 FRONT = (
     module(
+        "history.py",
+        "test_evict_messages.py test_history.py",
+        ("if _is_led(history) and (well", "if history.format.rules.ordered and (well"),
+        ("range(count, len(units) + 1), *", "range(count, len(units)), *"),
+        ("*range(count - 1, -1, -1))", ")"),
+        ("else min(first, fixed, key=_first_of))", "else first)"),
+        ("return units[:-1] if 1 < len(units)", "return units[:-1] if 0 < len(units)"),
+        ("if tokens + more > request.limit_tokens:", "if tokens + more >= request.limit_tokens:"),
+    ),
+    module(
         "_asking.py",
         "test_fitting.py test_fit.py test_front_door_errors.py test_models.py",
         ("if type(ask.messages) is not list:", "if False:"),
