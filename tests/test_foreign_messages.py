@@ -53,7 +53,7 @@ CALL = {"name": "look", "args": {}, "id": "a", "type": "tool_call"}
 DICTS = [
     ({"type": "ai", "content": "", "tool_calls": [CALL]}, "a LangChain message"),
     ({"type": "tool", "content": "4", "tool_call_id": "a"}, "a LangChain message"),
-    ({"type": "system", "data": {"content": "Be brief."}}, "a LangChain message"),
+    ({"type": "system", "data": {"content": "w"}}, "messages_from_dict"),
     (
         {"lc": 1, "type": "constructor", "id": ["langchain"], "kwargs": {"content": "w"}},
         "a LangChain message",
@@ -89,3 +89,12 @@ def test_objects_of_the_sdks_and_dicts_with_keys_of_ones_own_pass() -> None:
     part = {"type": "text", "text": "w", "cachePoint": {}}
     messages = [{"role": "developer", "content": "w"}, sdk, own, {"role": "user", "content": [part]}]
     assert fit(messages, 99, counter=WordCounter()).messages == messages
+
+
+def test_a_candidate_of_gemini_in_place_of_its_content_says_so() -> None:
+    """Its content is the message, as a choice's message is."""
+    candidate = stand_in("Candidate", "google.genai.types", content={"role": "model", "parts": []}, index=0)
+    with pytest.raises(FormatError, match=r"messages\[0\]: it is a whole Candidate.*: append its content"):
+        fit([candidate], 99, counter=WordCounter(), format="gemini")
+    with pytest.raises(FormatError, match="a whole Candidate"):
+        Session(budget=100, counter=WordCounter(), format="gemini").add(candidate)

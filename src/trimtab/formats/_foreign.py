@@ -60,6 +60,8 @@ def _foreign_dict(message: dict[str, Any]) -> str | None:
             isinstance(kind, str) and kind in _LANGCHAIN_TYPES and not message.keys().isdisjoint(_HELD)
         ):
             library, instead = _LIBRARIES["langchain_core"]
+            if "data" in message:  # which only its own function reads
+                instead = instead.replace("(messages)", "(messages_from_dict(messages))")
             return f"it is a {library} message as a dict: pass {instead}"
         if "source" in message and isinstance(kind, str) and "content" in message:
             library, instead = _LIBRARIES["autogen_core"]

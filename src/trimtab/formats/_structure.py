@@ -207,6 +207,8 @@ def message_in(message: Any, /) -> Dict:
     made = mapping_of(message)
     if not isinstance(message, Mapping) and "role" not in made and "type" not in made:
         held = next((key for key in _ANSWERS if isinstance(made.get(key), (list, dict))), None)
+        if held is None and isinstance(made.get("content"), dict):
+            raise FormatError(f"it is a whole {type(message).__name__}, not a message: append its content")
         if held is not None:
             raise FormatError(f"it is a whole {type(message).__name__}, not a message: {_ANSWERS[held]}")
     return made
