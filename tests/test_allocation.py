@@ -233,3 +233,12 @@ def test_shares_are_within_one_token_of_their_weight(weights: list[int], needs: 
         assert abs(found[claims[at].name] - divided * weights[at] / whole) < 1.0001
     if hungry:
         assert sum(found.values()) == room
+
+
+def test_what_members_leave_of_their_parts_adds_up() -> None:
+    """Of 15 each has 5; the first leaves 2 of it, the second 3 of its 7, and the third is offered both."""
+    claims = [Claim(name=name, need_tokens=10, share=1) for name in "abc"]
+    fold = offers(claims, 15, ties="first")
+    assert next(fold).limit_tokens == 5
+    assert fold.send(3).limit_tokens == 7
+    assert fold.send(4).limit_tokens == 8

@@ -213,6 +213,21 @@ def test_marks_are_counted_and_left_out_where_there_is_no_room() -> None:
     assert [row.tokens_after for row in less.report.messages] == [2, 2, 1]
 
 
+class MarksWeigh(WordCounter):
+    """Counts a message with a mark twice."""
+
+    def count_message(self, message: Any, /) -> int:
+        """Count words, and again where there is a mark."""
+        return super().count_message(message) * (1 + str(message).count("cache_control"))
+
+
+def test_a_mark_costs_what_it_costs_on_the_message_that_carries_it() -> None:
+    """Five on the last of two messages, which is all that is left over; with one less it has no room."""
+    made = Context(13, counter=MarksWeigh()).add("h", talk("u3 u5"), cache_control={"type": "x"})
+    assert [row.tokens_after for row in made.fit().report.messages] == [3, 10]
+    assert [row.tokens_after for row in made.fit(12).report.messages] == [3, 5]
+
+
 # -- another budget, and summaries
 
 

@@ -72,6 +72,14 @@ def test_the_size_of_an_image_is_read_from_its_first_bytes(
     assert image_size(encoded(make(width, height))) == (width, height)
 
 
+@pytest.mark.parametrize("marker", [0xC4, 0xC8, 0xCC])
+def test_tables_before_the_frame_of_a_jpeg_are_no_frame(marker: int) -> None:
+    """Three of the markers from C0 to CF are not the start of one (T.81, table B.1)."""
+    table = bytes([0xFF, marker, 0, 9, 8, 0, 1, 0, 1, 3, 0])
+    frame = b"\xff\xc0" + struct.pack(">HBHHB", 17, 8, 30, 40, 3) + bytes(16)
+    assert image_size(encoded(b"\xff\xd8" + table + frame)) == (40, 30)
+
+
 @given(st.binary(max_size=60) | st.builds(lambda cut: jpeg(10, 10)[:cut], st.integers(0, 60_040)))
 def test_what_is_no_image_has_no_size(data: bytes) -> None:
     """Cut off, damaged, or something else: no error, at most a size."""

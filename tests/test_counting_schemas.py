@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -235,6 +236,37 @@ def test_words_inside_inner_schemas_are_told_apart() -> None:
     [shape] = tool_shapes([{"name": "f", "input_schema": {"properties": {"list": inner}}}], style="words")
     assert shape.texts == ("f", "list", "array", "deep", "string")
     assert shape.nested == ("deep", "string")
+
+
+def nested(levels: int, *, key: str) -> dict[str, Any]:
+    """Make a schema with so many others inside, each in the one before, of types that tell their depth."""
+    schema: dict[str, Any] = {"type": f"t{levels}"}
+    for level in range(levels - 1, -1, -1):
+        schema = {"type": f"t{level}", key: {"p": schema} if key == "properties" else schema}
+    return schema
+
+
+@pytest.mark.parametrize(("key", "last"), [("properties", 32), ("items", 16)])
+def test_words_are_read_32_levels_deep(key: str, last: int) -> None:
+    """An inner schema is one level below in properties, two elsewhere: it is that much less well known."""
+    [shape] = tool_shapes([{"name": "f", "input_schema": nested(40, key=key)}], style="words")
+    assert f"t{last}" in shape.texts
+    assert f"t{last + 1}" not in shape.texts
+
+
+@pytest.mark.parametrize("inside", [lambda value: {"a": value}, lambda value: [value]])
+def test_an_output_schema_is_shown_32_levels_deep(inside: Callable[[Any], Any]) -> None:
+    """What is deeper is null."""
+    shown: list[str] = []
+    for levels in (32, 33):
+        schema: Any = "end"
+        for _ in range(levels):
+            schema = inside(schema)
+        form = {"json_schema": {"name": "answer", "schema": schema}}
+        shown.append(output_schema_text({"response_format": form}))
+    assert "end" in shown[0]
+    assert "end" not in shown[1]
+    assert "null" in shown[1]
 
 
 def test_a_schema_that_holds_itself_ends() -> None:

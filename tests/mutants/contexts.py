@@ -23,6 +23,7 @@ CONTEXTS = (
         ("left = room_tokens - sum(held)", "left = room_tokens"),
         ("            left += held[at] - used[at]\n", "            left -= used[at]\n"),
         ("            over += parts[at] - used[at] if parts is not None else 0\n", "            over = 0\n"),
+        ("            over += parts[at]", "            over = parts[at]"),
         ("if limit > limits[at] and not claims[at].once:", "if limit > limits[at]:"),
         ("if limit > limits[at] and not", "if False and not"),
         ("limits[at], left = limit, room", "limits[at], left = limit, left"),

@@ -379,4 +379,21 @@ STRATEGIES = (
         ("else found.end()\n\n\ndef", "else found.start()\n\n\ndef"),
         ("_SEARCHED_CHARS = 1_024", "_SEARCHED_CHARS = 1_000_000"),
     ),
+    module(
+        "counting/_media.py",
+        "test_counting_media.py",
+        ("(0xC4, 0xC8, 0xCC)", "(0xC4, 0xC8)"),
+        ("(0xC4, 0xC8, 0xCC)", "(0xC4, 0xCC)"),
+        ("(0xC4, 0xC8, 0xCC)", "(0xC8, 0xCC)"),
+    ),
+    module(
+        "counting/_schemas.py",
+        "test_counting_schemas.py",
+        ("        if depth > _MAX_DEPTH or not", "        if depth >= _MAX_DEPTH or not"),
+        ("    if depth > _MAX_DEPTH:\n", "    if depth >= _MAX_DEPTH:\n"),
+        ("self.read(value, depth + 1)", "self.read(value, depth + 2)"),
+        ("self.read(value, depth + 2)", "self.read(value, depth + 1)"),
+        ("key: _shown(value, depth + 1)", "key: _shown(value, depth)"),
+        ("return [_shown(value, depth + 1)", "return [_shown(value, depth)"),
+    ),
 )
