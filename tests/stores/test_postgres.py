@@ -583,7 +583,7 @@ def test_a_word_that_many_sessions_hold_is_looked_up_in_one(on_postgres: Served)
         FROM unnest(%s::bigint[], %s::text[]) AS r(s, lexeme), generate_series(1, 100) AS v"""
     _ask(on_postgres, sql, keys, lexemes)
     _ask(on_postgres, "VACUUM ANALYZE trimtab_terms")
-    operations = Operations(Tables("public"), unique_violation=psycopg.errors.UniqueViolation)
+    operations = Operations(Tables("public"), psycopg=psycopg)
     steps = operations.search(SearchRequest(session="s", terms=("number", "absent"), limit=3))
     step = next(steps)
     while "tsquery" not in step.sql:

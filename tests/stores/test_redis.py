@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,11 +17,17 @@ import redis
 from tests import servers
 from tests.stores.served import Served, add, contents, event, load
 from trimtab._steps import run
-from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
+from trimtab.errors import (
+    ConfigurationError,
+    CorruptSessionError,
+    StoreError,
+    StoreUnavailableError,
+    VersionConflictError,
+)
 from trimtab.stores import AppendRequest, LoadRequest, RedisStore, SearchRequest
 from trimtab.stores._redis_clients import translated
 from trimtab.stores._redis_scripts import PAGE_EVENTS
-from trimtab.stores._redis_steps import Command, Operations
+from trimtab.stores._redis_steps import FILL_EVENTS, FILL_TERMS, Command, Operations
 
 # -- what can be seen without a server
 
@@ -136,11 +143,11 @@ def test_sessions_kept_by_a_newer_version_are_left_alone(on_redis: Served) -> No
     """The number beside the sessions says how they are kept."""
     with on_redis.make() as store, on_redis.server.client() as client:
         add(store, 0)
-        assert client.get("trimtab:schema") == "1"
-        client.set("trimtab:schema", "2")
+        assert client.get("trimtab:schema") == "2"
+        client.set("trimtab:schema", "3")
         with on_redis.make() as other:
             for call in (lambda: add(other, 1), lambda: asyncio.run(_sessions(other))):
-                with pytest.raises(ConfigurationError, match=r"newer trimtab.*schema 2"):
+                with pytest.raises(ConfigurationError, match=r"newer trimtab.*schema 3"):
                     call()
         assert client.hget("trimtab:session:s", "v") == "1"
 
@@ -260,6 +267,94 @@ def test_what_is_added_during_a_load_is_not_part_of_it(on_redis: Served) -> None
         assert len(events) == 2 * PAGE_EVENTS
         assert commands == 2
         raw.close()
+
+
+# -- the index
+
+
+def _during(on_redis: Served, steps: Any, other: Callable[[], None], *, after: str) -> None:
+    """Run an operation, and something else after its first command with these words."""
+    raw = redis.Redis.from_url(on_redis.url(None))
+    waiting = [other]
+
+    def answer(step: Command) -> Any:
+        found = raw.execute_command(*step.words)
+        if waiting and after in step.words:
+            waiting.pop()()
+        return found
+
+    with closing(raw):
+        run(steps, answer, errors=redis.RedisError)
+    assert not waiting
+
+
+def _fields(on_redis: Served) -> str:
+    with on_redis.server.client() as client:
+        return " ".join(client.hkeys("trimtab:session:s"))
+
+
+def test_what_is_redacted_while_it_is_indexed_does_not_come_back(on_redis: Served) -> None:
+    """The words were read before the redaction, and are not written after it."""
+    with on_redis.make(scrub_on_delete=False) as store:
+        add(store, 0, [event("krakynquoll"), *(event("otter") for _ in range(FILL_EVENTS - 2))])
+        old = load(store, limit=1)[0]
+        new = replace(old, data={"message": {"content": "redacted"}})
+        operations = Operations("trimtab", redis=redis, scrub_seconds=1)
+        request = AppendRequest(session="s", expected_version=FILL_EVENTS - 1, events=[event("otter")])
+        _during(
+            on_redis,
+            operations.append(request),
+            lambda: add(store, FILL_EVENTS, rewrites=[new]) and None,
+            after="span",
+        )
+        assert "krakynquoll" not in _fields(on_redis)
+        for term, versions in (("krakynquoll", []), ("redacted", [1]), ("otter", [FILL_EVENTS])):
+            found = store.search(SearchRequest(session="s", terms=(term,), limit=1))
+            assert [one.version for one in found] == versions
+
+
+def test_a_redaction_decided_on_what_another_rewrote_meanwhile_is_a_conflict(on_redis: Served) -> None:
+    """Else the words of the text between the two would stay in the index."""
+    with on_redis.make(scrub_on_delete=False) as store:
+        add(store, 0, FILL_EVENTS)
+        old = load(store, limit=1)[0]
+        between, last = (replace(old, data={"message": {"content": text}}) for text in ("heron", "gone"))
+        operations = Operations("trimtab", redis=redis, scrub_seconds=1)
+        request = AppendRequest(
+            session="s", expected_version=FILL_EVENTS + 1, events=[event()], rewrites=[last]
+        )
+        with pytest.raises(VersionConflictError):
+            _during(
+                on_redis,
+                operations.append(request),
+                lambda: add(store, FILL_EVENTS, rewrites=[between]) and None,
+                after="versions",
+            )
+        add(store, FILL_EVENTS + 1, rewrites=[last])
+        assert "heron" not in _fields(on_redis)
+        assert "tgone" in _fields(on_redis)
+
+
+def test_sessions_of_the_first_schema_are_brought_into_an_index(on_redis: Served) -> None:
+    """The number beside them says so from the first append on; until then an older trimtab may go on."""
+    with on_redis.server.client() as client, on_redis.make() as store:
+        add(store, 0, 3)
+        client.set("trimtab:schema", "1")
+        with on_redis.make() as other:
+            assert len(load(other)) == 3
+            assert client.get("trimtab:schema") == "1"
+            add(other, 3)
+            assert client.get("trimtab:schema") == "2"
+
+
+def test_a_message_of_very_many_words_is_indexed_alone(on_redis: Served) -> None:
+    """The server answers nobody while words are put into the index, so that few are at once."""
+    words = [f"word{at:05d}" for at in range(FILL_TERMS + 1)]
+    with on_redis.make() as store:
+        add(store, 0, [event(" ".join(words)), *(event("otter") for _ in range(FILL_EVENTS - 1))])
+        for word, versions in ((words[0], [1]), (words[-1], [1]), ("otter", [FILL_EVENTS])):
+            found = store.search(SearchRequest(session="s", terms=(word,), limit=1))
+            assert [one.version for one in found] == versions
 
 
 # -- what the server refuses

@@ -82,9 +82,19 @@ def _search(tables: Tables) -> Iterator[str]:
     yield f"CREATE INDEX trimtab_terms_found ON {tables.terms} USING gin (terms)"
 
 
+def _short_list(tables: Tables) -> Iterator[str]:
+    # What was added last is a list that each search reads from end to end: 64 kB, the least, and not 4 MB.
+    # None at all would write the whole list of a word's places anew for each event that has it.
+    yield f"ALTER INDEX {tables.prefix}terms_found SET (gin_pending_list_limit = 64)"
+
+
 Migration: TypeAlias = Callable[[Tables], Iterator[str]]
 
-MIGRATIONS: tuple[tuple[str, Migration], ...] = (("001_logs", _logs), ("002_search", _search))
+MIGRATIONS: tuple[tuple[str, Migration], ...] = (
+    ("001_logs", _logs),
+    ("002_search", _search),
+    ("003_short_list", _short_list),
+)
 """Each applied once, in this order, and recorded by its name. One that was released never changes."""
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from trimtab._steps import Pause, Steps
-from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
+from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
 from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
 from trimtab.stores._postgres_schema import Execute, Tables
 from trimtab.stores._rows import (
@@ -30,7 +31,8 @@ MOST = 2**62
 """Above every version, and within a bigint."""
 
 FILL_EVENTS = 200
-"""Events whose terms are written in one transaction; writers of the session wait for it."""
+"""Events whose terms are written in one transaction, by the append that makes so many wait for it; writers
+of the session wait meanwhile."""
 
 PART_BYTES = 500_000
 """Most bytes of terms in one row: a tsvector holds less than 1 MiB."""
@@ -49,9 +51,9 @@ _ROWS = (
 class Operations:
     """The operations of a store on its tables."""
 
-    def __init__(self, tables: Tables, *, unique_violation: type[Exception]) -> None:
+    def __init__(self, tables: Tables, *, psycopg: Any) -> None:
         self._tables = tables
-        self._unique_violation = unique_violation
+        self._psycopg = psycopg
 
     def append(self, request: AppendRequest) -> Steps[Appended]:
         """Add events, and say the version."""
@@ -60,16 +62,22 @@ class Operations:
             yield Execute(_BEGIN)
         try:
             added = yield self._insert(request, rows)
-        except self._unique_violation:
+        except self._psycopg.errors.UniqueViolation:
             added = []
         if not added:
             if rewrites:
                 yield Execute("ROLLBACK")
             return (yield from self._refused(request))
-        ((key,),) = added
+        ((key, indexed),) = added
         if rewrites:
-            yield from self._rewrite(request, key, rewrites)
+            yield from self._rewrite(request, key, rewrites, indexed=indexed)
             yield Execute("COMMIT")
+        if rows[-1].version - indexed >= FILL_EVENTS:
+            # What fails here is told by the search: the events are stored.
+            with suppress(self._psycopg.Error, StoreError):
+                # One batch more than was added, so that the log of an older version catches up.
+                for _ in range(1 + len(rows) // FILL_EVENTS):
+                    yield from self._fill(key, request.session, least=FILL_EVENTS)
         return Appended(rows[-1].version, incarnation=str(key))
 
     def _insert(self, request: AppendRequest, rows: list[Row]) -> Execute:
@@ -89,12 +97,12 @@ class Operations:
             taken += " ON CONFLICT (name) DO NOTHING"
             place = (name, version, request.incarnation)
         sql = f"""
-            WITH taken AS ({taken} RETURNING key),
+            WITH taken AS ({taken} RETURNING key, indexed),
             added AS (
                 INSERT INTO {self._tables.events} (session, version, id, kind, time, body, seal)
                 SELECT taken.key, r.* FROM taken, {_ROWS}
             )
-            SELECT key FROM taken"""
+            SELECT key, indexed FROM taken"""
         return Execute(sql, (*place, *_columns(rows)))
 
     def _refused(self, request: AppendRequest) -> Steps[Appended]:
@@ -128,7 +136,7 @@ class Operations:
             )
         raise conflict(request, version)  # it was deleted meanwhile, or is just being made
 
-    def _rewrite(self, request: AppendRequest, key: int, rewrites: list[Row]) -> Steps[None]:
+    def _rewrite(self, request: AppendRequest, key: int, rewrites: list[Row], *, indexed: int) -> Steps[None]:
         """Replace bodies, and the terms they are found by; the row of the session is locked by now."""
         sql = f"""
             UPDATE {self._tables.events} e SET body = r.body, seal = r.seal FROM {_ROWS}
@@ -140,7 +148,6 @@ class Operations:
                 raise not_stored(request, row.version)
         sql = f"DELETE FROM {self._tables.terms} WHERE session = %s AND version = ANY(%s)"
         yield Execute(sql, (key, sorted(done)))
-        ((indexed,),) = yield Execute(f"SELECT indexed FROM {self._tables.sessions} WHERE key = %s", (key,))
         yield from self._add_terms(key, (one for one in request.rewrites if one.version <= indexed))
         yield Execute(f"UPDATE {self._tables.scrubbing} SET wanted = wanted + 1")
 
@@ -197,26 +204,31 @@ class Operations:
         at = {row[0]: from_row(row, session=request.session, incarnation=str(key)) for row in rows}
         return [at[version] for version in best if version in at]
 
-    def _fill(self, key: int, session: str) -> Steps[int]:
-        """Write the terms of the next events; say up to which version they are written.
+    def _fill(self, key: int, session: str, *, least: int = 1) -> Steps[int]:
+        """Write the terms of the next events, if at least so many wait; say up to which version it was done.
 
         Under the lock of the session: a text that is redacted meanwhile must not come back as terms.
         """
         yield Execute(_BEGIN)
-        sql = f"SELECT indexed FROM {self._tables.sessions} WHERE key = %s FOR UPDATE"
+        sql = f"SELECT version, indexed FROM {self._tables.sessions} WHERE key = %s FOR UPDATE"
         locked = yield Execute(sql, (key,))
-        indexed: int = locked[0][0] if locked else MOST
-        sql = f"""
-            SELECT {_COLUMNS} FROM {self._tables.events} e
-            WHERE e.session = %s AND e.version > %s ORDER BY e.version LIMIT %s"""
-        rows = yield Execute(sql, (key, indexed, FILL_EVENTS))
-        events = [from_row(row, session=session) for row in rows]
-        indexed = MOST
-        if events:
-            yield from self._add_terms(key, events)
-            indexed = events[-1].version
-            sql = f"UPDATE {self._tables.sessions} SET indexed = %s WHERE key = %s"
-            yield Execute(sql, (indexed, key))
+        version, indexed = locked[0] if locked else (MOST, MOST)
+        if version - indexed >= least:
+            sql = f"""
+                SELECT {_COLUMNS} FROM {self._tables.events} e
+                WHERE e.session = %s AND e.version > %s ORDER BY e.version LIMIT %s"""
+            rows = yield Execute(sql, (key, indexed, FILL_EVENTS))
+            try:
+                events = [from_row(row, session=session) for row in rows]
+            except CorruptSessionError:
+                yield Execute("ROLLBACK")
+                raise
+            indexed = MOST
+            if events:
+                yield from self._add_terms(key, events)
+                indexed = events[-1].version
+                sql = f"UPDATE {self._tables.sessions} SET indexed = %s WHERE key = %s"
+                yield Execute(sql, (indexed, key))
         yield Execute("COMMIT")
         return indexed
 

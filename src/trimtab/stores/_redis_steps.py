@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from math import inf
+from struct import iter_unpack
 from typing import Any, NamedTuple
 
 from trimtab._steps import Pause, Steps
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
 from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
-from trimtab.stores._redis_scripts import APPEND, DELETE, LOAD, PAGE_EVENTS, Script
+from trimtab.stores._redis_scripts import (
+    APPEND,
+    DELETE,
+    FIND,
+    INDEX,
+    LOAD,
+    MARK,
+    PAGE_EVENTS,
+    SPAN_EVENTS,
+    Script,
+)
 from trimtab.stores._rows import (
     Row,
     check_incarnation,
@@ -24,12 +38,24 @@ from trimtab.stores._rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores._terms import best_versions, count_terms, usable_terms
+from trimtab.stores._terms import (
+    best_versions,
+    count_terms,
+    search_terms,
+    searchable_text,
+    usable_terms,
+)
 
 __all__ = ["SCAN_KEYS", "SCHEMA", "Command", "Operations", "Scan"]
 
-SCHEMA = 1
-"""How sessions are kept; a number of one key beside them. A change of it comes with a migration."""
+SCHEMA = 2
+"""How sessions are kept; a number of one key beside them. Sessions of 1 get an index as they grow."""
+
+FILL_EVENTS = 100
+"""So many events without an index are put into it at once; fewer are read where they stand."""
+
+FILL_TERMS = 5_000
+"""Most terms of more than one event that are put into it at once: the server answers nobody meanwhile."""
 
 MOST = 2**53
 """Above every version, and exact in Lua, whose numbers are doubles."""
@@ -79,18 +105,21 @@ class Operations:
     def _check_schema(self) -> Steps[None]:
         """Refuse what a newer trimtab keeps; reading only, as a full server and a replica do no more."""
         told = yield Command(("GET", self._schema_key))
-        schema = None if told is None else _text(told)
-        if schema not in (None, str(SCHEMA)):
+        self._is_marked = self._know(None if told is None else _text(told))
+
+    def _know(self, schema: str | None) -> bool:
+        """Tell whether sessions are kept as we do, and not as an older trimtab did."""
+        if schema not in (None, *map(str, range(1, SCHEMA + 1))):
             raise ConfigurationError(
                 f"the sessions at {self._prefix!r} are kept as a newer trimtab does (schema {schema},"
                 f" this one knows {SCHEMA}); install that version, or take another prefix"
             )
-        self._is_marked = schema is not None
+        return schema == str(SCHEMA)
 
     def _mark(self) -> Steps[None]:
         """Note how sessions are kept, before the first of them is written."""
-        yield Command(("SET", self._schema_key, str(SCHEMA), "NX"))
-        yield from self._check_schema()
+        told = yield from self._script(MARK, self._schema_key, [SCHEMA])
+        self._is_marked = self._know(_text(told))
 
     @property
     def _schema_key(self) -> str:
@@ -100,17 +129,23 @@ class Operations:
         """Add events, and say the version."""
         rows, rewrites = to_rows(request)
         words: list[Any] = [request.expected_version, len(rows), len(rewrites)]
-        words += (request.incarnation or "", new_incarnation())
+        seen, terms = yield from self._changed_terms(request)
+        words += (request.incarnation or "", new_incarnation(), seen)
         for row in rows:
             words += (row.id, _packed(row))
         for row in rewrites:
             words += (row.version, _head(row), _packed(row))
+        words += terms
         if not self._is_marked:
             yield from self._mark()
-        outcome, version, told, *what = yield from self._script(APPEND, request.session, words)
+        key = self._key(request.session)
+        outcome, version, told, *what = yield from self._script(APPEND, key, words)
         incarnation = _incarnation(told)
         check_incarnation(request.session, request.incarnation, incarnation)
         if outcome == b"added":
+            head = _Head(version, incarnation, what[0])
+            # One batch more than was added, so that the log of an older version catches up.
+            yield from self._fill(request.session, head, most=1 + len(rows) // FILL_EVENTS)
             return Appended(version, incarnation=incarnation or "")
         if outcome == b"same":
             row, place = what
@@ -129,9 +164,48 @@ class Operations:
             version=version + 1,
         )
 
-    def _script(self, script: Script, session: str, words: list[Any]) -> Steps[Any]:
+    def _changed_terms(self, request: AppendRequest) -> Steps[tuple[str, list[Any]]]:
+        """Say which terms the rewrites of a request remove and add, and of which moment that is."""
+        if not request.rewrites:
+            return "", []
+        new = {event.version: event for event in request.rewrites}
+        words: list[Any] = ["versions", *new]
+        version, told, _, _, *rows = yield from self._script(LOAD, self._key(request.session), words)
+        incarnation = _incarnation(told)
+        changes: list[Any] = []
+        for old in _events(rows, session=request.session, incarnation=incarnation):
+            before, after = _search_terms(old), _search_terms(new[old.version])
+            span, offset = divmod(old.version, SPAN_EVENTS)
+            for sign, terms in (("-", before - after), ("+", after - before)):
+                for term in terms:
+                    changes += (sign, old.version, term, span, _packed_offset(offset))
+        return f"{version} {incarnation or ''}", changes
+
+    def _fill(self, session: str, head: _Head, *, most: float = inf) -> Steps[None]:
+        """Put what is not in the index into it, batch by batch; fewer events than one are left.
+
+        What fails here is told by whoever reads: the events are stored.
+        """
+        errors = self._redis.exceptions
+        with suppress(errors.RedisError, errors.RedisClusterException, CorruptSessionError):
+            while most > 0 and head.version - head.indexed >= FILL_EVENTS:
+                first, last = head.indexed + 1, head.indexed + FILL_EVENTS
+                words: list[Any] = ["span", first, last, 1, FILL_EVENTS]
+                key = self._key(session)
+                _, told, indexed, rewrite, *rows = yield from self._script(LOAD, key, words)
+                events = _events(rows, session=session, incarnation=head.incarnation)
+                if len(events) < FILL_EVENTS or (_incarnation(told), indexed) != head[1:]:
+                    return  # an event is missing, or somebody else is at it
+                last, terms = _batch(events)
+                words = [head.incarnation, indexed, rewrite, last, *terms]
+                if not (yield from self._script(INDEX, key, words)):
+                    return
+                head = head._replace(indexed=last)
+                most -= 1
+
+    def _script(self, script: Script, key: str, words: list[Any]) -> Steps[Any]:
         """Run a script by its name; a server that restarted, or took over, is sent its text again."""
-        rest = (1, self._key(session), *words)
+        rest = (1, key, *words)
         try:
             return (yield Command(("EVALSHA", script.sha, *rest)))
         except self._redis.exceptions.NoScriptError:
@@ -155,7 +229,7 @@ class Operations:
         while limit > len(events):
             most = min(PAGE_EVENTS, limit - len(events))
             words = ["span", first, last, step, most]
-            now, told, *rows = yield from self._script(LOAD, request.session, words)
+            now, told, _, _, *rows = yield from self._script(LOAD, self._key(request.session), words)
             check_incarnation(request.session, wanted, _incarnation(told))
             if version is None:
                 version, last = now, min(last, now)  # what is added from now on is not part of the answer
@@ -170,7 +244,7 @@ class Operations:
 
     def _by_ids(self, request: LoadRequest, ids: tuple[str, ...]) -> Steps[list[Event]]:
         words = ["ids", *storable_ids(ids)]
-        _, told, *rows = yield from self._script(LOAD, request.session, words)
+        _, told, _, _, *rows = yield from self._script(LOAD, self._key(request.session), words)
         incarnation = _incarnation(told)
         check_incarnation(request.session, request.incarnation, incarnation)
         before = MOST if request.before is None else request.before
@@ -182,36 +256,58 @@ class Operations:
         return events[: request.limit]
 
     def search(self, request: SearchRequest) -> Steps[list[Event]]:
-        """Find messages by reading the session from its newest event to its first."""
+        """Find messages by the index, and by reading what is not in it from its newest event on."""
         check_session_name(request.session)
         terms = usable_terms(request.terms)
-        found: dict[int, int] = {}
+        if not terms or not request.limit:
+            return []
+        head, found = yield from self._found(request, terms)
+        if head.version - head.indexed >= FILL_EVENTS:
+            yield from self._fill(request.session, head)
+            head, found = yield from self._found(request, terms)
         kept: dict[int, Event] = {}
         before: int | None = None
-        incarnation = request.incarnation
-        while terms and request.limit:
+        while head.indexed < head.version:
             page = LoadRequest(
                 session=request.session,
+                after=head.indexed,
                 before=before,
                 limit=PAGE_EVENTS,
                 newest_first=True,
-                incarnation=incarnation,
+                incarnation=head.incarnation,
             )
             events = yield from self.load(page)
-            incarnation = events[0].incarnation if events else incarnation
-            found.update((event.version, count_terms(event, terms)) for event in events)
+            found.update({event.version: count_terms(event, terms) for event in events})
             kept.update((event.version, event) for event in events)
             best = best_versions(found, request.limit)
-            found, kept = {at: found[at] for at in best}, {at: kept[at] for at in best}
+            kept = {at: kept[at] for at in best if at in kept}
             if len(events) < PAGE_EVENTS:
                 break
             before = events[-1].version
-        return list(kept.values())
+        best = best_versions(found, request.limit)
+        words: list[Any] = ["versions", *(at for at in best if at not in kept)]
+        if len(words) > 1:
+            _, told, _, _, *rows = yield from self._script(LOAD, self._key(request.session), words)
+            check_incarnation(request.session, head.incarnation, _incarnation(told))
+            events = _events(rows, session=request.session, incarnation=head.incarnation)
+            kept.update((event.version, event) for event in events)
+        return [kept[at] for at in best if at in kept]
+
+    def _found(self, request: SearchRequest, terms: Sequence[str]) -> Steps[tuple[_Head, Counter[int]]]:
+        """Count the terms of each event in the index."""
+        version, told, indexed, *spans = yield from self._script(FIND, self._key(request.session), [*terms])
+        incarnation = _incarnation(told)
+        check_incarnation(request.session, request.incarnation, incarnation)
+        found: Counter[int] = Counter()
+        for span, offsets in zip(spans[::2], spans[1::2], strict=True):
+            first = int(span) * SPAN_EVENTS
+            found.update(first + offset for (offset,) in iter_unpack(">H", offsets))
+        return _Head(version, incarnation, indexed), found
 
     def delete(self, session: str, incarnation: str | None) -> Steps[None]:
         """Remove the key of a session."""
         check_session_name(session)
-        other = yield from self._script(DELETE, session, [incarnation or ""])
+        other = yield from self._script(DELETE, self._key(session), [incarnation or ""])
         check_incarnation(session, incarnation if other else None, _incarnation(other))
 
     def sessions(self) -> Steps[list[str]]:
@@ -290,6 +386,38 @@ def _is_idle(state: dict[str, Any]) -> bool:
     return not any(
         state[name] for name in ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
     )
+
+
+class _Head(NamedTuple):
+    """What a session says of itself."""
+
+    version: int
+    incarnation: str | None
+    indexed: int
+    """Up to which version its events are in its index."""
+
+
+def _search_terms(event: Event) -> set[str]:
+    return set(search_terms(searchable_text(event)))
+
+
+def _packed_offset(offset: int) -> bytes:
+    return offset.to_bytes(2, "big")
+
+
+def _batch(events: list[Event]) -> tuple[int, list[Any]]:
+    """Write the terms of events, the first at least, as the index takes them; say of which is the last."""
+    places: dict[tuple[str, int], bytearray] = {}
+    count, last = 0, 0
+    for event in events:
+        terms = _search_terms(event)
+        if last and count + len(terms) > FILL_TERMS:
+            break
+        count, last = count + len(terms), event.version
+        span, offset = divmod(event.version, SPAN_EVENTS)
+        for term in terms:
+            places.setdefault((term, span), bytearray()).extend(_packed_offset(offset))
+    return last, [word for (term, span), offsets in places.items() for word in (term, span, bytes(offsets))]
 
 
 def _head(row: Row) -> str:

@@ -92,7 +92,7 @@ class PostgresStore:
             answer_timeout_seconds=answer_timeout_seconds or (statement_timeout_seconds or 30.0) + 5.0,
         )
         self._pools = Pools(dsn, tables=tables, options=options)
-        self._operations = Operations(tables, unique_violation=self._pools.package.errors.UniqueViolation)
+        self._operations = Operations(tables, psycopg=self._pools.package)
         self._scrub_on_delete = scrub_on_delete
         self._shown = f"schema={schema!r}, max_connections={max_connections}"
 
@@ -114,8 +114,8 @@ class PostgresStore:
     def search(self, request: SearchRequest, /) -> list[Event]:
         """Find messages by an index of terms; see `Store.search`.
 
-        The index is brought up to date here, not by `append`: the first search of a long session takes
-        longer, and a session that is never searched has none.
+        Appends fill the index, 200 events at a time, and a search what is left. A log of an older trimtab
+        catches up by a part with each append; the first search does the rest, and takes longer.
         """
         return self._pools.run(self._operations.search(request))
 

@@ -25,7 +25,7 @@ class RedisStore:
     snapshots only, what the last one holds. A replica that takes over may lack the last appends.
 
     A server that removes keys when its memory is full (`maxmemory-policy allkeys-…`) is refused at first
-    use. There is no index: `search` reads the whole session.
+    use. Each session has an index of its words beside it, in the same key; that takes memory as well.
 
     Deleting or redacting removes the text from memory at once. With `scrub_on_delete` the server is then
     asked to write its files anew (`BGREWRITEAOF`, `BGSAVE`), and waited for, so that no byte of the text
@@ -127,7 +127,11 @@ class RedisStore:
         return events
 
     def search(self, request: SearchRequest, /) -> list[Event]:
-        """Find messages by reading the whole session, page by page; see `Store.search`."""
+        """Find messages by an index of terms; see `Store.search`.
+
+        Appends fill the index, 100 events at a time; fewer are read where they stand. A log of an older
+        trimtab catches up by a part with each append; the first search does the rest, and takes longer.
+        """
         events: list[Event] = self._run(self._operations.search(request))
         return events
 
