@@ -192,3 +192,13 @@ def test_what_a_message_costs_beside_its_text_is_not_ignored_in_a_session(given:
     for session in (more, less):
         session.add(CHAT[0])
     assert more.token_count - less.token_count == 9 - 5
+
+
+def test_a_session_of_an_older_trimtab_that_had_both_is_gone_on_with() -> None:
+    """0.1 took an overhead beside a counter without a word; what its log says of it is let be."""
+    session = Session(budget=2_080, message_overhead=9)
+    session.extend(CHAT[:3])
+    again = Session.restore(session.snapshot(), counter=CharCounter())
+    assert again.messages() == CHAT[:3]
+    with pytest.raises(ConfigurationError, match="message_overhead=9"):
+        Session.restore(session.snapshot(), counter=CharCounter(), message_overhead=9)

@@ -47,7 +47,7 @@ def test_near_names_are_in_the_error_and_in_its_text(
 def test_a_model_of_two_spellings_is_meant_once() -> None:
     """claude-sonnet-4-5 and claude-sonnet-4.5 are one model; listing both says nothing more."""
     with pytest.raises(UnknownNameError) as caught:
-        counter_for("claude-sonet-4-5")
+        counter_for("cluade-sonnet-4-5")
     assert caught.value.near[0] == "claude-sonnet-4-5"
     assert "claude-sonnet-4.5" not in caught.value.near
 

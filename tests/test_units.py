@@ -109,7 +109,10 @@ def test_a_pending_call_is_open_whatever_follows() -> None:
 def grouped(structure: Structure) -> list[tuple[list[int], dict[int, tuple[int, ...]], str | None]]:
     """Group columns, however a form came to them."""
     groups = members(structure, pair(structure, range(structure.count)))
-    made = [(sorted(group_.indices), group_.parts, group_.kind) for group_ in groups]
+    made = [
+        (sorted(group_.indices), {index: tuple(parts) for index, parts in group_.parts.items()}, group_.kind)
+        for group_ in groups
+    ]
     return sorted(made, key=lambda entry: (entry[0], list(entry[1].values())))
 
 

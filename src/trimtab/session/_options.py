@@ -350,6 +350,9 @@ def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, 
     values: dict[str, Any] = {**plain_options(data), "format": data["format"], **given}
     if values["format"] == "auto":
         values["format"] = data["format"]
+    counts_itself = values.get("counter") is not None or values["model"] is not None
+    if counts_itself and "message_overhead" not in given:
+        values["message_overhead"] = 4  # 0.1 kept another beside a counter, and did not go by it
     if values.get("context") is None and values.get("budget") is None:
         values["budget"] = data["budget_tokens"] or None
     return values

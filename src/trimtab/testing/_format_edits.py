@@ -98,14 +98,15 @@ def _check_calls(format: Format, sample: list[Any], index: int, ids: tuple[str, 
     for gone in (*({one} for one in ids), set(ids)) if ids else ():
         changed = list(sample)
         changed[index] = format.without_calls(sample[index], frozenset(gone))
+        stay = [one for one in ids if one not in gone]  # calls of one id go together
         if changed[index] is None:
-            if len(gone) < len(ids):
+            if stay:
                 broken("edits", f"{where}: without {sorted(gone)} nothing is left, but other calls are")
             continue
         left = Structure(len(changed))
         format.scan(changed, 0, len(changed), left)
         there = left.calls.get(index, ())
-        if len(there) != len(ids) - len(gone):
+        if len(there) != len(stay):
             broken("edits", f"{where}: without {sorted(gone)} it calls {there!r}, before {ids!r}")
     if format.without_calls(sample[index], frozenset({"an id nobody has"})) != sample[index]:
         broken("edits", f"{where}: without_calls() of an id it does not have gave another message")
