@@ -44,6 +44,8 @@ from trimtab.testing import WordCounter
         ({"max_ratio": True}, "max_ratio is a part of the input room, 0 to 1, not True"),
         ({"share": 0}, "share is a weight above 0, not 0"),
         ({"share": math.inf}, "share is a weight above 0, not inf"),
+        ({"share": math.nan}, "share is a weight above 0, not nan"),
+        ({"share": 10**400}, "share is a weight above 0, not 1000"),
         ({"role": ""}, "role must be the name of a role, not ''"),
         ({"pinned": 1}, "pinned must be True or False, not 1"),
         ({"trim_behavior": "word"}, "trim_behavior is 'message' or 'char', not 'word'"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
@@ -291,8 +292,10 @@ class _Check:
 
     def share(self, value: Any) -> float:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or value <= 0:
-            raise self.fail(f"share is a weight above 0, not {value!r}")
+        if (
+            not number or not 0 < value <= sys.float_info.max
+        ):  # NaN is not, and of larger ints no float is made
+            raise self.fail(f"share is a weight above 0, not {reprlib.repr(value)}")
         return float(value)
 
     def role(self, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import pytest
 
 from tests.builders import assistant, call, result, user, words
 from tests.session.test_summarizers import WORDS
-from trimtab import BudgetExceededError, ConfigurationError, Session
+from trimtab import BudgetExceededError, ConfigurationError, Session, counter_from_text
 from trimtab.errors import CorruptSessionError, UnknownNameError
 
 MUTATIONS = 1_000
@@ -176,6 +177,33 @@ def kind_of(path: Path, data: dict[str, Any], given: dict[str, Any]) -> str:
         lived(session)
         return "taken"
     assert len(said) < 1_000, said
+    if kind == "given" and path[-1] == "message_overhead":
+        assert "counter= charges its own" in said  # what tokens are estimated by, and a counter is given
+        return kind
     assert kind == "refused" or kind in path, path
     assert kind != "given" or "was made with a" in said
     return kind
+
+
+TEXT_COUNTER = counter_from_text(len)
+
+
+@pytest.mark.parametrize("content", [[1], [[]], [None]])
+def test_a_message_that_cannot_be_counted_is_of_a_corrupt_snapshot(content: Any) -> None:
+    """Its parts are looked at only where tokens are."""
+    session = Session(200, counter=TEXT_COUNTER)
+    session.add(user("hi"))
+    data = session.snapshot()
+    data["events"][1]["data"]["message"]["content"] = content
+    with pytest.raises(CorruptSessionError, match="a message of the snapshot cannot be read"):
+        Session.restore(data, counter=TEXT_COUNTER)
+
+
+def test_the_same_in_asyncio() -> None:
+    """By `arestore`."""
+    session = Session(200, counter=TEXT_COUNTER)
+    session.add(user("hi"))
+    data = session.snapshot()
+    data["events"][1]["data"]["message"]["content"] = [1]
+    with pytest.raises(CorruptSessionError, match="a message of the snapshot cannot be read"):
+        asyncio.run(Session.arestore(data, counter=TEXT_COUNTER))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Self, Unpack
 
 from trimtab.context import Context
 from trimtab.counting import CounterLike
-from trimtab.errors import ConfigurationError, CorruptSessionError
+from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
 from trimtab.session._looks import Looks
 from trimtab.session._options import HooksLike, SessionOptions, as_given, check_flag, functions_of
 from trimtab.session._snapshot import check_events, events_from, options_in, snapshot_of
@@ -166,7 +167,8 @@ class Copies(Looks):
         )
         if source is not None:
             copy_session(source, session._store, session._id)
-        session.refresh()
+        with _readable():
+            session.refresh()
         return session
 
     @classmethod
@@ -186,7 +188,8 @@ class Copies(Looks):
         )
         if source is not None:
             await acopy_session(source, session._store, session._id)
-        await session.arefresh()
+        with _readable():
+            await session.arefresh()
         return session
 
     @classmethod
@@ -227,6 +230,15 @@ class Copies(Looks):
             allow_missing=allow_missing,
         )
         return session, source if events and store is not None else None
+
+
+@contextmanager
+def _readable() -> Generator[None]:
+    """Say of a message that cannot be counted that it is the snapshot's."""
+    try:
+        yield
+    except FormatError as error:
+        raise CorruptSessionError(f"a message of the snapshot cannot be read: {error!s:.300}") from error
 
 
 def _fill(store: Store, session: str, events: Sequence[Event]) -> None:
