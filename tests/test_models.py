@@ -409,3 +409,12 @@ def test_a_name_in_the_wrong_case_is_near_the_right_one(name: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
         facts_for(name)
     assert caught.value.near[0] == name.lower()
+
+
+def test_a_sessions_report_names_its_model_and_the_window_of_it() -> None:
+    """Beside the window of the budget, as that of a fit; also where a counter is given."""
+    for counter in (None, "chars:4"):
+        session = Session(1_000, model="gpt-4", counter=counter)
+        session.add({"role": "user", "content": "Hello"})
+        report = session.fit().report
+        assert (report.model, report.window_tokens, report.model_window_tokens) == ("gpt-4", 1_000, 8_192)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from trimtab._asking import Ask, model_notes
+from trimtab._asking import Ask
 from trimtab._fit_plan import deciding
 from trimtab._fitted import Fitted, fitted_for
 from trimtab._fitting import prepare
@@ -45,13 +45,11 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
     limit = scene.view_limit_tokens
     if options.context is not None:  # which charges what stands beside the messages itself
         limit += scene.sizer.framing_tokens()
-    budget = _budget_of(options, max(1, limit))
-    of_model = model_notes(options.model, options.tokens_by, Budget.of(budget))
     work = prepare(
         Ask(
             messages=listed.messages,
-            budget=budget,
-            model=None,
+            budget=_budget_of(options, max(1, limit)),
+            model=options.model,
             counter=options.tokens_by,
             format=options.reader,
             system=scene.sizer.system_apart,
@@ -63,16 +61,16 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
             repair=False,
             leading=listed.leading,
             latest_user=listed.latest_user,
-            notes=(*of_model, *_notes(scene), *notes),
+            notes=(*_notes(scene), *notes),
         )
     )
     return fitted_for(drive(deciding(work, work.budget)))
 
 
-def _budget_of(options: Options, limit_tokens: int) -> Budget | float:
+def _budget_of(options: Options, limit_tokens: int) -> Budget:
     """Return the budget as it was given, for the report; the limit alone where another is in force."""
     given = options.resolved
-    return limit_tokens if given is None or given.input_tokens != limit_tokens else given
+    return Budget(limit_tokens) if given is None or given.input_tokens != limit_tokens else given
 
 
 def listed_view(scene: Scene) -> Listed:
