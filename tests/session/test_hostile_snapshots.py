@@ -185,7 +185,7 @@ def kind_of(path: Path, data: dict[str, Any], given: dict[str, Any]) -> str:
     return kind
 
 
-TEXT_COUNTER = counter_from_text(len)
+TEXT_COUNTER = counter_from_text(lambda text: len(text.split()))
 
 
 @pytest.mark.parametrize("content", [[1], [[]], [None]])
