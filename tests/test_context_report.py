@@ -14,6 +14,7 @@ from trimtab import (
     BudgetExceededError,
     CharCounter,
     Context,
+    DropNewest,
     Report,
     SlidingWindow,
     Strict,
@@ -226,6 +227,13 @@ def test_a_mark_costs_what_it_costs_on_the_message_that_carries_it() -> None:
     made = Context(13, counter=MarksWeigh()).add("h", talk("u3 u5"), cache_control={"type": "x"})
     assert [row.tokens_after for row in made.fit().report.messages] == [3, 10]
     assert [row.tokens_after for row in made.fit(12).report.messages] == [3, 5]
+
+
+def test_a_mark_is_charged_to_the_last_message_that_stays() -> None:
+    """Not to a newer one that left."""
+    made = Context(8, counter=MarksCost())
+    made.add("h", talk("u2 u3 u4"), cache_control={"type": "x"}, strategy=DropNewest())
+    assert [row.tokens_after for row in made.fit().report.messages] == [2, 6, None]
 
 
 # -- another budget, and summaries

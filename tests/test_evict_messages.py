@@ -122,3 +122,16 @@ def test_random_conversations_begin_as_they_may(messages: list[Any], limit: int)
     done = evict_messages(whole, limit, counter=ANTHROPIC)
     assert not done.remaining or done.remaining[0]["role"] == "user"
     assert done.remaining_tokens == ANTHROPIC.count(done.remaining)
+
+
+def test_what_is_protected_in_front_leads() -> None:
+    """Only the oldest answer leaves, since the question before it stays."""
+    messages = in_anthropic("u1 a3 cA rA1 a2 u1")
+    limit = ANTHROPIC.count(messages) - 3
+    done = evict_messages(messages, limit, counter=ANTHROPIC, protect_roles=("user",))
+    assert places(done.evicted, messages) == [1]
+
+
+def test_a_message_that_is_all_there_is_leaves() -> None:
+    """Nothing is left of it."""
+    assert evict_messages(talk("u3"), 2, counter=WORDS).remaining == []

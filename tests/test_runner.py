@@ -144,6 +144,10 @@ def test_what_a_strategy_keeps_comes_out(decide: Any, expected: list[int]) -> No
         (kept(0, 6, insertions=[put_in(planned_tokens=2)]), "of 3 tokens and plans 2 for it"),
         (kept(0, 6, insertions=[put_in(planned_tokens=True)]), "planned_tokens is a whole number"),
         (kept(0, 6, insertions=[put_in(message={"a": 1})]), "which the provider refuses"),
+        (
+            kept(0, 6, insertions=[put_in(message={"role": "user", "content": "x", "name": 5})]),
+            "the provider refuses: a name must be a string",
+        ),
         (kept(0, 6, insertions=[put_in(message={"role": "nobody", "content": "x"})]), "the provider refuses"),
         (kept(0, 6, insertions=[put_in(message=result("A"))]), "makes or answers a call"),
         (kept(0, 6, insertions=[put_in(message=call("B"))]), "makes or answers a call"),

@@ -192,6 +192,7 @@ CONTEXTS = (
         ("if not text.strip():", "if not text:"),
         ("if tokens > cap or tokens >= replaced:", "if tokens >= replaced:"),
         ("if tokens > cap or tokens >= replaced:", "if tokens > cap:"),
+        ("if tokens > cap or tokens >= replaced:", "if tokens > cap or tokens > replaced:"),
         ("if tokens > cap or tokens >= replaced:", "if tokens >= cap or tokens >= replaced:"),
         ("cuts.tokens(cut) <= room_tokens", "cuts.tokens(cut) < room_tokens"),
         ("notes=(note, *answer.notes)", "notes=answer.notes"),
