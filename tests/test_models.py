@@ -223,6 +223,8 @@ def test_a_bare_budget_passes_no_known_window(over: int) -> None:
             fit(messages, window + over, model="gpt-4")
         with pytest.raises(ConfigurationError, match="8,193 passes the window"):
             Context(window + over, model="gpt-4")
+        with pytest.raises(ConfigurationError, match="8,193 passes the window"):
+            Context(window, model="gpt-4").add("question", "Hello").fit(window + over)
     else:
         assert fit(messages, window, model="gpt-4").report.notes == ()
         assert Context(window, model="gpt-4").add("question", "Hello").fit().report.notes == ()

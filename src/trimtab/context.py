@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+from trimtab._asking import known_budget
 from trimtab._composing import Policy, checked, compose
 from trimtab._context_plan import ContextPlan
 from trimtab._fit import fit
@@ -305,7 +306,7 @@ class Context:
         return fitted_for(ContextPlan(outcome=outcome))
 
     def _snapshot(self, budget: Budget | float | None) -> Policy:
-        given = self._policy.budget if budget is None else Budget.of(budget)
+        given = self._policy.budget if budget is None else known_budget(budget, self._policy.model)
         return replace(self._policy, blocks=self.blocks, budget=given)
 
     def _block(self, name: str) -> Block:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import parse_qs, urlsplit
 
 from trimtab._extra import package_of
 from trimtab._steps import Steps, arun, run
@@ -39,6 +40,12 @@ _PASSING = (
     "UNBLOCKED",
 )
 """First words of errors that pass; newer servers have some that the client has no class for."""
+
+
+_OURS = frozenset(
+    ("decode_responses", "encoding", "encoding_errors", "retry", "retry_on_error", "retry_on_timeout")
+)
+"""Options of a connection that would change what answers are, or ask twice for what may have been done."""
 
 
 class ClientOptions(NamedTuple):
@@ -77,6 +84,12 @@ class Clients:
 
     def _check_options(self) -> None:
         """Make a connection that is not connected: options of the URL are its arguments."""
+        given = parse_qs(urlsplit(self._url).query, keep_blank_values=True)
+        for name in sorted(_OURS.intersection(given)):
+            raise ConfigurationError(
+                f"a URL of Redis has no {name} here: how answers are read and asked for again is the store's to"
+                " say; leave it out"
+            )
         try:
             pool = self._redis.ConnectionPool.from_url(self._url, **self._for_connection())
             pool.make_connection()
