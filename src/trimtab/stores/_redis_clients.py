@@ -87,8 +87,8 @@ class Clients:
         given = parse_qs(urlsplit(self._url).query, keep_blank_values=True)
         for name in sorted(_OURS.intersection(given)):
             raise ConfigurationError(
-                f"a URL of Redis has no {name} here: how answers are read and asked for again is the store's to"
-                " say; leave it out"
+                f"a URL of Redis has no {name} here: how answers are read and asked for again is the"
+                " store's to say; leave it out"
             )
         try:
             pool = self._redis.ConnectionPool.from_url(self._url, **self._for_connection())
