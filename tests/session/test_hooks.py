@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from typing import Any
 
@@ -268,3 +269,57 @@ def test_an_async_hook_is_refused() -> None:
         Session(500, hooks={"on_evict": _later})
     with pytest.raises(ConfigurationError, match="answers at once"):
         Session(500, hooks={"on_evict": _Later()})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [
+        ("budget", 50, "set_budget("),
+        ("budget_tokens", 50, "set_budget("),
+        ("anchors", [], "set_anchors("),
+        ("summarizer", print, "Session(summarizer=…, store=session.store, id=session.id)"),
+        ("system", "Be brief.", "Session(system=…, store=session.store, id=session.id)"),
+        ("on_trim", print, "Session(on_trim=…, store=session.store, id=session.id)"),
+        ("context", None, "session.context"),
+        ("id", "other", "fork(id=…)"),
+        ("summary", "none", "only tells"),
+    ],
+)
+def test_an_option_set_as_an_attribute_is_refused(name: str, value: Any, instead: str) -> None:
+    """It would have no effect: the error says what has one."""
+    session = Session(500, counter=WORDS)
+    with pytest.raises(ConfigurationError) as caught:
+        setattr(session, name, value)
+    assert f"{name} of a Session cannot be set" in str(caught.value)
+    assert instead in str(caught.value)
+
+
+def test_every_option_of_a_session_is_refused_as_an_attribute() -> None:
+    """No parameter of `Session` can be set later without a word."""
+    session = Session(500, counter=WORDS)
+    for name in inspect.signature(Session).parameters:
+        with pytest.raises(ConfigurationError, match=f"{name} of a Session cannot be set"):
+            setattr(session, name, None)
+
+
+class Tenant(Session):
+    """A session with attributes of its own, two of them named as options are."""
+
+    model: str
+    tools: tuple[int, ...] = ()
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        super().__init__(500, counter=WORDS)
+        self.model = "a model"
+
+
+def test_a_class_derived_from_session_sets_its_own_attributes() -> None:
+    """Those it declares are its own, whatever they are called; the others are refused as before."""
+    session = Tenant("Ada")
+    session.tools = (1,)
+    assert (session.owner, session.model, session.tools) == ("Ada", "a model", (1,))
+    session.add(user("one"))
+    assert session.total_message_count == 1
+    with pytest.raises(ConfigurationError, match=r"set_budget\("):
+        setattr(session, "budget", 50)  # noqa: B010 - a type checker refuses the assignment

@@ -490,6 +490,56 @@ def test_what_waits_is_caught_up_with_in_the_background() -> None:
     assert session.status().summarized_messages == 160
 
 
+def reopened(summarizer: Summarizer, *, before: Summarizer | None, budget: int, **options: Any) -> Session:
+    """Say 6,000 tokens in a session of 10,000, and open it again with another budget."""
+    store = MemoryStore()
+    first = Session(10_000, counter=WORDS, summarizer=before, store=store, id="talk")
+    first.extend([user(text) for text in texts(600)])
+    return Session(budget, counter=WORDS, summarizer=summarizer, store=store, id="talk", **options)
+
+
+@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("given_before", [False, True])
+def test_a_budget_cut_down_at_opening_is_caught_up_with(background: bool, given_before: bool) -> None:
+    """The first add asks for eight summaries of 300 tokens, as set_budget does; the next for one at most."""
+    summarizer = Summarizer(lambda request: "sum")
+    before = summarizer if given_before else None
+    session = reopened(summarizer, before=before, budget=300, background=background)
+    with session:
+        session.messages()
+        assert summarizer.requests == []
+        session.add(user("one more"))
+    assert len(summarizer.requests) == 8
+    assert session.status().summarized_messages == 240
+    with session:
+        session.extend([user(text) for text in texts(30)])
+    assert len(summarizer.requests) == 9
+
+
+def test_a_budget_cut_down_at_opening_is_caught_up_with_after_aadd() -> None:
+    """In a task as in a thread."""
+    summarizer = AsyncSummarizer(lambda request: "sum")
+
+    async def main() -> Session:
+        before = Summarizer(lambda request: "sum")
+        session = reopened(summarizer, before=before, budget=300, background=True)
+        async with session:
+            await session.aadd(user("one more"))
+        return session
+
+    assert asyncio.run(main()).status().summarized_messages == 240
+    assert len(summarizer.requests) == 8
+
+
+def test_what_fits_at_opening_is_no_order_to_catch_up() -> None:
+    """6,000 tokens fit 6,000: what is added later is summarized by one call for each add."""
+    summarizer = Summarizer(lambda request: "sum")
+    session = reopened(summarizer, before=summarizer, budget=6_000)
+    assert session.status().hidden_messages == 0
+    session.extend([user(text) for text in texts(2_000)])
+    assert len(summarizer.requests) == 1
+
+
 @pytest.mark.parametrize("rounds", [1, 2, 5])
 def test_summaries_that_are_too_long_do_not_multiply_the_calls(rounds: int) -> None:
     """Each call is paid for by half a threshold of new tokens, those for shorter texts included."""

@@ -97,6 +97,8 @@ class Core:
         """Options that the log does not know yet; they are written with the next event."""
         self.opened_state = State()
         """Where the session stood when they were given: what is decided with the next event is later."""
+        self.behind = False
+        """Whether options given at opening put messages out of view, and none was summarized since."""
         self.job: Job | None = None
         """The summary that is being written in the background."""
         self.missing: dict[str, Any] = {}
@@ -171,7 +173,7 @@ class Core:
                 f"session {self.session!r} is new and has no budget: pass budget= (tokens, or a Budget), or"
                 " model= (its window)"
             )
-        self.options = options
+        self.options, self.behind = options, False
         self.opened = options.to_data()
         scene = Scene(
             sizer=Sizer(options),
@@ -223,6 +225,7 @@ class Core:
         if "anchors" in changed:
             scene.require_anchor_room()
         self.opened_state = scene.state
+        self.behind = (self.behind or self.opened is not None) and scene.hidden_messages > 0
         return scene
 
     def options_data(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from trimtab.session._state import State
 from trimtab.session._summarizing import Job, Written, write_summary
 from trimtab.session._zones import limits_of
 
-__all__ = ["CATCH_UP", "finish", "summarize_if_due", "summarize_waiting", "tell_gone"]
+__all__ = ["CATCH_UP", "finish", "most_summaries", "summarize_if_due", "summarize_waiting", "tell_gone"]
 
 _log = logging.getLogger("trimtab.session")
 
@@ -31,9 +31,16 @@ CATCH_UP = 8
 """Summaries one order may ask for: after a budget cut far down, more than one call's worth waits."""
 
 
+def most_summaries(core: Core, summaries: int) -> int:
+    """Say how many may be written now: options given at opening are an order, carried out with the first."""
+    most = max(summaries, CATCH_UP) if core.behind else summaries
+    core.behind = False
+    return most
+
+
 def summarize_if_due(core: Core, *, summaries: int = 1) -> Steps[None]:
     """Have what waits summarized while enough of it does, in so many summaries at most."""
-    for _ in range(summaries):
+    for _ in range(most_summaries(core, summaries)):
         scene = core.scene
         if scene is None or not is_due(core, scene.state):
             return

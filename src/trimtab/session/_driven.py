@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from trimtab.errors import ConfigurationError, StoreError, SummaryError
 from trimtab.session._core import Core
-from trimtab.session._covering import finish, written_for
+from trimtab.session._covering import finish, most_summaries, written_for
 from trimtab.session._effects import Steps, arun_steps, run_asking, run_steps
 from trimtab.session._jobs import early_job, is_due
 from trimtab.session._summarizing import Job, Written
@@ -168,7 +168,7 @@ class Driven:
 
     def _begun(self, job: Job, loop: asyncio.AbstractEventLoop | None, summaries: int) -> Writing:
         self._core.job = job
-        writing = Writing(job, loop, summaries)
+        writing = Writing(job, loop, most_summaries(self._core, summaries))
         self._writings.append(writing)
         return writing
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trimtab.budget import Budget
 from trimtab.context import Context
@@ -17,6 +17,7 @@ from trimtab.session._covering import CATCH_UP, summarize_waiting
 from trimtab.session._effects import Steps, answers_at_once
 from trimtab.session._options import UNSET, HooksLike, SummaryMode, Unset
 from trimtab.session._orders import clearing, deleting, pinning, setting_anchors, setting_budget
+from trimtab.session._set import refuse_set
 from trimtab.session._taking_back import redacting, undoing
 from trimtab.session._usage import recording_usage
 from trimtab.stores import Event, Retry, Store
@@ -232,11 +233,21 @@ class Session(Copies):
                 " background=True; the same for the other methods, asummarize(...) among them"
             )
 
+    if not TYPE_CHECKING:  # a type checker that sees it would take any name for one that can be set
+
+        def __setattr__(self, name: str, value: object) -> None:
+            """Refuse an option or a property: it would be set without effect. Other names are free."""
+            if not name.startswith("_"):
+                refuse_set(Session, type(self), name)
+            object.__setattr__(self, name, value)
+
     def set_budget(self, budget: Budget | float, /) -> None:
         """Change the budget.
 
         Where a smaller one makes much leave, up to eight summaries are asked for; `status().hidden_messages`
         says what is left, and `summarize` takes the rest.
+        A smaller one given when the session is opened again is caught up with by the
+        first `add` that needs room, in as many.
 
         Raises:
             ConfigurationError: It is below 100.
