@@ -104,6 +104,24 @@ def test_an_empty_result_of_a_pinned_call_stays() -> None:
     assert stays(made.add("b", [user(words(9)), result("A", "")]).fit()) == "k ek"
 
 
+def test_the_question_before_a_call_of_a_pinned_result_stays() -> None:
+    """Three blocks: a result that is pinned, its call, and what the provider wants in front of that call."""
+    form = "gemini"
+    asked = [{"role": "user", "parts": [{"text": words(2)}]} for _ in range(2)]
+    call = {"role": "model", "parts": [{"functionCall": {"id": "A", "name": "f", "args": {}}}]}
+    answer = {"functionResponse": {"id": "A", "name": "f", "response": {"result": words(3)}}}
+    found = {"role": "user", "parts": [answer]}
+
+    def made(budget: int) -> Context:
+        context = Context(budget, counter=WordCounter(format=form), format=form)
+        return context.add("questions", asked).add("call", call).add("result", found, pinned=True)
+
+    assert made(7).fit().messages == [asked[1], call, found]
+    with pytest.raises(BudgetExceededError) as raised:
+        made(6).fit()
+    assert raised.value.needed_tokens == 7
+
+
 def test_what_another_block_freed_is_reported_and_not_given_out() -> None:
     """D12: the call's 2 words are free, the older message does not come back."""
     found = fitted(8, ("u3 u1 cA", {"priority": 1}), ("rA4 u2", {}))

@@ -19,7 +19,7 @@ from trimtab import (
     validate,
 )
 from trimtab.formats import get_format
-from trimtab.strategies import EvictionRequest, EvictionResult
+from trimtab.strategies import EvictionRequest, EvictionResult, Insertion
 from trimtab.testing import WordCounter
 
 Message = dict[str, Any]
@@ -212,3 +212,65 @@ def test_a_session_keeps_the_question_of_the_turn_it_cuts(form: str) -> None:
     session.extend([said(form, "assistant", 9) for _ in range(13)])  # and 5: 149 of the second turn
     assert messages[0] not in session.messages()
     assert validate(session.messages(), format=form) == []
+
+
+@ordered
+@pytest.mark.parametrize(
+    "strategy",
+    [SlidingWindow(), PriorityBased(), PriorityBased(score=lambda message, place: place.recency)],
+)
+def test_what_must_stay_does_so_without_an_opener(form: str, strategy: Any) -> None:
+    """The list begins with the model, which is the caller's fault: the last message is sent all the same."""
+    messages = [said(form, "assistant", 3), said(form, "assistant", 2)]
+    fitted = fit(messages, 4, counter=WordCounter(format=form), format=form, strategy=strategy)
+    assert fitted.messages == messages[1:]
+
+
+class Short:
+    """A user's own that writes one message in place of the first answer."""
+
+    name = "short"
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Keep the question out, too: the message says what it was."""
+        note = Insertion(at=1, message=self.message, why="what was said", covers=frozenset({1}))
+        return EvictionResult(kept=list(request.units[2:]), insertions=(note,))
+
+
+@ordered
+def test_what_is_put_in_front_stands_for_an_opener(form: str) -> None:
+    """The written message may come first, so that the question stays out although there is room."""
+    note = said(form, "user", 1)
+    messages = [said(form, "user", 5), *(said(form, "assistant", count) for count in (4, 3, 2))]
+    messages.append(said(form, "user", 1))
+    fitted = fit(messages, 14, counter=WordCounter(format=form), format=form, strategy=Short(note))
+    assert fitted.messages == [note, *messages[2:]]
+
+
+def test_a_question_opens_and_no_result_of_an_unknown_call_behind_it() -> None:
+    """Gemini takes such a result as the first; the turn is the question's all the same."""
+    form = "gemini"
+    orphan = {"role": "user", "parts": [{"functionResponse": {"id": "z", "name": "f", "response": {}}}]}
+    messages = [said(form, "user", 4), orphan, said(form, "assistant", 3), said(form, "assistant", 2)]
+    messages.append(said(form, "user", 1))
+    strategy = Newest()
+    fit(messages, 9, counter=WordCounter(format=form), format=form, strategy=strategy)
+    found = [one and one.indices for one in strategy.openers]
+    assert found == [None, None, (0,), (0,), None]
+
+
+def test_a_stride_may_end_at_a_call_behind_the_pinned_text_it_stood_behind() -> None:
+    """Gemini refuses a call behind a model's text where that is new; here it was so before.
+
+    The stride is 35.7; what stands before the call weighs 42.6, and before the pinned text 35.4.
+    """
+    form = "gemini"
+    sizes = [("user", 8), ("user", 8), ("assistant", 9), ("assistant", 11), ("assistant", 6)]
+    messages = [get_format(form).message(role, [" ".join(["w"] * count)]) for role, count in sizes]
+    messages += [*looked_up(form, 1, 2), said(form, "assistant", 18)]
+    counter, strategy = WordCounter(format=form), SlidingWindow(target_ratio=0.3)
+    fitted = fit(messages, 51, counter=counter, format=form, strategy=strategy, pin=[4])
+    assert fitted.messages == [messages[1], *messages[4:]]

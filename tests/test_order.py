@@ -93,6 +93,26 @@ def test_a_callback_cannot_leave_what_cannot_lead() -> None:
     assert reasons(fitted.report) == {0: "callback", 1: "cannot_lead"}
 
 
+def test_a_call_stays_behind_the_text_it_stood_behind_from_the_start() -> None:
+    """Gemini refuses that where it is new; it is left as it was, at the beginning of the list, too."""
+    counter = WordCounter(format="gemini")
+
+    def turn(number: int) -> list[Any]:
+        call = {"id": f"c{number}", "name": "f"}
+        called = {"role": "model", "parts": [{"functionCall": {**call, "args": {}}}]}
+        response = {**call, "response": {"result": "a b c"}}
+        return [called, {"role": "user", "parts": [{"functionResponse": response}]}]
+
+    text = {"role": "model", "parts": [{"text": "one two three"}]}
+    messages = [text, *turn(1), *turn(2)]
+    fitted = fit(messages, 99, counter=counter, format="gemini", on_trim=lambda ctx: ctx.remove(3))
+    assert fitted.messages == messages[:3]
+    messages = [text, {"role": "user", "parts": [{"text": "four"}]}, *turn(1)]
+    fitted = fit(messages, 99, counter=counter, format="gemini", on_trim=lambda ctx: ctx.remove(1))
+    assert fitted.messages == [text]
+    assert reasons(fitted.report) == {1: "callback", 2: "cannot_lead", 3: "cannot_lead"}
+
+
 def test_a_summary_leads() -> None:
     """A message of the user's role stands where the evicted ones stood, so nothing else has to leave."""
     messages = [user("one two three"), model("a b c d e f g h i j k l"), user("four"), model("five")]

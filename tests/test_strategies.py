@@ -526,6 +526,41 @@ def test_a_stride_that_leaves_too_little_is_halved(ratio: float, count: int, cut
     assert places(fitted.messages, messages) == list(range(cut, count))
 
 
+@pytest.mark.parametrize(("newest", "cut"), [(25, 10), (24, 9)])
+def test_a_stride_leaves_at_least_half_of_what_was_asked_for(newest: int, cut: int) -> None:
+    """The half of 100 that is asked for, halved, is 25: a mark that leaves so much is used, one below not."""
+    messages = talk("u40 " * 10 + f"u{newest}")
+    fitted = fit(messages, 100, counter=WORDS, strategy=SlidingWindow(target_ratio=0.5))
+    assert places(fitted.messages, messages) == list(range(cut, 11))
+
+
+class Weighed(WordCounter):
+    """A counter that says itself what every message weighs."""
+
+    def __init__(self, weight: Any) -> None:
+        super().__init__()
+        self._weight = weight
+
+    def weight(self, message: Any, /) -> Any:
+        """Weigh all alike."""
+        return self._weight
+
+
+@pytest.mark.parametrize(("weight", "cut"), [(25, 8), (24.9, 9), (0, 7)])
+def test_a_stride_ends_where_its_weight_is_reached(weight: float, cut: int) -> None:
+    """Of 11 messages four fit; two of 25 are a stride of 50, of less it takes three, and of none no mark."""
+    messages = talk("u25 " * 11)
+    fitted = fit(messages, 100, counter=Weighed(weight), strategy=SlidingWindow(target_ratio=0.5))
+    assert places(fitted.messages, messages) == list(range(cut, 11))
+
+
+def test_half_a_letter_is_weighed_like_any_other() -> None:
+    """A text with a lone surrogate has no bytes of its own; it is cut in strides all the same."""
+    messages = [user("\ud83d " + words(39)) for _ in range(11)]
+    fitted = fit(messages, 100, counter=WORDS, strategy=SlidingWindow(target_ratio=0.5))
+    assert places(fitted.messages, messages) == [10]
+
+
 def test_a_call_weighs_more_than_its_text() -> None:
     """A call and its result weigh 125/7: three pairs make a stride of 50, from the 64th pair on."""
     messages = talk("cA rA1 " * 104)

@@ -84,6 +84,7 @@ CONTEXTS = (
         ('"first" if any(block.tier is not None', '"newest" if any(block.tier is not None'),
         ("ranked = any(block.tier is not None or block.priority != 0", "ranked = any(block.priority != 0"),
         ("(not ranked and _is_system(history))", "_is_system(history)"),
+        ("_pinned(blocks, plain, bonds) | bonds.held", "_pinned(blocks, plain, bonds) & bonds.held"),
         ("followed = followed or _has_turn(history)", "followed = _has_turn(history)"),
         ("if not unit.isdisjoint(pinned)))", "if unit.isdisjoint(pinned)))"),
         ("limit_tokens=block.cap_tokens(room))", "limit_tokens=room)"),

@@ -90,7 +90,7 @@ STRATEGIES = (
     ),
     module(
         "strategies/_strides.py",
-        "test_strategies.py",
+        "test_strategies.py test_argument_kinds.py",
         ("stride = (1.0 - ratio) * limit", "stride = ratio * limit"),
         ("least = ratio * limit / 2", "least = ratio * limit * 2"),
         ("if m >= oldest), None)", "if m > oldest), None)"),
@@ -108,6 +108,13 @@ STRATEGIES = (
         ("_MESSAGE_WEIGHT = 4.0", "_MESSAGE_WEIGHT = 0.0"),
         ("_CALL_WEIGHT = 9.0", "_CALL_WEIGHT = 0.0"),
         ("if text.isascii() else", "if True else"),
+        ("also) >= least\n", "also) > least\n"),
+        ("least = ratio * limit / 2", "least = ratio * limit / 3"),
+        ("passed >= stride", "passed > stride"),
+        ("0 <= weight <", "0 < weight <"),
+        ("weight < math.inf", "weight <= math.inf"),
+        ("isinstance(weight, bool) or ", ""),
+        ('text.encode("utf-8", "replace")', 'text.encode("utf-8")'),
     ),
     module(
         "strategies/truncate_text.py",
