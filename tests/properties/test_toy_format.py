@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -238,3 +239,24 @@ def test_a_strategy_cannot_keep_a_shared_message_whole_when_a_call_of_it_leaves(
     ]
     with pytest.raises(StrategyContractError, match="not a unit"):
         fit(messages, 9, counter=COUNTER, format=TOY, strategy=Whole())
+
+
+class AnyOrderFormat(ToyFormat):
+    """The same with any message first."""
+
+    name = "any_order"
+    rules = replace(ToyFormat.rules, ordered=False)
+
+
+def test_a_turn_opened_beside_a_result_is_cut_behind_its_words() -> None:
+    """The words come first without the result they stood beside: 2, and 7 and 3 behind them."""
+    form = AnyOrderFormat()
+    messages = [
+        said("user", words(text(2))),
+        said("assistant", asks("a")),
+        said("user", answers("a", text(3)), words(text(2))),
+        *(said("assistant", words(text(count))) for count in (7, 5, 7)),
+        said("user", words(text(3))),
+    ]
+    fitted = fit(messages, 12, counter=WordCounter(format=form), format=form, strategy=SlidingWindow())
+    assert fitted.messages == [said("user", words(text(2))), *messages[5:]]
