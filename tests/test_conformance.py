@@ -34,7 +34,7 @@ from tests.pair_rules import SAYS, SYSTEM, USER, answers, calls
 ROOT = Path(__file__).resolve().parents[1]
 
 EXPLAINING = {
-    *("A1", "A2", "A3", "A4", "A8", "A10"),
+    *("A9", "A1", "A2", "A3", "A4", "A8", "A10"),
     *("B0", "C3", "C6", "C8", "C9", "C10"),
     *("D1", "D2", "D5", "D6"),
     *("E2", "E3", "E6", "E8", "E10"),

@@ -98,3 +98,49 @@ def test_a_candidate_of_gemini_in_place_of_its_content_says_so() -> None:
         fit([candidate], 99, counter=WordCounter(), format="gemini")
     with pytest.raises(FormatError, match="a whole Candidate"):
         Session(budget=100, counter=WordCounter(), format="gemini").add(candidate)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ({"role": "human", "content": "w"}, "no provider has the role 'human': write"),
+        ({"role": "User", "content": "w"}, "no provider has the role 'User': write"),
+        ({"role": "", "content": "w"}, "no provider has the role '': write"),
+        ({"role": 5, "content": "w"}, "no provider has the role 5: write"),
+        ({"content": "w"}, "it has no role: write"),
+        ({}, "it has no role: write"),
+        (
+            {"id": "c", "choices": [{"message": {}}]},
+            r"it is a whole answer, not a message: append answer\['choices'\]",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "counter", [WordCounter(), None, lambda messages: 5 * len([m["role"] for m in messages])]
+)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_role_that_no_form_knows_is_refused(message: Any, said: str, counter: Any, at: int) -> None:
+    """With its place, on each way: it was read as nobody's, and only a violation told."""
+    messages = [{"role": "user", "content": "w"}, {"role": "user", "content": "w"}]
+    messages.insert(at, message)
+    with pytest.raises(FormatError, match=rf"^messages\[{at}\]: {said}") as caught:
+        fit(messages, 999, counter=counter)
+    assert caught.value.path == f"messages[{at}]"
+    with pytest.raises(FormatError, match=said):
+        Context(999, counter=counter).add("history", messages).fit()
+    with pytest.raises(FormatError, match=said):
+        Session(budget=999).add(message)
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "user", "assistant", "critic", "model", "unknown"])
+def test_roles_that_a_provider_documents_pass(role: str) -> None:
+    """Also where the form at hand has none such: `validate` says so then."""
+    messages = [{"role": "user", "content": "w"}, {"role": role, "content": "w"}]
+    assert fit(messages, 99, counter=WordCounter()).messages == messages
+
+
+def test_validate_and_repair_take_what_they_are_there_for() -> None:
+    """A role nobody knows is a violation there, not an error; contents of Gemini need none."""
+    assert [found.rule for found in validate([{"role": "robot", "content": "w"}])] == ["unknown_role"]
+    contents = [{"parts": [{"text": "w"}]}]
+    assert fit(contents, 99, counter=WordCounter(), format="gemini").messages == contents

@@ -271,8 +271,7 @@ SHAPES = [
     pytest.param({"role": "user", "content": [{"type": "text", "text": "w w"}]}, id="parts"),
     pytest.param({"role": "assistant", "content": "w", "refusal": "no no"}, id="refusal"),
     pytest.param({"role": "assistant", "content": None}, id="nothing-said"),
-    pytest.param({"role": "robot", "content": "w w"}, id="unknown-role"),
-    pytest.param({"content": "w w"}, id="no-role"),
+    pytest.param({"role": "critic", "content": "w w"}, id="role-of-another-form"),
     pytest.param({"role": "assistant", "content": 5}, id="content-number"),
     pytest.param({**call("A"), "function_call": {"name": "f", "arguments": "w"}}, id="legacy-call"),
 ]

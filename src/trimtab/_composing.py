@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from trimtab._arguments import check_flag, check_pending_calls, check_tools, check_trim, system_of
 from trimtab._asking import budget_of, check_model, counter_of, leading_system, model_notes, refuse_faults
 from trimtab._bonds import Bonds, bonds_of, is_leaderless, opener_of, starts_of
-from trimtab._grouping import format_of
+from trimtab._grouping import format_of, refuse_foreign
 from trimtab._joint import Joint, joint_of, sizes_of
 from trimtab._margins import within
 from trimtab._portion import Portion, in_block
@@ -214,6 +214,7 @@ def compose(policy: Policy) -> Composition:
     for block in blocks:
         with in_block(block.name):
             sources.append(messages_of(block, format))
+            refuse_foreign(sources[-1], format.name, roles=True)
     if policy.strict:
         source = [message for messages in sources for message in messages]
         refuse_faults(faults_of(source, format, policy.pending_calls))

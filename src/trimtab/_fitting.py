@@ -87,10 +87,10 @@ def prepare(ask: Ask) -> Work:
     body: Request | None = None
     notes = ask.notes
     if type(ask.messages) is list:
-        format = format_of(ask.messages, ask.format, ask.model)
+        format = format_of(ask.messages, ask.format, ask.model, roles=not ask.repair)
     else:
         notes = take_model(ask) if ask.model is None else ()
-        format = format_of(ask.messages, ask.format, ask.model)
+        format = format_of(ask.messages, ask.format, ask.model, roles=not ask.repair)
         body = body_of(ask, format)
     counter = counter_of(ask.counter, ask.model, format, body)
     budget = _budget(ask)

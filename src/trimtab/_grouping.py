@@ -10,7 +10,7 @@ from trimtab._arguments import check_parameters
 from trimtab._pairing import Pairing
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Kind, Structure, detect, formats, get_format
-from trimtab.formats._foreign import check_shape
+from trimtab.formats._foreign import check_role, check_shape
 
 __all__ = [
     "NO_PARTS",
@@ -20,6 +20,7 @@ __all__ = [
     "Unit",
     "format_of",
     "members",
+    "refuse_foreign",
     "resolve_pins",
     "results_behind",
     "results_in_place",
@@ -305,12 +306,19 @@ def unresolved(
     return list(missing)
 
 
+_OLDEST = 8
+"""The same at the front, where system text stands."""
 _NEWEST = 64
 """Messages that are looked at for shapes of other libraries; a conversation is written by one library."""
 
 
-def _refuse_foreign(messages: Any, form: str) -> None:
+def refuse_foreign(messages: Any, form: str, *, roles: bool = False) -> None:
     """Refuse messages in a shape that no wire form knows, which would be read without half of it.
+
+    Args:
+        messages: A list, or a body that has one under "messages".
+        form: Name of the wire form.
+        roles: Refuse those of which nobody knows whom they are from, too; `validate` lists them.
 
     Raises:
         FormatError: With what they look like.
@@ -318,16 +326,21 @@ def _refuse_foreign(messages: Any, form: str) -> None:
     entries = messages.get("messages") if isinstance(messages, dict) else messages
     if not isinstance(entries, (list, tuple)):
         return
-    for at in range(max(0, len(entries) - _NEWEST), len(entries)):
+    count = len(entries)
+    for at in (*range(min(_OLDEST, count)), *range(max(min(_OLDEST, count), count - _NEWEST), count)):
         if type(entries[at]) is dict:
             try:
                 check_shape(entries[at], form)
+                if roles:
+                    check_role(entries[at], form)
             except FormatError as error:
                 path = f"messages[{at}]"
                 raise FormatError(f"{path}: {error}", path=path) from None
 
 
-def format_of(messages: Any, format: str | Format, model: str | None = None) -> Format:
+def format_of(
+    messages: Any, format: str | Format, model: str | None = None, *, roles: bool = False
+) -> Format:
     """Return the wire form asked for; "auto" goes by the shapes that occur, then by the model.
 
     Raises:
@@ -336,13 +349,13 @@ def format_of(messages: Any, format: str | Format, model: str | None = None) -> 
     """
     if format == "auto":
         form = detect(messages, model=model)
-        _refuse_foreign(messages, form.name)
+        refuse_foreign(messages, form.name, roles=roles)
         return form
     if not isinstance(format, str) and not hasattr(format, "scan"):
         names = ", ".join(formats())
         raise ConfigurationError(f"format is 'auto', a name ({names}) or a Format, not {format!r}")
     if isinstance(format, str):
-        _refuse_foreign(messages, format)
+        refuse_foreign(messages, format, roles=roles)
     return get_format(format)
 
 

@@ -48,7 +48,7 @@ def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: 
     if limit_tokens.__class__ is not int:
         return None
     # What is in no form of its own is read as the default; a foreign shape on the way stops the walk.
-    form = get_format(DEFAULT) if format == "auto" else format_of(messages, format)
+    form = get_format(DEFAULT) if format == "auto" else format_of(messages, format, roles=True)
     if format == "auto" and model is not None and form_of(model) not in ("", DEFAULT):
         return None
     if counter is None:

@@ -324,6 +324,18 @@ def zones_rule(numbers: Sequence[Any]) -> dict[str, Rule]:
     return {"E2": lambda answer: (answer.get("error") in MISCONFIGURED) != sound}
 
 
+KNOWN_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+"""Roles of messages in the vectors that a provider documents."""
+
+
+def read_rule(messages: Sequence[Mapping[str, Any]]) -> dict[str, Rule]:
+    """A9: an answer or a typed error; a message of which nobody knows whom it is from is no count."""
+    is_read = all(
+        isinstance(message.get("role"), str) and message["role"] in KNOWN_ROLES for message in messages
+    )
+    return {"A9": lambda answer: (answer.get("error") == "FormatError") != is_read}
+
+
 def overhead_rule(overhead: object) -> dict[str, Rule]:
     """B4: no count is negative, so what a message costs beside its texts is a whole number from 0 up."""
     sound = is_number(overhead, least=0)

@@ -5,11 +5,12 @@ They would be read without a word, and wrongly: their roles, calls and results s
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 from trimtab.errors import FormatError
 
-__all__ = ["check_shape", "foreign_object"]
+__all__ = ["ROLES", "check_role", "check_shape", "foreign_object"]
 
 _OWN = "one dict a message, {'role': ..., 'content': ...}"
 
@@ -32,6 +33,22 @@ _FORMS = frozenset({"anthropic", "gemini", "openai_chat", "openai_responses"})
 """Wire forms that know none of these; a form that a user registered may be one of them."""
 
 
+ROLES = frozenset(
+    {
+        *("system", "developer", "user", "assistant", "tool", "function", "model"),
+        *("critic", "discriminator", "unknown"),  # of messages in OpenAI's Conversations API
+    }
+)
+"""Roles that a provider documents; a form that has none such says so in `validate`."""
+
+_ANSWERS = {
+    "choices": "append answer['choices'][0]['message']",
+    "output": "extend the list by answer['output']",
+    "candidates": "append answer['candidates'][0]['content']",
+}
+"""Where the messages of a whole answer are, written as a dict; it has no role of its own."""
+
+
 def foreign_object(message: object, /) -> str | None:
     """Say what an object of another library is, and how to convert it; None if nobody knows it."""
     for kind in type(message).__mro__:
@@ -51,6 +68,28 @@ def check_shape(message: dict[str, Any], form: str = "openai_chat", /) -> None:
     said = (_foreign_dict(message) or _foreign_block(message)) if form in _FORMS else None
     if said is not None:
         raise FormatError(said)
+
+
+def check_role(message: dict[str, Any], form: str, /) -> None:
+    """Refuse a message of which no wire form knows whom it is from: it would be read as nobody's.
+
+    Raises:
+        FormatError: With what it looks like and what to write.
+    """
+    role = message.get("role")
+    if role.__class__ is str and role in ROLES:
+        return
+    if form not in _FORMS or (role is None and ("type" in message or form == "gemini")):
+        return  # a form of the caller's own, an item of Responses, a content of Gemini
+    if role is None:
+        answer = next((_ANSWERS[key] for key in _ANSWERS if isinstance(message.get(key), list)), None)
+        if answer is not None:
+            raise FormatError(f"it is a whole answer, not a message: {answer}")
+    held = "it has no role" if role is None else f"no provider has the role {reprlib.repr(role)}"
+    raise FormatError(
+        f"{held}: write {{'role': 'user', 'content': ...}}, or 'system', 'developer', 'assistant' or 'tool';"
+        " roles of your own need a wire form of your own (register_format)"
+    )
 
 
 def _foreign_dict(message: dict[str, Any]) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from trimtab.errors import FormatError
 from trimtab.formats._access import as_dict, as_list, as_text, compact_json
 from trimtab.formats._base import Dict, Media, Pieces
+from trimtab.formats._foreign import ROLES
 
 LEGACY_PREFIX = "function:"
 """Stands before the function's name in place of the id a legacy call does not have."""
@@ -80,7 +81,8 @@ def is_foreign(message: Dict) -> bool:
     content = message.get("content")
     if isinstance(content, list):
         return any(type(part) is dict and _is_unknown(part) for part in content)
-    return "parts" in message
+    role = message.get("role")
+    return "parts" in message or role.__class__ is not str or role not in ROLES
 
 
 def _is_unknown(part: Dict) -> bool:
