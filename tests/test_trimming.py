@@ -201,12 +201,13 @@ def test_numbers_are_those_of_the_list_that_was_given_also_after_a_repair() -> N
 
 
 def test_a_message_without_a_role_says_what_it_is() -> None:
-    """Wherever it stands behind system text."""
+    """Wherever it stands behind system text; a repair takes such a message."""
     roles: list[str] = []
     messages = [{"content": "x"}, user("q")]
     fit(
         messages,
         99,
+        repair=True,
         counter=WORDS,
         system="be",
         on_trim=lambda context: roles.extend(each.role for each in context.message_elements),
