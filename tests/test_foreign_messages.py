@@ -144,3 +144,15 @@ def test_validate_and_repair_take_what_they_are_there_for() -> None:
     assert [found.rule for found in validate([{"role": "robot", "content": "w"}])] == ["unknown_role"]
     contents = [{"parts": [{"text": "w"}]}]
     assert fit(contents, 99, counter=WordCounter(), format="gemini").messages == contents
+
+
+@pytest.mark.parametrize("format", ["auto", "openai_chat", "anthropic", "openai_responses"])
+@pytest.mark.parametrize("part", [{"text": "hi"}, {"image": {"format": "png"}}, {"document": {}}])
+def test_blocks_without_a_type_are_refused_in_every_form(part: Any, format: str) -> None:
+    """A text alone as well: Bedrock's Converse API, Strands and Haystack write it so."""
+    messages = [{"role": "user", "content": [part]}, {"role": "user", "content": "w"}]
+    with pytest.raises(
+        FormatError, match=rf"^messages\[0\]: its content has a block '{next(iter(part))}' without"
+    ):
+        fit(messages, 999, counter=WordCounter(), format=format)
+    assert validate(messages, format="openai_chat")

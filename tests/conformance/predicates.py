@@ -331,9 +331,16 @@ KNOWN_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "fu
 def read_rule(messages: Sequence[Mapping[str, Any]]) -> dict[str, Rule]:
     """A9: an answer or a typed error; a message of which nobody knows whom it is from is no count."""
     is_read = all(
-        isinstance(message.get("role"), str) and message["role"] in KNOWN_ROLES for message in messages
+        isinstance(message.get("role"), str)
+        and message["role"] in KNOWN_ROLES
+        and all("type" in part for part in _parts_of(message.get("content")))
+        for message in messages
     )
     return {"A9": lambda answer: (answer.get("error") == "FormatError") != is_read}
+
+
+def _parts_of(content: object) -> list[Mapping[str, Any]]:
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
 def overhead_rule(overhead: object) -> dict[str, Rule]:

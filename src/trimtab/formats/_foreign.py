@@ -78,6 +78,7 @@ def check_role(message: dict[str, Any], form: str, /) -> None:
     """
     role = message.get("role")
     if role.__class__ is str and role in ROLES:
+        _check_blocks(message, form)
         return
     if form not in _FORMS or (role is None and ("type" in message or form == "gemini")):
         return  # a form of the caller's own, an item of Responses, a content of Gemini
@@ -90,6 +91,24 @@ def check_role(message: dict[str, Any], form: str, /) -> None:
         f"{held}: write {{'role': 'user', 'content': ...}}, or 'system', 'developer', 'assistant' or 'tool';"
         " roles of your own need a wire form of your own (register_format)"
     )
+
+
+def _check_blocks(message: dict[str, Any], form: str) -> None:
+    """Refuse content blocks that only their key tells apart, as Bedrock and Haystack write them."""
+    content = message.get("content")
+    if content.__class__ is not list or form not in _FORMS:
+        return
+    for part in content:
+        if type(part) is dict and "type" not in part and (keys := _UNTYPED_KEYS.intersection(part)):
+            key = min(keys)
+            raise FormatError(
+                f"its content has a block {key!r} without a type, as Bedrock's Converse API, Strands and"
+                f" Haystack write it: write {{'type': 'text', 'text': ...}}, or your provider's {key}"
+            )
+
+
+_UNTYPED_KEYS = frozenset({"text", "image", "document", "video"})
+"""What such a block is named by; Gemini's parts stand under another key."""
 
 
 def _foreign_dict(message: dict[str, Any]) -> str | None:

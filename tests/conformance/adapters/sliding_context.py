@@ -14,7 +14,7 @@ from tests.conformance.adapters._measure import counted, places
 from tests.conformance.adapters._sitting import run_session, told
 from tests.conformance.counters import approximate, text_function
 from tests.conformance.judging import Answer, OutOfScope, Trial, attempt
-from tests.conformance.predicates import answered_text_rule, overhead_rule, zones_rule
+from tests.conformance.predicates import answered_text_rule, overhead_rule, read_rule, zones_rule
 from tests.conformance.scripted import number, summarizer_kind
 from tests.conformance.sessions import session_guards, session_rules
 from tests.conformance.vectors import Case
@@ -38,7 +38,10 @@ def _count_message(case: Case) -> Trial:
     return Trial(
         expected=case.expected,
         ours=attempt(lambda: {"tokens": counted([case.input["message"]], _counter(case.input))}),
-        rules=overhead_rule(case.input.get("message_overhead", 4)),
+        rules={
+            **overhead_rule(case.input.get("message_overhead", 4)),
+            **read_rule([case.input["message"]]),
+        },
     )
 
 
