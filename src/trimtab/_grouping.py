@@ -10,7 +10,7 @@ from trimtab._arguments import check_parameters
 from trimtab._pairing import Pairing
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Kind, Structure, detect, formats, get_format
-from trimtab.formats._foreign import check_role, check_shape
+from trimtab.formats._foreign import check_message
 
 __all__ = [
     "NO_PARTS",
@@ -330,9 +330,7 @@ def refuse_foreign(messages: Any, form: str, *, roles: bool = False) -> None:
     for at in (*range(min(_OLDEST, count)), *range(max(min(_OLDEST, count), count - _NEWEST), count)):
         if type(entries[at]) is dict:
             try:
-                check_shape(entries[at], form)
-                if roles:
-                    check_role(entries[at], form)
+                check_message(entries[at], form, listed=not roles)
             except FormatError as error:
                 path = f"messages[{at}]"
                 raise FormatError(f"{path}: {error}", path=path) from None

@@ -10,7 +10,7 @@ from typing import Any
 
 from trimtab.errors import FormatError
 
-__all__ = ["ROLES", "check_role", "check_shape", "foreign_object"]
+__all__ = ["ROLES", "check_message", "foreign_object"]
 
 _OWN = "one dict a message, {'role': ..., 'content': ...}"
 
@@ -25,9 +25,6 @@ _LIBRARIES = {
 
 _LANGCHAIN_TYPES = frozenset({"human", "ai", "system", "tool", "function"})
 """What LangChain writes under `type` where the wire forms have a role; no item of Responses is called so."""
-
-_CONVERSE_KEYS = frozenset({"toolUse", "toolResult", "cachePoint", "reasoningContent", "guardContent"})
-"""Content blocks that Bedrock's Converse API alone knows; Strands writes the same."""
 
 _FORMS = frozenset({"anthropic", "gemini", "openai_chat", "openai_responses"})
 """Wire forms that know none of these; a form that a user registered may be one of them."""
@@ -59,56 +56,72 @@ def foreign_object(message: object, /) -> str | None:
     return None
 
 
-def check_shape(message: dict[str, Any], form: str = "openai_chat", /) -> None:
-    """Refuse a message in the shape of another library, or of an API whose form is not known.
+def check_message(message: dict[str, Any], form: str, /, *, listed: bool = False) -> None:
+    """Refuse a message of which no wire form knows what it is, or whom it is from: it would be read wrongly.
+
+    Looked at are its keys, its role, and the blocks of its content, of which each names its type.
+
+    Args:
+        message: The message.
+        form: Name of the wire form it is read in; one of the caller's own may have anything.
+        listed: The caller lists roles and untyped blocks as violations, or mends them: they pass.
 
     Raises:
         FormatError: With what it looks like and what to pass instead.
     """
-    said = (_foreign_dict(message) or _foreign_block(message)) if form in _FORMS else None
+    if form not in _FORMS:
+        return
+    said = _foreign_dict(message)
+    if said is None and isinstance(message.get("content"), list):
+        said = _untyped_blocks(message["content"], listed=listed)
+    if said is None and not listed:
+        said = _foreign_role(message, form)
     if said is not None:
         raise FormatError(said)
 
 
-def check_role(message: dict[str, Any], form: str, /) -> None:
-    """Refuse a message of which no wire form knows whom it is from: it would be read as nobody's.
-
-    Raises:
-        FormatError: With what it looks like and what to write.
-    """
+def _foreign_role(message: dict[str, Any], form: str) -> str | None:
     role = message.get("role")
     if role.__class__ is str and role in ROLES:
-        _check_blocks(message, form)
-        return
-    if form not in _FORMS or (role is None and ("type" in message or form == "gemini")):
-        return  # a form of the caller's own, an item of Responses, a content of Gemini
+        return None
+    if role is None and ("type" in message or form == "gemini"):
+        return None  # an item of Responses, a content of Gemini
     if role is None:
         answer = next((_ANSWERS[key] for key in _ANSWERS if isinstance(message.get(key), list)), None)
         if answer is not None:
-            raise FormatError(f"it is a whole answer, not a message: {answer}")
+            return f"it is a whole answer, not a message: {answer}"
     held = "it has no role" if role is None else f"no provider has the role {reprlib.repr(role)}"
-    raise FormatError(
+    return (
         f"{held}: write {{'role': 'user', 'content': ...}}, or 'system', 'developer', 'assistant' or 'tool';"
         " roles of your own need a wire form of your own (register_format)"
     )
 
 
-def _check_blocks(message: dict[str, Any], form: str) -> None:
-    """Refuse content blocks that only their key tells apart, as Bedrock and Haystack write them."""
-    content = message.get("content")
-    if content.__class__ is not list or form not in _FORMS:
-        return
-    for part in content:
-        if type(part) is dict and "type" not in part and (keys := _UNTYPED_KEYS.intersection(part)):
-            key = min(keys)
-            raise FormatError(
-                f"its content has a block {key!r} without a type, as Bedrock's Converse API, Strands and"
-                f" Haystack write it: write {{'type': 'text', 'text': ...}}, or your provider's {key}"
-            )
+def _untyped_blocks(content: list[Any], *, listed: bool) -> str | None:
+    """Find blocks without a type, which only their keys tell from others."""
+    held = {key for part in content if type(part) is dict and "type" not in part for key in part}
+    for keys, said in _UNTYPED[:1] if listed else _UNTYPED:
+        if found := keys & held:
+            return said.format(key=min(found))
+    return None
 
 
-_UNTYPED_KEYS = frozenset({"text", "image", "document", "video"})
-"""What such a block is named by; Gemini's parts stand under another key."""
+_UNTYPED = (
+    (
+        frozenset({"toolUse", "toolResult", "cachePoint", "reasoningContent", "guardContent"}),
+        "it is a message of Bedrock's Converse API (or of Strands): write its blocks as Anthropic's,"
+        " {{'type': 'tool_use', ...}}, or as OpenAI's tool_calls",
+    ),
+    (
+        frozenset({"text", "image", "document", "video"}),
+        "its content has a block {key!r} without a type, as Bedrock's Converse API, Strands and"
+        " Haystack write it: write {{'type': 'text', 'text': ...}}, or your provider's {key}",
+    ),
+)
+"""Keys of such blocks, and what is said of them: those of an API that no form reads, and what may be mended.
+
+Gemini's parts stand under another key than "content".
+"""
 
 
 def _foreign_dict(message: dict[str, Any]) -> str | None:
@@ -134,16 +147,3 @@ def _foreign_dict(message: dict[str, Any]) -> str | None:
 
 _HELD = ("content", "data")
 """Where LangChain's dicts hold the words: of `model_dump()`, and of `messages_to_dict`."""
-
-
-def _foreign_block(message: dict[str, Any]) -> str | None:
-    content = message.get("content")
-    if not isinstance(content, list):
-        return None
-    for part in content:
-        if type(part) is dict and "type" not in part and not _CONVERSE_KEYS.isdisjoint(part):
-            return (
-                "it is a message of Bedrock's Converse API (or of Strands): write its blocks as Anthropic's,"
-                " {'type': 'tool_use', ...}, or as OpenAI's tool_calls"
-            )
-    return None

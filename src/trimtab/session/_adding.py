@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trimtab.errors import ConfigurationError
-from trimtab.formats._foreign import check_role, check_shape
+from trimtab.formats._foreign import check_message
 from trimtab.session._core import Core
 from trimtab.session._effects import Steps
 from trimtab.session._plain import plain_message
@@ -41,8 +41,7 @@ def adding(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Steps[lis
     if not plain:
         return []
     for message in plain:
-        check_shape(message, scene.sizer.format.name)
-        check_role(message, scene.sizer.format.name)
+        check_message(message, scene.sizer.format.name)
         scene.sizer.read(message)  # what cannot be read is refused before anything is written
     came = _Came(core.first_events(scene))
     core.scene = None  # until everything is written
