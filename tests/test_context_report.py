@@ -229,6 +229,15 @@ def test_a_mark_costs_what_it_costs_on_the_message_that_carries_it() -> None:
     assert [row.tokens_after for row in made.fit(12).report.messages] == [3, 5]
 
 
+def test_a_mark_costs_a_black_box_no_message() -> None:
+    """All fits without it, so that it is left out; with room for its three tokens it is there."""
+    made = Context(7, counter=MarksCost().count).add("h", talk("u2 u2"), cache_control={"type": "x"})
+    without = made.fit(4)
+    assert (len(without.messages), without.report.tokens_after) == (2, 4)
+    assert len(made.fit(6).report.notes) == 1
+    assert (made.fit().report.tokens_after, made.fit().report.notes) == (7, ())
+
+
 def test_a_mark_is_charged_to_the_last_message_that_stays() -> None:
     """Not to a newer one that left."""
     made = Context(8, counter=MarksCost())

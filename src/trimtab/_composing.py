@@ -321,9 +321,7 @@ class _Removals:
                 let_trim(block.on_trim, view, block=block.name)
         self._known = sizes.known
         if context.removed:
-            units, misplaced = in_order(
-                history, history.units, context.remaining, may_leave=lambda unit: not unit.open
-            )
+            units, misplaced = in_order(history, context.remaining, may_leave=lambda unit: not unit.open)
             removed: dict[int, Reason] = {
                 **context.removed,
                 **dict.fromkeys(sorted(misplaced), "cannot_lead"),

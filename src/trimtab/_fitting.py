@@ -237,9 +237,7 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         return
     if work.origin is None:
         work.source = history.originals[work.lead :]
-    remaining, misplaced = in_order(
-        history, history.units, context.remaining, may_leave=lambda unit: not unit.open
-    )
+    remaining, misplaced = in_order(history, context.remaining, may_leave=lambda unit: not unit.open)
     removed: dict[int, Reason] = {**context.removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}

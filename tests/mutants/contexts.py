@@ -125,6 +125,10 @@ CONTEXTS = (
         ("needed_tokens=needed if at_cap else room + needed - limit", "needed_tokens=needed"),
         ("if len(there) < len(unit):", "if len(there) < 0:"),
         ("outcome.tokens > outcome.budget.input_tokens:\n        for", "False:\n        for"),
+        (
+            "outcome.tokens > outcome.budget.input_tokens:\n        for",
+            "outcome.tokens >= outcome.budget.input_tokens:\n        for",
+        ),
         ("total - outcome.fixed_tokens - outcome.lead_tokens", "total - outcome.fixed_tokens"),
         ("if not units or request.fits(units):", "if not units:"),
         (

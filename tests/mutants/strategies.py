@@ -85,7 +85,6 @@ STRATEGIES = (
         ("one.at <= index for", "False for"),
         ("any(map(stays, beside)) or", ""),
         ("before == index - 1\n", "False\n"),
-        ("len(chosen) == len(units)", "False"),
         ("if may_leave(chosen[at])]", "]"),
     ),
     module(

@@ -367,7 +367,6 @@ class EvictionRequest:
         """
         return in_order(
             self.history,
-            self.units,
             units,
             (*self.insertions, *insertions),
             may_leave=lambda unit: not self.stays(unit),

@@ -114,7 +114,6 @@ def begin_of(history: History) -> int:
 
 def in_order(
     history: History,
-    units: Sequence[Unit],
     kept: Sequence[Unit],
     insertions: Sequence[Insertion] = (),
     *,
@@ -125,8 +124,7 @@ def in_order(
 
     Args:
         history: The conversation; nothing happens where its wire form takes any order.
-        units: Every unit of it that was there.
-        kept: Those that stay, in order.
+        kept: Units of it that stay, in order.
         insertions: Messages that are put in.
         may_leave: Tells which units may leave for it.
         led: Whether something in front of the conversation may come first.
@@ -135,7 +133,7 @@ def in_order(
         What still stays, and the messages that left for this.
     """
     chosen = list(kept)
-    if not history.format.rules.ordered or len(chosen) == len(units):
+    if not history.format.rules.ordered:
         return chosen, frozenset()
     owners: dict[int, list[int]] = {}
     for at, unit in enumerate(chosen):
