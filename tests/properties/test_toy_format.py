@@ -222,7 +222,15 @@ def test_the_first_users_words_stay_without_the_results_beside_them() -> None:
     assert fitted.messages == [said("user", words("hi")), messages[-1]]
 
 
-def test_a_strategy_cannot_keep_a_shared_message_whole_when_a_call_of_it_leaves() -> None:
+class AnyOrderFormat(ToyFormat):
+    """The same with any message first."""
+
+    name = "any_order"
+    rules = replace(ToyFormat.rules, ordered=False)
+
+
+@pytest.mark.parametrize("form", [TOY, AnyOrderFormat()], ids=lambda form: form.name)
+def test_a_strategy_cannot_keep_a_shared_message_whole_when_a_call_of_it_leaves(form: ToyFormat) -> None:
     """Below what was read a unit is taken for one message only if that message is no one else's."""
 
     class Whole:
@@ -238,14 +246,27 @@ def test_a_strategy_cannot_keep_a_shared_message_whole_when_a_call_of_it_leaves(
         *[said("assistant", words("a a a")), said("user", words("q q"))] * 6,
     ]
     with pytest.raises(StrategyContractError, match="not a unit"):
-        fit(messages, 9, counter=COUNTER, format=TOY, strategy=Whole())
+        fit(messages, 9, counter=WordCounter(format=form), format=form, strategy=Whole())
 
 
-class AnyOrderFormat(ToyFormat):
-    """The same with any message first."""
+def test_a_strategy_cannot_keep_a_message_without_the_thought_bound_to_it() -> None:
+    """Neither of them was read when the end was; asked for by itself, it is looked at with what is before."""
 
-    name = "any_order"
-    rules = replace(ToyFormat.rules, ordered=False)
+    class Second:
+        name = "second"
+
+        def evict(self, request: EvictionRequest, /) -> EvictionResult:
+            """Cut at the last message, and keep the second one beside it."""
+            return EvictionResult(cut=13, kept=[request.history.unit_at(1)])
+
+    form = AnyOrderFormat()
+    messages = [
+        said("thought", words("hm")),
+        said("user", words("hi")),
+        *[said("assistant", words("a a a")), said("user", words("q q"))] * 6,
+    ]
+    with pytest.raises(StrategyContractError, match="not a unit"):
+        fit(messages, 9, counter=WordCounter(format=form), format=form, strategy=Second())
 
 
 def test_a_turn_opened_beside_a_result_is_cut_behind_its_words() -> None:
