@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -74,6 +76,64 @@ def test_they_run_before_anything_is_decided_in_order_of_adding() -> None:
     assert len(seen) == 3
     made.fit()
     assert len(seen) == 6
+
+
+@pytest.mark.parametrize("counter", [WORDS, WORDS.count], ids=["additive", "black-box"])
+def test_without_a_budget_callbacks_alone_decide(counter: Any) -> None:
+    """SPEC D9, G: the budget they see is None; shares of none bind nobody, as with `fit`; awaited, too."""
+    seen: list[Any] = []
+
+    def noting(*seqs: int) -> Callable[[TrimContext], object]:
+        return lambda context: (seen.append((context.budget, context.limit_tokens)), context.remove(seqs))
+
+    made = Context(counter=counter, on_trim=noting(0), system="be brief")
+    made.add("a", talk("u3 u4"), max_ratio=0.1).add("b", talk("u5 u6"), share=1, on_trim=noting(0))
+    found = made.fit()
+    assert seen == [(None, sys.maxsize)] * 2
+    assert found.messages[1:] == [talk("u4")[0], talk("u6")[0]]
+    report = found.report
+    assert (report.tokens_after, report.input_tokens, report.remaining_tokens) == (12, 12, 0)
+    assert [(one.limit_tokens, one.cap_tokens) for one in report.blocks] == [(4, None), (6, None)]
+    assert "No budget was given: what on_trim removed left, and nothing else." in report.notes
+    awaited = asyncio.run(made.afit())
+    assert awaited.report.to_dict() == report.to_dict()
+    assert found.at(11).report.tokens_after <= 11
+
+
+def test_without_a_budget_a_cap_in_tokens_holds() -> None:
+    """It needs no budget to be a share of; the callback of its block is told it, and the note names it."""
+    seen: list[int] = []
+
+    def look(context: TrimContext) -> None:
+        seen.append(context.limit_tokens)
+
+    made = Context(counter=WORDS).add("a", talk("u1 u3 u4"), max_tokens=7, on_trim=look)
+    report = made.add("b", talk("u9")).fit().report
+    assert seen == [7]
+    assert [(row.fate, row.reason) for row in report.messages[:2]] == [
+        ("evicted", "over_cap"),
+        ("kept", None),
+    ]
+    assert [(one.limit_tokens, one.cap_tokens) for one in report.blocks] == [(7, 7), (9, None)]
+    assert any("what passed max_tokens of its block left" in note for note in report.notes)
+
+
+def test_without_a_budget_an_async_counter_is_asked_before_the_callback() -> None:
+    """Which runs once, and may read any size."""
+    seen: list[int] = []
+
+    async def count(messages: list[Any]) -> int:
+        return WORDS.count(messages)
+
+    made = Context(counter=count, on_trim=lambda context: seen.append(context.total_tokens))
+    assert len(asyncio.run(made.add("a", talk("u3 u4")).afit()).messages) == 2
+    assert seen == [7]
+
+
+def test_without_a_budget_and_without_a_callback_there_is_no_fit() -> None:
+    """Then nobody says what may leave."""
+    with pytest.raises(ConfigurationError, match="pass budget="):
+        Context(counter=WORDS).add("a", talk("u3")).fit()
 
 
 def test_each_sees_what_those_before_it_left() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
-from trimtab._asking import Ask
+from trimtab._asking import Ask, keep_all
 from trimtab._driving import adrive, arun
 from trimtab._fit_plan import deciding
 from trimtab._fitted import Fitted, fitted_for
@@ -17,7 +17,7 @@ from trimtab.counting._awaited import AwaitedCounter
 from trimtab.counting._door import as_awaited
 from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.strategies._base import Strategy
-from trimtab.trimming import OnTrim, TrimContext
+from trimtab.trimming import OnTrim
 
 __all__ = ["afit"]
 
@@ -109,11 +109,7 @@ async def afit(
         strict=strict,
     )
     if on_trim is not None and isinstance(ask.counter, AwaitedCounter):
-        before = await arun(lambda: prepare(replace(ask, on_trim=_keep_all)))
+        before = await arun(lambda: prepare(replace(ask, on_trim=keep_all)))
         await arun(before.sizes.count_each)  # a callback is run once, and may ask for any size
     work = await arun(lambda: prepare(replace(ask)))
     return fitted_for(await adrive(lambda: deciding(work, work.budget)))
-
-
-def _keep_all(context: TrimContext) -> None:
-    """Stand in for a callback where only what it may ask for is prepared."""

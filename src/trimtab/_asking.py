@@ -24,7 +24,7 @@ from trimtab.errors import ConfigurationError, InvalidHistoryError, UnknownNameE
 from trimtab.formats import Format, Request
 from trimtab.models import facts_for, near_models
 from trimtab.strategies import Strategy
-from trimtab.trimming import OnTrim
+from trimtab.trimming import OnTrim, TrimContext
 
 __all__ = [
     "Ask",
@@ -33,10 +33,12 @@ __all__ = [
     "check",
     "check_model",
     "counter_of",
+    "keep_all",
     "known_budget",
     "leading_system",
     "model_notes",
     "near_words",
+    "no_budget_note",
     "refuse_faults",
     "take_model",
     "window_of",
@@ -248,6 +250,20 @@ def model_notes(model: str | None, counter: Any, budget: Budget | None, /) -> tu
             f" {facts.window_tokens:,}."
         )
     return tuple(notes)
+
+
+def no_budget_note(*, capped: bool) -> str:
+    """Say in a report why so little left: there was no budget, and a callback decided.
+
+    Args:
+        capped: There is a block with a cap in tokens, which holds without a budget, too.
+    """
+    caps = ", what passed max_tokens of its block left," if capped else ","
+    return f"No budget was given: what on_trim removed left{caps} and nothing else."
+
+
+def keep_all(context: TrimContext) -> None:
+    """Stand in for a callback where only what it may ask for is prepared."""
 
 
 def near_words(model: str | None, /) -> str:

@@ -6,6 +6,7 @@ each block becomes a `Portion` of its own that strategies can be asked about. `_
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,16 @@ from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from trimtab._arguments import check_flag, check_pending_calls, check_tools, check_trim, system_of
-from trimtab._asking import budget_of, check_model, counter_of, leading_system, model_notes, refuse_faults
+from trimtab._asking import (
+    budget_of,
+    check_model,
+    counter_of,
+    known_budget,
+    leading_system,
+    model_notes,
+    no_budget_note,
+    refuse_faults,
+)
 from trimtab._bonds import Bonds, bonds_of, is_leaderless, opener_of, starts_of
 from trimtab._grouping import format_of, refuse_foreign
 from trimtab._joint import Joint, joint_of, sizes_of
@@ -21,7 +31,7 @@ from trimtab._margins import within
 from trimtab._portion import Portion, in_block
 from trimtab.allocation import Ties, check_ties
 from trimtab.blocks import Block, is_text_with_attachments
-from trimtab.budget import Budget
+from trimtab.budget import MOST_TOKENS, Budget
 from trimtab.counting._door import as_counter
 from trimtab.counting._sizes import Base, Fixed, Shares, Sizes, sizes_for
 from trimtab.formats import Format, Request, mapping_of
@@ -129,10 +139,10 @@ class Composition:
     """Everything that does not depend on the budget; sizes are remembered in its parts."""
 
     policy: Policy
-    asked: Budget
-    """The budget as asked for: its margin may be "auto" still."""
+    asked: Budget | None
+    """The budget as asked for: its margin may be "auto" still. None: there is none, and callbacks decide."""
     budget: Budget
-    """The same with a margin for tools and system text alone."""
+    """The same with a margin for tools and system text alone; without one, more than any request takes."""
     format: Format
     counter: Any
     parts: list[Part]
@@ -207,8 +217,8 @@ def compose(policy: Policy) -> Composition:
     items = [item for block in blocks for item in _items_of(block)]
     format = format_of(items, policy.format, policy.model)
     counter = counter_of(policy.counter, policy.model, format)
-    asked = budget_of(policy.budget, policy.model)
-    budget = within(asked, counter, policy.tools)
+    asked = (known_budget if policy.trims else budget_of)(policy.budget, policy.model)
+    budget = Budget(MOST_TOKENS) if asked is None else within(asked, counter, policy.tools)
     lead = leading_system(policy.system, format)
     sources = []
     for block in blocks:
@@ -218,7 +228,8 @@ def compose(policy: Policy) -> Composition:
     if policy.strict:
         source = [message for messages in sources for message in messages]
         refuse_faults(faults_of(source, format, policy.pending_calls))
-    removals = _Removals(policy, blocks, sources, format=format, counter=counter, budget=budget)
+    known = None if asked is None else budget
+    removals = _Removals(policy, blocks, sources, format=format, counter=counter, budget=known)
     if policy.trims:
         removals.run()
     parts, bonds = _parts(policy, blocks, sources, removals, format=format, counter=counter)
@@ -235,8 +246,18 @@ def compose(policy: Policy) -> Composition:
         starts=starts_of([part.history for part in parts]),
         lead=lead,
         fixed=Fixed(system=None if lead else policy.system, tools=policy.tools),
-        notes=(*policy.notes, *model_notes(policy.model, counter, asked)),
+        notes=(
+            *policy.notes,
+            *model_notes(policy.model, counter, asked),
+            *_notes_of_no_budget(asked, blocks),
+        ),
     )
+
+
+def _notes_of_no_budget(asked: Budget | None, blocks: Sequence[Block]) -> tuple[str, ...]:
+    if asked is not None:
+        return ()
+    return (no_budget_note(capped=any(block.max_tokens is not None for block in blocks)),)
 
 
 def faults_of(source: list[Any], format: Format, pending_calls: Collection[str]) -> list[ViolationLike]:
@@ -290,7 +311,7 @@ class _Removals:
         *,
         format: Format,
         counter: Any,
-        budget: Budget,
+        budget: Budget | None,
     ) -> None:
         self._policy = policy
         self._blocks = blocks
@@ -308,8 +329,9 @@ class _Removals:
         whole = [message for source in self._sources for message in source]
         history = History(whole, format=self._format, pending_calls=self._policy.pending_calls, protect=False)
         sizes = sizes_for(self._counter, history.messages, None)
-        room = self._budget.input_tokens
-        context = TrimContext(history, sizes, budget=self._budget, limit_tokens=room)
+        budget = self._budget
+        room = sys.maxsize if budget is None else budget.input_tokens
+        context = TrimContext(history, sizes, budget=budget, limit_tokens=room)
         if self._policy.on_trim is not None:
             let_trim(self._policy.on_trim, context, block=None)
         places = {block.name: at for at, block in enumerate(self._blocks)}
@@ -317,7 +339,9 @@ class _Removals:
             if block.on_trim is not None and block.name in places:
                 at = places[block.name]
                 start, stop = self._starts[at], self._starts[at + 1]
-                view = view_of_block(context, start=start, stop=stop, limit_tokens=block.cap_tokens(room))
+                cap = block.max_tokens if budget is None else block.cap_tokens(room)
+                limit = room if cap is None else cap
+                view = view_of_block(context, start=start, stop=stop, limit_tokens=limit)
                 let_trim(block.on_trim, view, block=block.name)
         self._known = sizes.known
         if context.removed:

@@ -17,6 +17,7 @@ from trimtab._asking import (
     known_budget,
     leading_system,
     model_notes,
+    no_budget_note,
     refuse_faults,
     take_model,
 )
@@ -223,7 +224,7 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
     history = work.history
     budget = None if work.budget is None else within(work.budget, work.counter, work.tools)
     if budget is None:
-        work.notes = (*work.notes, "No budget was given: what on_trim removed left, and nothing else.")
+        work.notes = (*work.notes, no_budget_note(capped=False))
     context = TrimContext(
         history,
         work.sizes,

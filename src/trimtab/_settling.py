@@ -32,8 +32,13 @@ Steps = Generator[SummaryCall, str | None, Outcome]
 """An algorithm that comes to an outcome, and yields what it needs from outside."""
 
 
-def settling(composition: Composition, budget: Budget) -> Steps:
-    """Settle what stays of each block, whatever the margin; yields what it needs from outside."""
+def settling(composition: Composition, budget: Budget | None) -> Steps:
+    """Settle what stays of each block, whatever the margin; yields what it needs from outside.
+
+    Without a budget all of it stays but what passes a cap in tokens.
+    """
+    if budget is None:
+        return _settling_without_end(composition)
     return held(
         budget,
         composition.counter,
@@ -50,6 +55,17 @@ def _settling(composition: Composition, budget: Budget) -> Steps:
     if outcome.error is not None or outcome.tokens <= budget.input_tokens:
         return outcome
     return (yield from _given_less(outcome))
+
+
+def _settling_without_end(composition: Composition) -> Steps:
+    """Settle in more room than any request takes, and go by what came of it."""
+    outcome = yield from _settling(composition, composition.budget)
+    outcome.budget = Budget(max(1, outcome.tokens))
+    for decision in outcome.decisions:
+        decision.room_tokens = None
+        if decision.cap_tokens is not None:  # a share of no budget is no cap
+            decision.cap_tokens = decision.portion.block.max_tokens
+    return outcome
 
 
 def _given_less(outcome: Outcome) -> Steps:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from trimtab._asking import known_budget
+from trimtab._asking import keep_all, known_budget
 from trimtab._composing import Policy, checked, compose
 from trimtab._context_plan import ContextPlan
 from trimtab._fit import fit
@@ -36,7 +36,8 @@ class Context:
 
     Args:
         budget: Room for the request in tokens, or a `Budget`. None: the model's window less its output
-            limit.
+            limit; with `on_trim` and no such window there is no budget, and nothing leaves but what
+            callbacks remove and what passes `max_tokens` of its block.
         model: Name of the model, for its tokenizer, window and wire form.
         counter: What counts tokens; see `fit`.
         format: Name of the wire form. "auto": by the shapes that occur.
@@ -297,7 +298,7 @@ class Context:
         policy = self._snapshot(budget)
         policy = replace(policy, counter=await as_awaited(policy.counter))
         if policy.trims and isinstance(policy.counter, AwaitedCounter):
-            before = await arun(lambda: compose(policy.without_callbacks()))
+            before = await arun(lambda: compose(replace(policy.without_callbacks(), on_trim=keep_all)))
             whole = sizes_for(policy.counter, before.source, None)
             for sizes in (whole, *(part.sizes for part in before.parts)):
                 await arun(sizes.count_each)  # a callback is run once, and may ask for any size

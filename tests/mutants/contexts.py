@@ -87,7 +87,7 @@ CONTEXTS = (
         ("_pinned(blocks, plain, bonds) | bonds.held", "_pinned(blocks, plain, bonds) & bonds.held"),
         ("followed = followed or _has_turn(history)", "followed = _has_turn(history)"),
         ("if not unit.isdisjoint(pinned)))", "if unit.isdisjoint(pinned)))"),
-        ("limit_tokens=block.cap_tokens(room))", "limit_tokens=room)"),
+        ("else block.cap_tokens(room)", "else room"),
         ("if not any(part.gone for part in self.parts):", "if True:"),
         ("None if index in part.mended else known[index]", "known[0]"),
         ("system=None if self.lead else policy.system", "system=policy.system"),
