@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab import Budget, Context, FixedCounter, Session, fit, models
+from trimtab import Budget, Context, Fitted, FixedCounter, Session, fit, models
 from trimtab.counting import ENCODINGS, counter_for, measure
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
@@ -235,6 +236,42 @@ def test_a_bare_budget_passes_no_known_window(over: int) -> None:
         assert (report.window_tokens, report.model_window_tokens) == (window + over, window)
         assert len(report.notes) == over
     assert fit(messages, 10**9).report.model_window_tokens is None
+
+
+QUESTION = [{"role": "user", "content": "Hello"}]
+
+
+def _fitted_for_gpt_4() -> dict[str, Fitted[Any]]:
+    """Fit a question by every way that leads to a plan of its own."""
+    body = {"model": "gpt-4", "messages": QUESTION}
+    return {
+        "quick": fit(QUESTION, 500, model="gpt-4"),
+        "full": fit(QUESTION, 500, model="gpt-4", tools=TOOLS),
+        "body": fit(body, 500),
+        "context": Context(500, model="gpt-4").add("question", "Hello").fit(),
+    }
+
+
+@pytest.mark.parametrize("way", ["quick", "full", "body", "context"])
+def test_fitting_again_for_another_budget_passes_no_known_window(way: str) -> None:
+    """`at` says of a bare number what `fit` says, and the report what it says of a `Budget`."""
+    fitted = _fitted_for_gpt_4()[way]
+    assert fitted.report.notes == fitted.at(8_192).report.notes == ()
+    with pytest.raises(
+        ConfigurationError, match=r"8,193 passes the window of 'gpt-4', 8,192 tokens.*Budget\("
+    ):
+        fitted.at(8_193)
+    with pytest.raises(ConfigurationError, match="8,193 passes the window of 'gpt-4'"):
+        asyncio.run(fitted.aat(8_193))
+    said = "The budget goes by a window of 8,193 tokens; that of 'gpt-4' is known to be 8,192."
+    wider = fitted.at(Budget(8_193))
+    assert wider.report.notes == (said,)
+    assert wider.at(500).report.notes == ()  # the note is about the budget of that fit
+
+
+def test_fitting_again_without_a_model_takes_any_number() -> None:
+    """There is no window to pass."""
+    assert fit(QUESTION, 500).at(10**9).report.window_tokens == 10**9
 
 
 def test_a_host_of_an_open_model_may_allow_less() -> None:

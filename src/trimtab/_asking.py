@@ -29,6 +29,7 @@ from trimtab.trimming import OnTrim, TrimContext
 __all__ = [
     "Ask",
     "body_of",
+    "budget_for",
     "budget_of",
     "check",
     "check_model",
@@ -41,6 +42,7 @@ __all__ = [
     "no_budget_note",
     "refuse_faults",
     "take_model",
+    "window_note",
     "window_of",
 ]
 
@@ -193,30 +195,36 @@ def budget_of(budget: Budget | float | None, model: str | None, /, *, given: obj
 def known_budget(budget: Budget | float | None, model: str | None, /) -> Budget | None:
     """Return the budget asked for, or the window of the model less its output limit; None without either.
 
+    Raises:
+        ConfigurationError: The window is smaller; see `budget_for`.
+    """
+    if budget is not None:
+        return budget_for(budget, model)
+    window_tokens = window_of(model)
+    if window_tokens is None or model is None:
+        return None
+    return Budget(window_tokens, output_reserve=facts_for(model).output_reserve_tokens)
+
+
+def budget_for(budget: Budget | float, model: str | None, /) -> Budget:
+    """Return a budget that was given for a model.
+
     A bare number above the model's known window is refused, since no request of that size is taken. A
     `Budget` is the caller's word on the window, for models whose window is larger where they are served; the
     report has both.
 
-    Args:
-        budget: What was given.
-        model: The model asked for.
-
     Raises:
-        ConfigurationError: The window is smaller.
+        ConfigurationError: It is a bare number, and the window is smaller.
     """
-    window_tokens = window_of(model)
-    if budget is not None:
-        made = Budget.of(budget)
-        if window_tokens is not None and not isinstance(budget, Budget) and made.window > window_tokens:
-            raise ConfigurationError(
-                f"budget={made.window:,} passes the window of {model!r}, {window_tokens:,} tokens for input"
-                f" and output together: leave budget out to fill it, or pass budget=Budget({made.window}) if"
-                " the window is larger where you use it"
-            )
-        return made
-    if window_tokens is None or model is None:
-        return None
-    return Budget(window_tokens, output_reserve=facts_for(model).output_reserve_tokens)
+    made = Budget.of(budget)
+    window_tokens = None if isinstance(budget, Budget) else window_of(model)
+    if window_tokens is not None and made.window > window_tokens:
+        raise ConfigurationError(
+            f"budget={made.window:,} passes the window of {model!r}, {window_tokens:,} tokens for input"
+            f" and output together: leave budget out to fill it, or pass budget=Budget({made.window}) if"
+            " the window is larger where you use it"
+        )
+    return made
 
 
 def window_of(model: str | None, /) -> int | None:
@@ -229,27 +237,32 @@ def window_of(model: str | None, /) -> int | None:
         return None
 
 
-def model_notes(model: str | None, counter: Any, budget: Budget | None, /) -> tuple[str, ...]:
-    """Say where tokens are counted as for another model, or the budget goes by another window."""
+def model_notes(model: str | None, counter: Any, /) -> tuple[str, ...]:
+    """Say where tokens are counted as for another model."""
     if model is None:
         return ()
     try:
         facts = facts_for(model)
     except UnknownNameError:
         return ()
-    notes = []
-    if facts.counted_as is not None and counter_name(counter) == model:
-        notes.append(
-            f"The model {model!r} is not known, only its maker: tokens are counted as for"
-            f" {facts.counted_as!r}, the costliest known of that maker, and its window is not known"
-            f"{near_words(model) or '.'}"
-        )
-    if facts.window_tokens is not None and budget is not None and budget.window > facts.window_tokens:
-        notes.append(
-            f"The budget goes by a window of {budget.window:,} tokens; that of {model!r} is known to be"
-            f" {facts.window_tokens:,}."
-        )
-    return tuple(notes)
+    if facts.counted_as is None or counter_name(counter) != model:
+        return ()
+    return (
+        f"The model {model!r} is not known, only its maker: tokens are counted as for"
+        f" {facts.counted_as!r}, the costliest known of that maker, and its window is not known"
+        f"{near_words(model) or '.'}",
+    )
+
+
+def window_note(model: str | None, budget: Budget, /) -> tuple[str, ...]:
+    """Say where the budget goes by a larger window than the model's; nothing where it does not."""
+    window_tokens = window_of(model)
+    if window_tokens is None or budget.window <= window_tokens:
+        return ()
+    return (
+        f"The budget goes by a window of {budget.window:,} tokens; that of {model!r} is known to be"
+        f" {window_tokens:,}.",
+    )
 
 
 def no_budget_note(*, capped: bool) -> str:

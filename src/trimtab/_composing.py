@@ -248,7 +248,7 @@ def compose(policy: Policy) -> Composition:
         fixed=Fixed(system=None if lead else policy.system, tools=policy.tools),
         notes=(
             *policy.notes,
-            *model_notes(policy.model, counter, asked),
+            *model_notes(policy.model, counter),
             *_notes_of_no_budget(asked, blocks),
         ),
     )

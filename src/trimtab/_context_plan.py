@@ -42,6 +42,11 @@ class ContextPlan:
         return self.outcome.tokens
 
     @property
+    def model(self) -> str | None:
+        """The model it was asked for."""
+        return self.outcome.composition.policy.model
+
+    @property
     def source(self) -> list[Any]:
         """The messages of all blocks, in the order of the request."""
         return self.outcome.composition.source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from trimtab._asking import window_note
 from trimtab._composing import faults_of
 from trimtab._outcome import BlockDecision, Outcome
 from trimtab._reporting import Lazy, Rows, about, block_report, is_planned, system_rows, unknown_of
@@ -46,6 +47,7 @@ def report_of(outcome: Outcome) -> Report:
         **head,
         notes=(
             *composition.notes,
+            *window_note(policy.model, budget),
             *(note for one in decisions for note in one.settled.notes),
             *outcome.notes,
             *unknown_notes(unknown),

@@ -43,6 +43,11 @@ class FitPlan(Decision[Work]):
         return self.settled.tokens
 
     @property
+    def model(self) -> str | None:
+        """The model it was asked for."""
+        return self.portion.ask.model
+
+    @property
     def source(self) -> list[Any]:
         """The caller's messages."""
         return self.portion.source

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from trimtab._asking import budget_for
 from trimtab.budget import Budget
 from trimtab.counting._awaited import CountsNeeded
 from trimtab.errors import BudgetExceededError, ConfigurationError
@@ -35,6 +36,11 @@ class Plan(Protocol):
     @property
     def tokens(self) -> int:
         """Tokens of the whole request."""
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """The model it was asked for."""
         ...
 
     @property
@@ -146,18 +152,20 @@ class Fitted(Generic[M]):
 
         Raises:
             BudgetExceededError: What must stay does not fit this budget.
+            ConfigurationError: It is a bare number that passes the model's window, as for `fit`.
         """
-        return fitted_for(_at_once(lambda: self._plan.at(Budget.of(budget)), "aat"))
+        return fitted_for(_at_once(lambda: self._plan.at(budget_for(budget, self._plan.model)), "aat"))
 
     async def aat(self, budget: Budget | float, /) -> Fitted[M]:
         """Fit the same input to another budget, with an async counter; see `at`.
 
         Raises:
             BudgetExceededError: What must stay does not fit this budget.
+            ConfigurationError: It is a bare number that passes the model's window, as for `fit`.
         """
         from trimtab._driving import arun
 
-        return fitted_for(await arun(lambda: self._plan.at(Budget.of(budget))))
+        return fitted_for(await arun(lambda: self._plan.at(budget_for(budget, self._plan.model))))
 
     def count_all(self) -> Report:
         """Count what the fit did not need to.

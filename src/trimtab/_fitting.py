@@ -95,7 +95,7 @@ def prepare(ask: Ask) -> Work:
         body = body_of(ask, format)
     counter = counter_of(ask.counter, ask.model, format, body)
     budget = _budget(ask)
-    notes = (*notes, *model_notes(ask.model, counter, budget))
+    notes = (*notes, *model_notes(ask.model, counter))
     strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)
     source = list(ask.messages if body is None else body.messages)
     items = source

@@ -214,6 +214,11 @@ class QuickPlan:
         return self._budget
 
     @property
+    def model(self) -> str | None:
+        """The model it was asked for."""
+        return self._model
+
+    @property
     def source(self) -> list[Any]:
         """The caller's messages."""
         return self._source

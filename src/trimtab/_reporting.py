@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
-from trimtab._asking import window_of
+from trimtab._asking import window_note, window_of
 from trimtab._fitting import Work
 from trimtab._portion import Decision, Portion
 from trimtab.budget import Budget
@@ -47,7 +47,13 @@ def report_of(work: Work, decision: Decision[Portion], budget: Budget, output: l
             leads_system=leads_system,
             unknown=unknown,
         ),
-        notes=(*work.notes, *settled.notes, *_left_out(work, output), *unknown_notes(unknown)),
+        notes=(
+            *work.notes,
+            *window_note(work.ask.model, budget),
+            *settled.notes,
+            *_left_out(work, output),
+            *unknown_notes(unknown),
+        ),
         planned=is_planned(settled),
         shares=isinstance(work.sizes, Shares),
         tokens_before=before_tokens,
