@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import warnings
@@ -419,6 +420,84 @@ def test_wrong_usage_exits_2(arguments: tuple[str, ...], said: str) -> None:
     found = run(*arguments, data=CHAT)
     assert (found.exit_code, found.stdout) == (2, "")
     assert said in found.stderr
+
+
+ALL_ORPHANS = [QUESTION, result("lost"), QUESTION]
+FIT = ("fit", "--budget", "99")
+BLOCK = '[[blocks]]\nname = "history"\n'
+MISTAKES: dict[str, tuple[tuple[str, ...], Any, str]] = {
+    "strict": ((*FIT, "--strict"), ALL_ORPHANS, "--strict was asked for"),
+    "strict, what mends": ((*FIT, "--strict"), ALL_ORPHANS, "Mend it with `trimtab repair`"),
+    "strict, left out": ((*FIT, "--strict"), ALL_ORPHANS, "or leave --strict out"),
+    "no room at all": (("fit",), CHAT, "Give --budget N"),
+    "window passed": (("fit", "--model", "gpt-4o", "--budget", "1m"), CHAT, "--budget 1,000,000"),
+    "unknown model": (("fit", "--model", "gtp-4o"), CHAT, "--counter estimate"),
+    "unknown window": (("fit", "--model", "gpt-99"), CHAT, "--budget N"),
+    "margin unknown": (
+        (*FIT, "--margin", "auto", "--counter", "chars:4"),
+        CHAT,
+        "--margin auto: counter chars/4",
+    ),
+    "margin, what to give": (
+        (*FIT, "--margin", "auto", "--counter", "chars:4"),
+        CHAT,
+        "pass --margin as a number",
+    ),
+    "counter unknown": ((*FIT, "--counter", "tiktoken"), CHAT, "--counter is estimate or chars:N"),
+    "summarize": ((*FIT, "--strategy", "summarize"), CHAT, "which only a program has"),
+    "cascade": ((*FIT, "--strategy", "cascade"), CHAT, "needs steps, in a file"),
+    "kind unknown": ((*FIT, "--strategy", "foo"), CHAT, "no strategy is called 'foo'"),
+    "pin out of range": ((*FIT, "--pin", "99"), CHAT, "index 99"),
+    "must stay": (("fit", "--budget", "3"), CHAT, "Raise the budget"),
+    "role unknown": (FIT, [{"role": "weird", "content": "hi"}], "need a wire form of your own"),
+    "system twice": ((*FIT, "--system", "x"), {"system": "a", "messages": [QUESTION]}, "by --system and in"),
+    "no conversation": (FIT, {"text": "hi"}, "a conversation is a list of messages"),
+    "a single message": (FIT, QUESTION, "--input messages-jsonl"),
+    "policy and strict": (
+        ("fit", "--budget", "99", "--strict", "--policy", BLOCK),
+        ALL_ORPHANS,
+        "--strict was asked",
+    ),
+    "policy, model unknown": (
+        ("policy", 'model = "nope-1"\n' + BLOCK),
+        "",
+        "the file that TRIMTAB_MODELS names",
+    ),
+    "policy, function": (("policy", BLOCK + 'on_trim = "mine"'), "", "--name NAME"),
+    "policy, counter": (
+        ("fit", "--policy", 'counter = "mine"\n' + BLOCK),
+        CHAT,
+        "the name of a counter that a program",
+    ),
+    "policy, summarizer": (
+        ("fit", "--policy", BLOCK + 'strategy = "summarize"'),
+        CHAT,
+        "summarizer that a program",
+    ),
+}
+PYTHON = re.compile(r"(?<![\w-])[a-z_]+=|=True|[A-Za-z]\(")
+
+
+@pytest.mark.parametrize(("arguments", "data", "said"), MISTAKES.values(), ids=MISTAKES)
+def test_errors_speak_of_options_not_of_python(
+    tmp_path: Path, arguments: tuple[str, ...], data: Any, said: str
+) -> None:
+    """Also those the library raises, and those written as JSON."""
+    (tmp_path / "policy.toml").write_text(arguments[-1], encoding="utf-8")
+    if BLOCK in arguments[-1]:
+        arguments = (*arguments[:-1], str(tmp_path / "policy.toml"))
+    found = run(*arguments, data=data)
+    assert found.exit_code != 0
+    errors = [one["error"]["message"] for one in answers(found) if "error" in one]
+    assert said in found.stderr
+    for text in (found.stderr, *errors):
+        assert not PYTHON.search(text.replace("message(s)", "")), text
+
+
+def test_what_an_error_quotes_is_not_turned_into_options() -> None:
+    """A value that looks like a parameter of Python is told as it was given; a path is one, too."""
+    assert "'a budget=3'" in run(*FIT, "--counter", "a budget=3", data=CHAT).stderr
+    assert "x/model=4.json" in run(*FIT, "--tools", "x/model=4.json", data=CHAT).stderr
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ def test_options_take_the_place_of_what_the_policy_says(
         (
             "model = 'gtp-4o'\n[[blocks]]\nname = 'a'",
             (),
-            "policy.toml: unknown model 'gtp-4o': pass counter=",
+            "policy.toml: unknown model 'gtp-4o': pass --counter estimate",
         ),
         (POLICY, ("--model", "gtp-4o", "--counter", "", "--budget", "9"), "--counter is estimate or chars:N"),
         (POLICY, ("--strategy", "drop"), "--strategy does not go with --policy"),
@@ -280,7 +280,7 @@ def test_options_take_the_place_of_what_the_policy_says(
         (
             POLICY + "on_trim = 'mine'",
             (),
-            "blocks[3].on_trim: no callback is called 'mine'; names= has: none",
+            "blocks[3].on_trim: no callback is called 'mine'; declared are: none",
         ),
     ],
 )

@@ -711,7 +711,8 @@ def test_a_view_with_system_text_beside_it_is_a_request_body(
     assert format.kind(anchor) == ("system" if form == "openai_responses" else "user")
     assert "SYSTEM: Be brief." in run("show", *at(url), "--output", "text").output
     other = "gemini" if form == "anthropic" else "anthropic"
-    assert "wire form" in run("add", *at(url), "--format", other, data=hello, code=2).stderr
+    refused = run("add", *at(url), "--format", other, data=hello, code=2).stderr
+    assert f"is opened with --format {other}: leave --format out" in refused
 
 
 def test_a_pinned_message_stays_until_it_is_let_go(any_url: str) -> None:

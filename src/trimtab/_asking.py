@@ -106,7 +106,7 @@ def refuse_faults(violations: Iterable[Any], /) -> None:
     count = f"{len(faults)} faults" if len(faults) > 1 else "a fault"
     raise InvalidHistoryError(
         f"the input has {count}, and strict=True was asked for: {said}{more}. Mend it with repair(messages),"
-        " or leave strict out: what can be mended then leaves, and the report lists it",
+        " or leave strict=True out: what can be mended then leaves, and the report lists it",
         violations=faults,
     )
 

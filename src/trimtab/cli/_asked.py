@@ -19,7 +19,7 @@ from trimtab.formats import Format, Request, detect, get_format
 from trimtab.models import facts_for
 from trimtab.strategies import Strategy, StrategyKind, create_strategy
 
-__all__ = ["Asked", "Conversation", "budget_of", "strategy_of"]
+__all__ = ["KINDS_ALONE", "Asked", "Conversation", "budget_of", "strategy_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +170,16 @@ def budget_of(
     return Budget(facts.window_tokens, output_reserve=reserve, margin=margin or 0)
 
 
+_NEEDS = {
+    StrategyKind.CASCADE: 'steps, in a file: {"kind": "cascade", "steps": ["clear_tool_results", "drop"]}',
+    StrategyKind.SUMMARIZE: "a function that writes summaries, which only a program has",
+    StrategyKind.SLIDING_WINDOW_WITH_SUMMARY: "a function that writes summaries, which only a program has",
+}
+"""What kinds need that say nothing alone."""
+
+KINDS_ALONE = [kind.value for kind in StrategyKind if kind not in _NEEDS]
+
+
 def strategy_of(value: str | None) -> Strategy | None:
     """Make the strategy of a kind, or of a JSON or TOML file.
 
@@ -180,6 +190,11 @@ def strategy_of(value: str | None) -> Strategy | None:
         return None
     path = Path(value)
     if path.suffix.lower() not in (".json", ".toml") and (value in [*StrategyKind] or not path.is_file()):
+        if value in _NEEDS:
+            others = ", ".join(KINDS_ALONE)
+            raise ConfigurationError(
+                f"--strategy {value} needs {_NEEDS[StrategyKind(value)]}; alone go {others}"
+            )
         return create_strategy(value)
     raw = _read("--strategy", path)
     try:

@@ -15,6 +15,7 @@ from trimtab.cli._files import STANDARD_INPUT, Files, files_of, opened
 from trimtab.cli._input import Entry, InputKind, entries
 from trimtab.cli._json import dump
 from trimtab.cli._progress import Progress
+from trimtab.cli._words import said
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
 from trimtab.report._lines import counted, plain
 
@@ -118,7 +119,7 @@ def usage(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except ContextError as error:
-            raise Refused(str(error)) from error
+            raise Refused(said(error)) from error
 
     return checked
 
@@ -137,7 +138,7 @@ class _Unanswered:
         """Give the error with its numbers, and the report of the best attempt if there is one."""
         error = self.error
         told = {key: value for key, value in vars(error).items() if type(value) in (int, str) and value != ""}
-        data: dict[str, Any] = {"error": {"type": _public_name(error), "message": str(error), **told}}
+        data: dict[str, Any] = {"error": {"type": _public_name(error), "message": said(error), **told}}
         return data if self.report is None else {**data, "report": self.report.to_dict()}
 
     def result(self) -> None:
@@ -194,7 +195,7 @@ def answer_all(
             failed += 1
             progress.clear()
         if isinstance(found, _Unanswered):
-            click.echo(f"trimtab: {plain(place.label(label))}: {plain(str(found.error))}", err=True)
+            click.echo(f"trimtab: {plain(place.label(label))}: {plain(said(found.error))}", err=True)
         try:
             click.echo(written, nl=False)
         except BrokenPipeError:
@@ -245,10 +246,10 @@ def _answered(
         found = answer(entry.value)
         return found, render(found, place)
     except MissingExtraError as error:
-        raise Refused(str(error)) from error
+        raise Refused(said(error)) from error
     except ConfigurationError as error:
         if place.is_only:
-            raise Refused(str(error)) from error
+            raise Refused(said(error)) from error
         failed = _Unanswered(error)
     except ContextError as error:
         failed = _Unanswered(error)

@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 
 from trimtab._names import in_words, near_names
 from trimtab.cli._output import Refused
+from trimtab.cli._words import said
 from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter
 from trimtab.errors import ConfigurationError, ContextError, MissingExtraError, UnknownNameError
 from trimtab.report._lines import plain
@@ -103,9 +104,9 @@ def stored(url: str, *, create: bool = False) -> Generator[Store]:
     try:
         yield store
     except MissingExtraError as error:
-        raise Refused(mask(str(error), url)) from None
+        raise Refused(mask(said(error), url)) from None
     except ContextError as error:
-        fail(mask(str(error), url))
+        fail(mask(said(error), url))
     finally:
         store.close()
 
@@ -119,7 +120,7 @@ def _store_of(url: str, *, create: bool) -> Store:
     try:
         store = open_store(url)
     except ContextError as error:
-        raise Refused(mask(f"--store: {error}", url)) from None
+        raise Refused(mask(f"--store: {said(error)}", url)) from None
     path = getattr(store, "path", None)
     if path is not None:
         _check_there(path, create=create)
@@ -203,13 +204,13 @@ def begun(store: Store, name: str, options: Mapping[str, Any]) -> Session:
             return session
         in_force = session._core.in_force
         if (form := options.get("format", in_force.reader.name)) != in_force.reader.name:
-            raise Refused(str(other_form(name, in_force.reader.name, form)))
+            raise Refused(said(other_form(name, in_force.reader.name, form)))
         if in_force.counter is not None:
             given.setdefault("counter", in_force.counter)  # made again by its name
     try:
         session = Session(**given, store=store, id=name, retry=Retry(), allow_missing=known)
     except ConfigurationError as error:
-        raise Refused(str(error)) from None
+        raise Refused(said(error)) from None
     return session
 
 
@@ -218,5 +219,5 @@ def name_of(store: Store, name: str) -> dict[str, Any]:
     try:
         newest = store.load(LoadRequest(session=name, limit=1, newest_first=True))
     except ContextError as error:
-        return {"id": name, "error": str(error)}
+        return {"id": name, "error": said(error)}
     return {"id": name, "version": newest[0].version, "time": newest[0].time} if newest else {}

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from trimtab.cli._asked import Asked, budget_of, strategy_of
+from trimtab.cli._asked import KINDS_ALONE, Asked, budget_of, strategy_of
 from trimtab.cli._input import InputKind
 from trimtab.cli._options import (
     BUDGET,
@@ -27,7 +27,6 @@ from trimtab.cli._policy import Answered, PolicyFitting
 from trimtab.context import Fitted
 from trimtab.context import fit as fit_one
 from trimtab.report import Report
-from trimtab.strategies import StrategyKind
 
 __all__ = ["fit"]
 
@@ -82,18 +81,9 @@ def _totals(report: Report) -> str:
     return f"fits{estimated}: {tokens}; {', '.join(fates) or 'no messages'}"
 
 
-_NEED_OPTIONS = (
-    StrategyKind.CASCADE,
-    StrategyKind.SUMMARIZE,
-    StrategyKind.SLIDING_WINDOW_WITH_SUMMARY,
-)
-"""Kinds that say nothing alone: they need steps, or a function of a program."""
-ALONE = [kind.value for kind in StrategyKind if kind not in _NEED_OPTIONS]
-
-
 def complete_strategies(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the kinds of strategies, then files, to a shell."""
-    kinds = [CompletionItem(kind) for kind in ALONE if kind.startswith(incomplete)]
+    kinds = [CompletionItem(kind) for kind in KINDS_ALONE if kind.startswith(incomplete)]
     return kinds or [CompletionItem(incomplete, type="file")]
 
 
@@ -118,7 +108,7 @@ Examples:
     "--strategy",
     metavar="KIND|FILE",
     shell_complete=complete_strategies,
-    help=f"What leaves first: a JSON or TOML file, or a kind: {', '.join(ALONE)}.",
+    help=f"What leaves first: a JSON or TOML file, or a kind: {', '.join(KINDS_ALONE)}.",
 )
 @click.option(
     "--policy",

@@ -10,6 +10,7 @@ import click
 
 from trimtab.cli._json import dump
 from trimtab.cli._output import usage
+from trimtab.cli._words import said
 from trimtab.errors import ConfigurationError
 from trimtab.policy import load_policy, policy_data, policy_schema
 from trimtab.report._lines import plain
@@ -72,6 +73,6 @@ def policy(file: str | None, schema: bool, names: tuple[str, ...]) -> None:
         data = policy_data(load_policy(file, names=given), names=given)
     except ConfigurationError as error:
         hint = ". What a program gives is declared by --name NAME" if "names=" in str(error) else ""
-        click.echo(f"trimtab: {plain(str(error))}{hint}", err=True)
+        click.echo(f"trimtab: {plain(said(error))}{hint}", err=True)
         sys.exit(1)
     click.echo(dump(data, indent=2), nl=False)

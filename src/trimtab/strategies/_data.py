@@ -170,7 +170,7 @@ def _summarize(kind: str, options: dict[str, Any], names: Mapping[str, Any]) -> 
 def _function(option: str, name: Any, names: Mapping[str, Any]) -> Any:
     """Look a function up by the name used in data."""
     if not isinstance(name, str):
-        raise ConfigurationError(f"{option} must be a name given in names=, not {name!r}")
+        raise ConfigurationError(f"{option} must be a name in names=, not {name!r}")
     if name not in names:
         near = near_names(name, names)
         raise UnknownNameError(
