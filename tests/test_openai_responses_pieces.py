@@ -95,7 +95,7 @@ class TestPieces:
     def test_what_stands_for_all_that_was_before_is_charged(self) -> None:
         """A compaction item is sealed and no reasoning: it is charged by its length in every turn."""
         item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA" * 40_000}
-        assert FORM.pieces(item).media == (("file", None, item["encrypted_content"], "compaction"),)
+        assert FORM.pieces(item).media == (("file", None, item["encrypted_content"], "compaction", True),)
         for model in ("gpt-4o", "gpt-5", None):
             before, after = (
                 measure([*items, user()], model=model, format="openai_responses").tokens

@@ -13,7 +13,7 @@ from trimtab._portion import Decision, Portion
 from trimtab.budget import Budget
 from trimtab.counting._sizes import Shares, Sizes, counter_name, shared_out
 from trimtab.counting._unknown import unknown_in, unknown_notes
-from trimtab.formats import Format, mapping_of
+from trimtab.formats import Format, Request, mapping_of
 from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report, ViolationLike
 from trimtab.report._lines import counted
 from trimtab.strategies._runner import Settled
@@ -35,8 +35,7 @@ def report_of(work: Work, decision: Decision[Portion], budget: Budget, output: l
     before_tokens = rows.whole_before_tokens(sizes.fixed_tokens(led_system) + lead_tokens)
     block = block_report(decision, rows, limit_tokens=budget.input_tokens - beside_tokens, output=output)
     block = replace(block, tokens_after=settled.tokens - beside_tokens)
-    unseen = () if work.body is None else work.body.unseen
-    unknown = unknown_of(work.counter, work.format, work.tools, output, unseen)
+    unknown = unknown_of(work.counter, work.format, work.tools, output, work.body)
     return Report(
         **about(
             sizes,
@@ -88,12 +87,12 @@ def _left_out(work: Work, output: list[Any]) -> list[str]:
 
 
 def unknown_of(
-    counter: Any, format: Format, tools: Any, output: Sequence[Any], unseen: Sequence[str] = (), /
+    counter: Any, format: Format, tools: Any, output: Sequence[Any], request: Request | None = None, /
 ) -> tuple[str, ...]:
     """List what of a request that goes out nobody can count from it; messages of one text have nothing."""
     dicts = map(mapping_of, output)
     pieces = [format.pieces(one) for one in dicts if not isinstance(one.get("content"), str)]
-    return unknown_in(counter, tools, pieces, unseen).phrases
+    return unknown_in(counter, tools, pieces, request).phrases
 
 
 def _leads_system(messages: Sequence[Any], format: Format) -> bool:

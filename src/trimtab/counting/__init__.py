@@ -202,19 +202,22 @@ def measure(
     check_tools(tools)
     from trimtab.counting._measure import count_of_request
 
+    named = _known_model_in(given) if model is None else model
     if counter is None:
-        counter = _counter_of(given, model)
-    return count_of_request(given, counter, format=format, system=system, tools=tools)
+        counter = EstimateCounter() if named is None else counter_for(named)
+    return count_of_request(given, counter, format=format, model=named, system=system, tools=tools)
 
 
-def _counter_of(given: Any, model: str | None) -> TextCounter | MistralCounter:
-    if model is not None:
-        return counter_for(model)
+def _known_model_in(given: Any) -> str | None:
+    """Return the model a request body names, if it is known."""
     named = given.get("model") if isinstance(given, Mapping) else None
+    if not isinstance(named, str):
+        return None
     try:
-        return counter_for(named) if isinstance(named, str) else EstimateCounter()
+        facts_for(named)
     except UnknownNameError:
-        return EstimateCounter()
+        return None
+    return named
 
 
 def clear_counts() -> None:

@@ -15,7 +15,7 @@ from trimtab.counting._margin import known_margin, unsure_of
 from trimtab.counting._sizes import Fixed, Shares, Sizes, fixed_tokens_of, for_whole, sizes_for
 from trimtab.counting._text import TextCounter
 from trimtab.counting._unknown import Unknown, is_known, unknown_in
-from trimtab.formats import Format, Pieces
+from trimtab.formats import Format, Pieces, Request
 from trimtab.formats._base import Dict, entry_of
 
 __all__ = ["Count", "count_of_request", "read_given"]
@@ -68,13 +68,11 @@ class Given(NamedTuple):
     form: Format
     entries: list[Dict]
     fixed: Fixed
-    unseen: tuple[str, ...]
-    """What the body names and the provider reads elsewhere."""
-    is_whole: bool
-    """Whether it is a body, so that what it does not hold is not sent."""
+    request: Request | None
+    """The body, if it is one: what it does not hold is not sent."""
 
 
-def read_given(given: Any, /, *, format: str | Format, system: Any, tools: Any) -> Given:
+def read_given(given: Any, /, *, format: str | Format, model: str | None, system: Any, tools: Any) -> Given:
     """Read messages or a body: its wire form, its messages as dicts, and what stands beside them.
 
     Raises:
@@ -82,36 +80,43 @@ def read_given(given: Any, /, *, format: str | Format, system: Any, tools: Any) 
         FormatError: An entry is no message.
     """
     check_messages(given)
-    form = format_of(given, format)
+    form = format_of(given, format, model)
     extra: Any = None
-    unseen: tuple[str, ...] = ()
+    request: Request | None = None
     messages: Any = given
     if isinstance(given, Mapping):
         request = form.read_request(given)
-        messages, extra, unseen = request.messages, request.extra, request.unseen
+        messages, extra = request.messages, request.extra
         system = request.system if system is None else system
         tools = request.tools if tools is None else tools
     entries = [entry_of(messages, index) for index in range(len(messages))]
     if system is not None and form.rules.system_in_messages:
         entries.insert(0, form.message("system", [system] if isinstance(system, str) else list(system)))
         system = None
-    return Given(form, entries, Fixed(system, tools, extra), unseen, isinstance(given, Mapping))
+    return Given(form, entries, Fixed(system, tools, extra), request)
 
 
 def count_of_request(
-    given: Any, counter: Any, /, *, format: str | Format = "auto", system: Any = None, tools: Any = None
+    given: Any,
+    counter: Any,
+    /,
+    *,
+    format: str | Format = "auto",
+    model: str | None = None,
+    system: Any = None,
+    tools: Any = None,
 ) -> Count:
     """Count messages or a whole body by a counter; see `trimtab.counting.measure`."""
-    form, entries, fixed, unseen, is_whole = read_given(given, format=format, system=system, tools=tools)
+    form, entries, fixed, request = read_given(given, format=format, model=model, system=system, tools=tools)
     counter = as_counter(counter)
     if hasattr(counter, "with_format"):
         counter = counter.with_format(form)
-    if is_whole:
+    if request is not None:
         counter = for_whole(counter, fixed.tools)
     leads_system = bool(entries) and form.kind(entries[0]) == "system"
     found = sizes_for(counter, entries, fixed)
     pieces = [form.pieces(entry) for entry in entries]
-    unknown = unknown_in(counter, fixed.tools, pieces, unseen)
+    unknown = unknown_in(counter, fixed.tools, pieces, request)
     if isinstance(found, Shares):
         return _of_whole(counter, form, found.whole(entries), fixed, pieces, unknown)
     return _of_parts(counter, form, found, fixed, pieces, unknown, leads_system=leads_system)

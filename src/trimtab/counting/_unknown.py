@@ -7,11 +7,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from trimtab.counting._schemas import provider_tools
-from trimtab.formats import Media, Pieces
+from trimtab.formats import Media, Pieces, Request
 
 __all__ = ["Unknown", "is_known", "unknown_in", "unknown_notes"]
 
 _KINDS = {"image": "image", "audio": "sound", "video": "video", "file": "document"}
+
+
+_PROMPT = "the system prompt that the provider adds (prompt_mode)"
+"""In the words that Chat's form has for a body that asks for it."""
 
 
 class Unknown(NamedTuple):
@@ -23,37 +27,48 @@ class Unknown(NamedTuple):
     """Whether a margin can hold all of it: not what the provider adds, which may be of any size."""
 
 
-def unknown_in(counter: Any, tools: Any, pieces: Iterable[Pieces], unseen: Sequence[str] = (), /) -> Unknown:
+def unknown_in(
+    counter: Any, tools: Any, pieces: Iterable[Pieces], request: Request | None = None, /
+) -> Unknown:
     """List what a count leaves out or takes at a guess.
 
     Args:
         counter: Whose count it is; it says of which media a message holds enough.
         tools: All tools of the request.
         pieces: Its messages.
-        unseen: What a body names and the provider reads elsewhere.
+        request: The body; None if there is none.
     """
     sees = getattr(counter, "sees", _sees)  # a black box may see what we do not
     media: Tally[str] = Tally()
     guesses = getattr(counter, "guesses", None)
     guessed: Tally[str] = Tally()
-    sealed = stored = 0
+    sealed: Tally[str] = Tally()
+    stored = 0
     for one in pieces:
         media.update(medium.kind for medium in one.media if not sees(medium))
-        sealed += one.sealed_chars > 0
+        sealed.update({medium.name or "a part" for medium in one.media if medium.is_sealed})
+        sealed["reasoning"] += one.sealed_chars > 0
         stored += one.is_elsewhere
         if guesses is not None:
             guessed.update(guesses(one))
-    added = [*unseen, *(f"the provider's own tool {name!r}" for name in provider_tools(tools))]
+    added = [] if request is None else list(request.unseen)
+    if getattr(getattr(counter, "framing", None), "prompts_by_default", False) and _PROMPT not in added:
+        added.append(_PROMPT)
+    added += (f"the provider's own tool {name!r}" for name in provider_tools(tools))
     if stored:
         added.append(f"{_several(stored, 'item')} that the provider stored (item_reference)")
     found = [
         f"{_several(number, _KINDS.get(kind, kind))} whose size the request does not hold"
         for kind, number in media.items()
     ]
-    if sealed:
-        found.append(f"reasoning in {_several(sealed, 'message')} that only the provider can read")
+    found += [
+        f"{what} in {_several(number, 'message')} that only the provider can read"
+        for what, number in sealed.items()
+        if number
+    ]
     found += [f"{what} in {_several(number, 'message')}" for what, number in guessed.items()]
-    return Unknown((*added, *found), not added)
+    unsure = () if request is None else request.unsure
+    return Unknown((*added, *unsure, *found), not added)
 
 
 def unknown_notes(unknown: Sequence[str], /) -> tuple[str, ...]:

@@ -140,7 +140,7 @@ class _Found:
     def sealed(self, value: Any, name: str) -> None:
         """Take what only the provider can read."""
         if isinstance(value, str) and value:
-            self.media.append(Media("file", None, value, name))
+            self.media.append(Media("file", None, value, name, is_sealed=True))
 
     def _plain_text(self, block: Dict) -> None:
         self.text(block.get("text"))
@@ -250,7 +250,7 @@ def _without_data(value: Any, media: list[Media]) -> Any:
     encoded = as_text(entry.get("media_type"))
     for key, item in entry.items():
         if isinstance(item, str) and key in _SEALED:
-            media.append(Media("file", None, item, str(key)))
+            media.append(Media("file", None, item, str(key), is_sealed=True))
         elif isinstance(item, str) and key == "data" and encoded not in (None, "text/plain"):
             media.append(Media("image" if str(encoded).startswith("image/") else "file", None, item, None))
         elif key != "cache_control":

@@ -54,6 +54,8 @@ class Media(NamedTuple):
     """Base64 payload or URL, never counted as text."""
     name: str | None
     """File name, if any."""
+    is_sealed: bool = False
+    """True if only the provider can read it; `name` says what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,8 @@ class Request:
     """Other charged parts of the body by key (an output schema under "response_format")."""
     unseen: tuple[str, ...] = ()
     """What the provider reads beside the body, which only names it; a phrase each."""
+    unsure: tuple[str, ...] = ()
+    """What the body asks for and may cost a little that no rule says; a phrase each."""
 
 
 def named_in(body: Mapping[str, Any], unseen: Mapping[str, str], /) -> tuple[str, ...]:

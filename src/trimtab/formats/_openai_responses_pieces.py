@@ -219,7 +219,7 @@ class _Found(Found):
     def read_compaction(self, item: Dict) -> None:
         """Take what stands for all that was before, sealed, as a file: it is charged in every turn."""
         if sealed := as_text(item.get("encrypted_content")):
-            self.media.append(Media("file", None, sealed, "compaction"))
+            self.media.append(Media("file", None, sealed, "compaction", is_sealed=True))
 
 
 def _string(value: Any) -> str:

@@ -242,6 +242,7 @@ class Anthropic(Registered):
             body=body,
             extra={**_output_schema(body), **_charged(body)},
             unseen=named_in(body, _UNSEEN),
+            unsure=_unsure(body),
         )
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
@@ -370,6 +371,19 @@ def _output_schema(body: Mapping[str, Any]) -> dict[str, Any]:
     if form.get("type") != "json_schema" or not isinstance(form.get("schema"), Mapping):
         return {}
     return {"response_format": {"type": "json_schema", "json_schema": {"schema": form["schema"]}}}
+
+
+def _unsure(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name thinking that has no budget.
+
+    How much of a prompt it brings along is documented nowhere: 3 bills of adaptive thinking were 2 or 3
+    tokens above counts without it (2026-11), and of "between_tools" there was none. With a budget it is
+    charged.
+    """
+    kind = item_of(body.get("thinking"), "type")
+    if not isinstance(kind, str) or kind in ("enabled", "disabled"):
+        return ()
+    return (f"what {kind} thinking adds (thinking)",)
 
 
 def _charged(body: Mapping[str, Any]) -> Dict:

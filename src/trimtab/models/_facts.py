@@ -50,6 +50,8 @@ class Framing:
         thoughts_counted: Whether reasoning that can be read is charged where it led to a call; no where a
             summary of what is encrypted is all that can be read.
         past_thoughts_charged: Whether reasoning before the newest user message is charged, too.
+        prompts_by_default: Whether the provider may put a prompt of its own before a request that asks for
+            none, whose length nobody knows.
         sealed_chars_per_token: Characters of encrypted reasoning a token; None where it is not charged.
 
     Source: OpenAI cookbook, How_to_count_tokens_with_tiktoken.ipynb (@06d9feb5), for messages
@@ -82,6 +84,7 @@ class Framing:
     calls_framed_by_tools: bool = False
     thoughts_counted: bool = True
     past_thoughts_charged: bool = False
+    prompts_by_default: bool = False
     sealed_chars_per_token: float | None = None
 
 

@@ -26,6 +26,9 @@ _FRAMING = Framing(
 
 # Begins each request with {"reasoning_effort": "none"}, in brackets: 12 tokens (billed, 2026-11).
 _SETTINGS = replace(_FRAMING, per_request_tokens=13)
+# "We recommend having the following system prompt (currently default)" (docs.mistral.ai,
+# capabilities/reasoning/native, 2026-11); a bill of one short request was without (10 tokens).
+_MAGISTRAL = replace(_FRAMING, prompts_by_default=True)
 _MISTRAL_MARGIN = Margin(tokens=8, per_mille=150)
 
 
@@ -79,8 +82,8 @@ ROWS = (
     _mistral("mistral-medium-latest", 262_144, "model-cards/mistral-medium-3-5-26-04", exact=True),
     _mistral("mistral-small-latest", 262_144, "model-cards/mistral-small-4-0-26-03", _SETTINGS, exact=True),
     _mistral("codestral-latest", 128_000, "model-cards/codestral-25-08", exact=True),
-    _mistral("magistral-medium-latest", 262_144, exact=True),
-    _mistral("magistral-small-latest", 262_144),
+    _mistral("magistral-medium-latest", 262_144, framing=_MAGISTRAL, exact=True),
+    _mistral("magistral-small-latest", 262_144, framing=_MAGISTRAL),
     _mistral("ministral-8b-latest", 262_144, exact=True),
     _mistral("ministral-14b-latest", 262_144),
     _mistral("ministral-3b-latest", 131_072),
