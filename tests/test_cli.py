@@ -464,6 +464,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], Any, str]] = {
         "the file that TRIMTAB_MODELS names",
     ),
     "policy, function": (("policy", BLOCK + 'on_trim = "mine"'), "", "--name NAME"),
+    "policy, strategy": (("policy", BLOCK + 'strategy = "mine"'), "", "--name NAME"),
     "policy, counter": (
         ("fit", "--policy", 'counter = "mine"\n' + BLOCK),
         CHAT,

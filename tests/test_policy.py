@@ -465,7 +465,7 @@ BROKEN: list[tuple[Any, str]] = [
     (of_block(strategy={"kind": 5}), "blocks[1].strategy.kind is one of sliding_window, "),
     (
         of_block(strategy="strct"),
-        "blocks[1].strategy: no strategy is called 'strct'; there are: sliding_window",
+        "blocks[1].strategy: no strategy is called 'strct'; there are, with those in names=: sliding_window",
     ),
     (of_block(strategy={"kind": "strct"}), "blocks[1].strategy.kind: no strategy is called 'strct'"),
     (of_block(strategy="cascade"), "blocks[1].strategy.steps is missing: a list of strategies, at least 1"),

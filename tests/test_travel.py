@@ -126,6 +126,30 @@ def test_a_counter_that_travelled_counts_the_same(
         assert (twin.name, twin.exact) == (counter.name, counter.exact)
 
 
+class Tagged(Context):
+    """A program's own kind of context."""
+
+    tag = ""
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [travelled, copy.deepcopy, copy.copy, lambda context: context.clone()],
+    ids=["pickle", "deepcopy", "copy", "clone"],
+)
+def test_a_copy_of_a_context_is_changed_apart(copied: Callable[[Any], Any]) -> None:
+    """Adding to one adds nothing to the other; what a subclass holds comes along."""
+    made = Tagged(99, counter=CharCounter()).add("a", "one")
+    made.tag = "mine"
+    twin = copied(made)
+    twin.add("b", "two")
+    made.replace("a", "three")
+    assert [block.name for block in made.blocks] == ["a"]
+    assert [(block.name, block.content) for block in twin.blocks] == [("a", "one"), ("b", "two")]
+    assert (type(twin), twin.tag) == (Tagged, "mine")
+    assert len(twin.fit().messages) == 2
+
+
 def test_counts_stay_behind() -> None:
     """A pickle of a counter that has counted a million characters is as small as that of a new one."""
     counter = counter_from_text(words)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from trimtab._asking import keep_all, known_budget
 from trimtab._composing import Policy, checked, compose
@@ -261,10 +262,15 @@ class Context:
             "strict": strict,
         }
         changes = {name: value for name, value in given.items() if value is not None}
-        twin = type(self).__new__(type(self))
-        twin._policy = checked(replace(self._policy, **changes)) if changes else self._policy
-        twin._blocks = dict(self._blocks)
+        twin = copy(self)
+        if changes:
+            twin._policy = checked(replace(self._policy, **changes))
         return twin
+
+    def __getstate__(self) -> tuple[Any, dict[str, Any]]:
+        """Give what copies of every kind are made of, so that blocks added to one are in no other."""
+        attributes, slots = cast("tuple[Any, dict[str, Any]]", super().__getstate__())
+        return attributes, {**slots, "_blocks": dict(self._blocks)}
 
     def fit(self, budget: Budget | float | None = None) -> Fitted[Any]:
         """Fit the blocks into the budget; changes nothing here.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import click
 
@@ -36,47 +36,39 @@ def undo(url: str, name: str, output: str, event_id: str | None) -> None:
         write(event_data(event), lambda: f"taken back:\n{event_line(event, ids=True)}", output=output)
 
 
-@click.command()
-@output_option
-@id_option
-@store_option
-@click.argument("event_ids", metavar="EVENT_ID...", nargs=-1, required=True)
-@usage
-def pin(url: str, name: str, output: str, event_ids: tuple[str, ...]) -> None:
-    """Keep messages, and what belongs to them, in every view.
+messages_argument = click.argument("event_ids", metavar="EVENT_ID...", nargs=-1, required=True)
+
+
+def _for_each(order: Callable[[Session, str], None], done: str, *, help: str) -> click.Command:
+    """Make a command that gives an order for each message, and says for which."""
+
+    @click.command(order.__name__, help=help)
+    @output_option
+    @id_option
+    @store_option
+    @messages_argument
+    @usage
+    def command(url: str, name: str, output: str, event_ids: tuple[str, ...]) -> None:
+        with stored(url) as store:
+            one = existing(store, name)
+            for event_id in event_ids:
+                order(one, event_id)
+            say_missing(one)
+            found = {done: list(event_ids), "version": one.version}
+            write(found, lambda: f"{counted(len(event_ids), 'message')} {done}", output=output)
+
+    return command
+
+
+pin = _for_each(
+    Session.pin,
+    "pinned",
+    help="""Keep messages, and what belongs to them, in every view.
 
     `trimtab session history --ids` shows the ids. Of several, those before one that is refused are pinned.
-    """
-    _each(url, name, output, event_ids, Session.pin, "pinned")
-
-
-@click.command()
-@output_option
-@id_option
-@store_option
-@click.argument("event_ids", metavar="EVENT_ID...", nargs=-1, required=True)
-@usage
-def unpin(url: str, name: str, output: str, event_ids: tuple[str, ...]) -> None:
-    """Let pinned messages leave again."""
-    _each(url, name, output, event_ids, Session.unpin, "unpinned")
-
-
-def _each(
-    url: str,
-    name: str,
-    output: str,
-    event_ids: Sequence[str],
-    order: Callable[[Session, str], None],
-    done: str,
-) -> None:
-    """Carry out an order for each message, and say for which."""
-    with stored(url) as store:
-        one = existing(store, name)
-        for event_id in event_ids:
-            order(one, event_id)
-        say_missing(one)
-        found = {done: list(event_ids), "version": one.version}
-        write(found, lambda: f"{counted(len(event_ids), 'message')} {done}", output=output)
+    """,
+)
+unpin = _for_each(Session.unpin, "unpinned", help="Let pinned messages leave again.")
 
 
 @click.command()
@@ -112,7 +104,7 @@ def _confirm(question: str, *, yes: bool) -> None:
 @output_option
 @id_option
 @store_option
-@click.argument("event_ids", metavar="EVENT_ID...", nargs=-1, required=True)
+@messages_argument
 @usage
 def redact(url: str, name: str, output: str, yes: bool, event_ids: tuple[str, ...]) -> None:
     """Overwrite what messages say, in the log too.

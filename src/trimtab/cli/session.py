@@ -49,7 +49,16 @@ Exit codes: 0  all is well
 """
 
 
-@click.group(cls=Masking, help=HELP)
+EPILOG = """\b
+Examples:
+  trimtab session add --store chats.db --id ada --budget 4k chat.json
+  trimtab session show --store chats.db --id ada --output text
+  trimtab session history --store chats.db --id ada --ids --output text
+  trimtab session list --store chats.db
+"""
+
+
+@click.group(cls=Masking, help=HELP, epilog=EPILOG)
 def session() -> None:
     """Take the options that stand before a command; there are none."""
 

@@ -147,6 +147,9 @@ class _Carried:
         return {"anyOf": [{"type": "string", "minLength": 1}, {"type": "object"}]}
 
 
+_STRATEGIES = "there are, with those in names="
+
+
 class _Strategy:
     """A strategy as `create_strategy` reads it: a kind, a name, or a table with `kind` and options."""
 
@@ -170,7 +173,7 @@ class _Strategy:
             return Table(keys=_KIND).read(table, at)
         if word not in _KINDS:
             known = [*_KINDS, *at.names]
-            raise place.unknown(f"no strategy is called {word!r}", word, known=known, there="there are")
+            raise place.unknown(f"no strategy is called {word!r}", word, known=known, there=_STRATEGIES)
         return OPTIONS[_KINDS[word]].read(table, at)
 
     def schema(self, names: Names, /) -> dict[str, Any]:
