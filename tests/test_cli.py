@@ -1039,7 +1039,7 @@ def test_help_shows_kinds_and_examples() -> None:
     for kind in ("sliding_window", "drop", "clear_tool_results", "priority_based", "truncate_text"):
         assert run("fit", "--budget", "99", "--strategy", kind, data=CHAT).exit_code == 0
         assert kind in shown
-    for command in ("fit", "count", "validate", "repair"):
+    for command in ("fit", "count", "validate", "repair", "policy", "session"):
         assert f"Examples: trimtab {command} " in " ".join(run(command, "--help").stdout.split())
 
 
