@@ -84,6 +84,37 @@ from trimtab.models import Framing, Margin, ModelFacts, facts_for, model_names, 
         pytest.param("groq/openai/gpt-oss-120b", "gpt-oss-120b", id="groq-gpt-oss"),
         pytest.param("bedrock_mantle/openai.gpt-6-sol", "gpt-6-sol", id="bedrock-gpt"),
         pytest.param("azure/gpt-35-turbo-16k", "gpt-3.5-turbo-16k", id="azure-16k"),
+        pytest.param(
+            "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "claude-sonnet-4-5",
+            id="arn-profile",
+        ),
+        pytest.param(
+            "arn:aws-us-gov:bedrock:us-gov-west-1::foundation-model/meta.llama3-3-70b-instruct-v1:0",
+            "llama-3.3",
+            id="arn-model",
+        ),
+        pytest.param(
+            "bedrock/arn:aws:bedrock:eu-west-1::foundation-model/amazon.nova-lite-v1:0", "nova-lite", id="arn"
+        ),
+        pytest.param("databricks-claude-sonnet-4-5", "claude-sonnet-4-5", id="databricks"),
+        pytest.param("databricks/databricks-claude-3-7-sonnet", "claude-3-7-sonnet", id="databricks-twice"),
+        pytest.param("databricks-meta-llama-3-3-70b-instruct", "llama-3.3", id="databricks-llama"),
+        pytest.param("databricks-llama-4-maverick", "llama-4-maverick", id="databricks-llama-4"),
+        pytest.param("databricks-gpt-oss-120b", "gpt-oss-120b", id="databricks-gpt-oss"),
+        pytest.param("databricks-gemini-2-5-pro", "gemini-2.5-pro", id="databricks-gemini"),
+        pytest.param("databricks-gpt-5-1", "gpt-5.1", id="databricks-gpt"),
+        pytest.param("databricks-gpt-5-mini", "gpt-5-mini", id="databricks-gpt-mini"),
+        pytest.param("databricks-qwen3-next-80b-a3b-instruct", "qwen3-next", id="databricks-qwen"),
+        pytest.param("databricks-gemma-3-12b", "gemma-3", id="databricks-gemma"),
+        pytest.param("GPT-4O", "gpt-4o", id="upper-case"),
+        pytest.param("OpenAI/GPT-4o-2024-08-06", "gpt-4o", id="mixed-case"),
+        pytest.param("Claude-Sonnet-4-5", "claude-sonnet-4-5", id="claude-case"),
+        pytest.param("US.Anthropic.Claude-Sonnet-4-5-20250929-V1:0", "claude-sonnet-4-5", id="bedrock-case"),
+        pytest.param("Vertex_AI/Gemini-2.5-Pro", "vertex/gemini-2.5-pro", id="vertex-case"),
+        pytest.param("moonshotai/Kimi-K2-Instruct", "kimi-k2", id="kimi-case"),
+        pytest.param("Mistral-Large-Latest", "mistral-large-latest", id="mistral-case"),
+        pytest.param("Grok-4", "grok-4", id="grok-case"),
         pytest.param("claude-opus-5.5@20261001", "claude-opus-5-5", id="dotted-and-dated"),
     ],
 )
@@ -98,12 +129,13 @@ def test_a_name_leads_to_its_model(name: str, model: str) -> None:
         "",
         "gpt",
         "acme/gpt-4o",
-        "GPT-4O",
         "/",
         "acme.claude-sonnet-4-5",
         "mars.anthropic.claude-sonnet-4-5",
         "mini-gpt-4o",
         "groq/compound",
+        "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/a1b2c3d4e5f6",
+        "databricks-dbrx-instruct",
     ],
 )
 def test_a_name_that_tells_no_maker_is_unknown(name: str) -> None:
@@ -163,9 +195,16 @@ TOOLS = [
 ]
 
 
+UNNAMED = [
+    *("gpt-9", "claude-9", "gemini-9", "vertex/gemini-9", "mistral-9", "grok-9", "nova-9", "command-z"),
+    *("llama-9", "qwen9", "deepseek-v9", "glm-9", "kimi-k9", "minimax-m9", "gemma-9"),
+]
+"""A name nobody knows of each maker."""
+
+
 @pytest.mark.parametrize("tools", [None, TOOLS], ids=["plain", "tools"])
 @pytest.mark.parametrize("sample", SAMPLES)
-@pytest.mark.parametrize("name", ["gpt-9", "claude-9", "gemini-9", "vertex/gemini-9", "mistral-9", "llama-9"])
+@pytest.mark.parametrize("name", UNNAMED)
 def test_the_margin_of_an_unnamed_model_covers_what_the_known_ones_of_its_maker_count(
     name: str, sample: str, tools: list[Any] | None
 ) -> None:
@@ -176,7 +215,7 @@ def test_the_margin_of_an_unnamed_model_covers_what_the_known_ones_of_its_maker_
     assert counted.margin_tokens is not None
     for known in model_names():
         facts = facts_for(known)
-        if facts.provider == unnamed.provider and (facts.encoding or facts.near_encoding):
+        if facts.provider == unnamed.provider:
             other = measure(SAMPLES[sample], model=known, tools=tools, format=unnamed.format).tokens
             assert abs(counted.tokens - other) <= counted.margin_tokens, known
 
@@ -280,6 +319,12 @@ def test_a_host_of_an_open_model_may_allow_less() -> None:
     assert facts_for("deepseek-chat").window_tokens == 131_072
     assert facts_for("openrouter/deepseek/deepseek-chat").window_tokens is None
     assert facts_for("us.meta.llama3-3-70b-instruct-v1:0").window_tokens is None
+    arn = "arn:aws:bedrock:us-east-1::foundation-model/"
+    assert facts_for(arn + "meta.llama3-3-70b-instruct-v1:0").window_tokens is None
+    assert facts_for(arn + "anthropic.claude-sonnet-4-5-20250929-v1:0").window_tokens == 200_000
+    assert facts_for("databricks-gpt-oss-120b").window_tokens is None
+    assert facts_for("databricks/databricks-meta-llama-3-3-70b-instruct").window_tokens is None
+    assert facts_for("databricks-claude-sonnet-4-5").window_tokens == 200_000
     assert facts_for("openrouter/x-ai/grok-4").window_tokens == 256_000
     assert facts_for("us.amazon.nova-lite-v1:0").window_tokens == 300_000
 
@@ -442,12 +487,38 @@ def test_a_variant_with_limits_of_its_own_counts_as_its_model_and_has_no_known_w
     assert facts_for("openai/gpt-4o:floor") is whole
 
 
-@pytest.mark.parametrize("name", ["GPT-4o-mini", "Claude-Sonnet-4-5"])
-def test_a_name_in_the_wrong_case_is_near_the_right_one(name: str) -> None:
-    """Providers refuse it; the error says what was meant."""
+@pytest.mark.parametrize(
+    ("name", "near"), [("GTP-4o-mini", "gpt-4o-mini"), ("Cluade-Sonnet-4-5", "claude-sonnet-4-5")]
+)
+def test_a_slip_in_another_case_is_near_the_right_name(name: str, near: str) -> None:
+    """Case alone is no slip; of another the error says what was meant."""
     with pytest.raises(UnknownNameError) as caught:
         facts_for(name)
-    assert caught.value.near[0] == name.lower()
+    assert caught.value.near[0] == near
+
+
+def test_a_registered_model_is_known_in_any_case_and_first_by_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two names that differ in case alone stay two."""
+    monkeypatch.setattr(models, "_FACTS", dict(models._FACTS))
+    upper, lower = (
+        ModelFacts(name="Acme-Case", window_tokens=1),
+        ModelFacts(name="acme-case", window_tokens=2),
+    )
+    register_model(lower)
+    assert facts_for("Acme-Case") is facts_for("openai/ACME-CASE") is lower
+    register_model(upper)
+    assert (facts_for("Acme-Case"), facts_for("acme-case")) == (upper, lower)
+
+
+def test_an_estimate_has_the_margin_its_model_was_registered_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was lost where no vocabulary was given."""
+    monkeypatch.setattr(models, "_FACTS", dict(models._FACTS))
+    register_model(ModelFacts(name="acme-estimated", margin=Margin(tokens=5, per_mille=500)))
+    found = measure(QUESTION, model="acme-estimated")
+    assert found.margin_tokens == -(-found.tokens // 2)
+    assert counter_for("acme-estimated").margin_tokens(100) == 55
 
 
 def test_a_sessions_report_names_its_model_and_the_window_of_it() -> None:

@@ -110,7 +110,15 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter |
 def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> TextCounter | MistralCounter:
     loaded = _loaded(facts, tokenizer)
     if loaded is None:
-        return EstimateCounter(name=facts.name, framing=facts.framing, media=facts.media, format=facts.format)
+        # the margin of a model whose own or nearest encoding is missing is not one of estimates
+        by_estimate = facts.encoding is None and facts.near_encoding is None
+        return EstimateCounter(
+            name=facts.name,
+            framing=facts.framing,
+            media=facts.media,
+            margin=facts.margin if by_estimate else None,
+            format=facts.format,
+        )
     if loaded.encoding == "tekken":
         from trimtab.counting._mistral import MistralCounter
 

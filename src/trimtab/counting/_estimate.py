@@ -6,7 +6,7 @@ from trimtab.counting._cache import TextCache
 from trimtab.counting._script_weights import estimate_tokens
 from trimtab.counting._text import TextCounter
 from trimtab.formats import Format
-from trimtab.models import Framing, MediaRule
+from trimtab.models import Framing, Margin, MediaRule
 
 _FRAMING = Framing(tools_style="json", tools_tokens=8, tools_saved_by_system_tokens=0)
 """As OpenAI charges, but tools as JSON: how another provider shows them is not known."""
@@ -30,6 +30,7 @@ class EstimateCounter(TextCounter):
         name: What reports call it.
         framing: What is charged beside the text. None: as for OpenAI's models.
         media: What is charged for images, sound and files. None: the rule of the wire form's provider.
+        margin: How far an estimate may be off. None: nobody knows.
         format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
         cache: Where counts of texts are remembered. None: with all other estimates.
 
@@ -46,6 +47,7 @@ class EstimateCounter(TextCounter):
         name: str = "estimate",
         framing: Framing | None = None,
         media: MediaRule | None = None,
+        margin: Margin | None = None,
         format: str | Format = "openai_chat",
         cache: TextCache | None = None,
     ) -> None:
@@ -54,6 +56,7 @@ class EstimateCounter(TextCounter):
             name=name,
             framing=_FRAMING if framing is None else framing,
             media=media,
+            margin=margin,
             format=format,
             cache=ESTIMATES if cache is None else cache,
         )

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-__all__ = ["Framing", "Margin", "MediaRule", "ModelFacts", "ToolsStyle", "Unnamed"]
+__all__ = ["BY_ESTIMATE", "Framing", "Margin", "MediaRule", "ModelFacts", "ToolsStyle", "Unnamed"]
 
 ToolsStyle = Literal["typescript", "json", "schemas", "words"]
 """How a model is shown tool schemas, and so how they are counted.
@@ -213,6 +213,15 @@ class ModelFacts:
         return limit if self.window_tokens is None else min(limit, self.window_tokens // 2)
 
 
+BY_ESTIMATE = Margin(tokens=100, per_mille=350)
+"""Of a model nobody knows whose maker's vocabulary nobody has, so that all its rows are one estimate.
+
+No other vocabulary lies further from o200k, which the estimate goes by, than that of Claude since 4.7: 1.35.
+The tokens are for what tools bring along, as for OpenAI's models. Errs low where a host adds text of its own:
+once 687 tokens were billed for the 12 of a short message to Grok (2026-11).
+"""
+
+
 class Unnamed(NamedTuple):
     """How a model is counted whose name nobody knows, but tells its maker."""
 
@@ -220,5 +229,5 @@ class Unnamed(NamedTuple):
     """How names of its maker begin."""
     costliest: str
     """The known row of its maker that counts most."""
-    margin: Margin | None
-    """Over what the maker's known rows count, from the least to the most; None where all are estimates."""
+    margin: Margin
+    """Over what the maker's known rows count, from the least to the most."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from trimtab.models._facts import Framing, Margin, ModelFacts, Unnamed
+from trimtab.models._facts import BY_ESTIMATE, Framing, Margin, ModelFacts, Unnamed
 
 __all__ = ["ALIASES", "ROWS", "UNNAMED"]
 
@@ -138,9 +138,9 @@ UNNAMED = (
         "mistral-small-latest",
         Margin(tokens=60, per_mille=150),
     ),
-    Unnamed(re.compile(r"grok-"), "grok-4.7", None),
-    Unnamed(re.compile(r"nova-"), "nova-2-lite", None),
-    Unnamed(re.compile(r"command-"), "command-a-plus-05-2026", None),
+    Unnamed(re.compile(r"grok-"), "grok-4.7", BY_ESTIMATE),
+    Unnamed(re.compile(r"nova-"), "nova-2-lite", BY_ESTIMATE),
+    Unnamed(re.compile(r"command-"), "command-a-plus-05-2026", BY_ESTIMATE),
 )
 
 ALIASES = {

@@ -107,6 +107,19 @@ _BEDROCK = re.compile(
 """Bedrock's ids: an inference profile's region, the maker, the model, its version. Source: the Bedrock
 user guide, "Supported Regions and models for inference profiles" (2026-11-22)."""
 
+_ARN = re.compile(
+    r"(?:\A|(?<=[/:]))arn:aws[a-z-]*:bedrock:[a-z0-9-]*:\d*:(?:foundation-model|inference-profile)/"
+)
+"""What stands before such an id in Amazon's resource names; those of profiles of one's own hold none. Source:
+the Service Authorization Reference, "Resource types defined by Amazon Bedrock" (2026-11-22)."""
+
+_ENDPOINT = re.compile(r"(?:\A|(?<=[/:]))databricks-(?=[a-z])")
+"""What Databricks' own endpoints begin with. Source: docs.databricks.com, "Supported foundation models on
+Mosaic AI Model Serving" (2026-11-22)."""
+
+_DASHED = re.compile(r"(?<=[a-z-]\d)-(?=\d(?:-|\Z))")
+"""A version that is written with a dash where the maker has a point: "gemini-2-5-pro"."""
+
 _RESOURCE = re.compile(r"\A(?:projects/[^/]+/locations/[^/]+/)?publishers/[^/]+/models/([^/]+)\Z")
 """Vertex's resource names."""
 
@@ -121,22 +134,32 @@ _LISTED = re.compile(r":(free|batch|extended|thinking)\Z")
 def spellings(model: str, /) -> list[tuple[str, bool]]:
     """List a name as given, without known prefixes, and without its date or version, in that order.
 
+    Behind these the same in lower case, then with a point in the version where the name has a dash.
+
     Returns:
         Names, each with whether the limits of that model are those of the one that was named.
     """
-    found = [(name, True) for name in _unprefixed(_ROUTED.sub("", model), first=model)]
-    if _LISTED.search(model):
-        found += [(name, False) for name in _unprefixed(_LISTED.sub("", model))]
-    return found
+    found: list[tuple[str, bool]] = []
+    for written in dict.fromkeys((model, model.lower(), _bare(model))):
+        found += [(name, True) for name in _unprefixed(_ROUTED.sub("", written), first=written)]
+        if _LISTED.search(written):
+            found += [(name, False) for name in _unprefixed(_LISTED.sub("", written))]
+    return [*found, *((_DASHED.sub(".", name), is_own) for name, is_own in found if _DASHED.search(name))]
+
+
+def _bare(model: str) -> str:
+    """Return a name in lower case, without how resources of Bedrock and endpoints of Databricks begin."""
+    return _ENDPOINT.sub("", _ARN.sub("", model.lower()))
 
 
 def is_hosted(model: str, /) -> bool:
     """Tell whether a name says that another than the maker serves the model."""
-    if _BEDROCK.match(_REGION.sub("", model)):
+    model, given = _bare(model), model.lower()
+    if _ENDPOINT.search(given) or _BEDROCK.match(_REGION.sub("", model)):
         return True
     head, mark, tail = _split(model)
-    while mark and head.lower() in _PREFIXES:
-        if head.lower() in _HOSTS or _BEDROCK.match(_REGION.sub("", tail)):
+    while mark and head in _PREFIXES:
+        if head in _HOSTS or _BEDROCK.match(_REGION.sub("", tail)):
             return True
         head, mark, tail = _split(tail)
     return False
