@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any
 
 import pytest
 
 from tests.builders import talk
-from trimtab import Context, Session, fit, group, validate
+from trimtab import (
+    CharCounter,
+    Context,
+    EstimateCounter,
+    Session,
+    Summarize,
+    afit,
+    evict_messages,
+    fit,
+    group,
+    repair,
+    validate,
+)
+from trimtab.counting import measure
 from trimtab.errors import FormatError
 from trimtab.testing import WordCounter
 
@@ -156,3 +171,118 @@ def test_blocks_without_a_type_are_refused_in_every_form(part: Any, format: str)
     ):
         fit(messages, 999, counter=WordCounter(), format=format)
     assert validate(messages, format="openai_chat")
+
+
+PLAIN: list[Any] = [{"role": "user" if at % 2 == 0 else "assistant", "content": "w"} for at in range(400)]
+STRANGE: list[dict[str, Any]] = [
+    {"role": "human", "content": "w"},
+    {"role": "human", "content": [{"type": "text", "text": "w"}]},
+    {"role": "user", "content": [{"text": "w"}]},
+    {"role": "user", "content": ({"text": "w"},)},
+    {"role": "system", "content": [{"text": "w"}]},
+    {"role": "user", "blocks": [{"block_type": "text", "text": "w"}]},
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "a"}}]},
+    {"role": 5, "content": "w"},
+    {"role": [], "content": "w"},
+    {"content": "w"},
+    {"from": "human", "value": "w"},
+]
+COUNTERS = [WordCounter(), None, EstimateCounter(), CharCounter(), lambda messages: 5 * len(messages)]
+
+
+@pytest.mark.parametrize("message", STRANGE)
+@pytest.mark.parametrize("counter", COUNTERS)
+@pytest.mark.parametrize("form", ["auto", "openai_chat"])
+@pytest.mark.parametrize("at", [0, 8, 9, 150, 335, 336, 400])
+def test_what_no_form_knows_is_refused_wherever_it_stands(
+    message: dict[str, Any], counter: Any, form: str, at: int
+) -> None:
+    """Also between the oldest and the newest, of which nothing but the middle was passed through."""
+    messages = [*PLAIN[:at], message, *PLAIN[at:]]
+    where = rf"messages\[{at}\]: "
+    with pytest.raises(FormatError, match=f"^{where}") as caught:
+        fit(messages, 99_999, counter=counter, format=form)
+    assert caught.value.path == f"messages[{at}]"
+    with pytest.raises(FormatError, match=f"^{where}"):
+        asyncio.run(afit(messages, 99_999, counter=counter, format=form))
+    with pytest.raises(FormatError, match=f"^block 'history': {where}"):
+        Context(99_999, counter=counter, format=form).add("history", messages).fit()
+
+
+@pytest.mark.parametrize("message", STRANGE)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_refuses_what_none_knows_in_the_middle(message: dict[str, Any], form: str) -> None:
+    """In a list, in a body, and behind system text that trimtab writes before it."""
+    plain = {"role": "user", "content": "w", "parts": [{"text": "w"}]}
+    if form == "gemini" and message.keys() == {"content"}:
+        return  # a content of Gemini needs no role
+    messages = [*[plain] * 100, message, *[plain] * 100]
+    key = {"gemini": "contents", "openai_responses": "input"}.get(form, "messages")
+    for given, system in ((messages, None), (messages, "Be brief."), ({key: messages}, None)):
+        with pytest.raises(FormatError, match=r"^messages\[100\]: "):
+            fit(given, 99_999, counter=WordCounter(), format=form, system=system)
+
+
+@pytest.mark.parametrize("message", STRANGE)
+def test_what_stays_beside_the_newest_is_refused_too(message: dict[str, Any]) -> None:
+    """A pin, the message that opens the turn, the system text in front; at a later budget as well."""
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    run = [
+        entry
+        for _ in range(100)
+        for entry in (
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "a", "content": "w"},
+        )
+    ]
+    with pytest.raises(FormatError, match=r"^messages\[200\]: "):
+        fit([*PLAIN[:200], message, *PLAIN[200:]], 200, counter=CharCounter(), pin=[200])
+    for counter in (CharCounter(), WordCounter(), EstimateCounter()):
+        if message.get("role") == "system":
+            with pytest.raises(FormatError, match=r"^messages\[0\]: "):
+                fit([message, *PLAIN], 300, counter=counter)
+        if message.get("role") == "user":
+            with pytest.raises(FormatError, match=r"^messages\[100\]: "):
+                fit([*PLAIN[:100], message, *run], 400, counter=counter)
+        fitted = fit([*PLAIN[:200], message, *PLAIN[200:]], 150, counter=counter)
+        assert message not in fitted.messages
+        with pytest.raises(FormatError, match=r"^messages\[200\]: "):
+            fitted.at(99_999)
+
+
+@pytest.mark.parametrize("message", STRANGE)
+def test_who_reads_all_messages_is_shown_none_that_nobody_knows(message: dict[str, Any]) -> None:
+    """A callback, a summarizer, and `evict_messages`, which hands on both what leaves and what stays."""
+    messages = [*PLAIN[:200], message, *PLAIN[200:]]
+    shown: list[Any] = []
+
+    def summarized(told: Any) -> str:
+        shown.append(told)
+        return "w"
+
+    where = r"^messages\[200\]: "
+    with pytest.raises(FormatError, match=where):
+        fit(messages, 200, counter=WordCounter(), on_trim=lambda context: shown.append(context.messages))
+    with pytest.raises(FormatError, match=where):
+        fit(messages, 200, counter=WordCounter(), strategy=Summarize(summarized))
+    with pytest.raises(FormatError, match=where):
+        fit(messages, 200, counter=WordCounter(), strict=True)
+    with pytest.raises(FormatError, match=where):
+        evict_messages(messages, 200, counter=WordCounter())
+    assert not shown
+
+
+def test_a_text_as_role_may_be_an_enum() -> None:
+    """It is written to the wire as the text it is."""
+    role = StrEnum("Role", {"USER": "user"})
+    messages = [{"role": role("user"), "content": "w"}]
+    assert fit(messages, 99, counter=WordCounter()).messages == messages
+
+
+@pytest.mark.parametrize("read", [validate, repair, group, lambda m: measure(m, counter=WordCounter())])
+def test_shapes_that_cannot_be_listed_are_refused_anywhere(read: Callable[[Any], Any]) -> None:
+    """Blocks of another API hold calls and results that these would miss; a role they list, or leave."""
+    blocks = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "a"}}]}
+    with pytest.raises(FormatError, match=r"^messages\[200\]: it is a message of Bedrock's"):
+        read([*PLAIN[:200], blocks, *PLAIN[200:]])
+    read([*PLAIN[:200], {"role": "human", "content": "w"}, *PLAIN[200:]])

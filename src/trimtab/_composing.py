@@ -224,7 +224,7 @@ def compose(policy: Policy) -> Composition:
     for block in blocks:
         with in_block(block.name):
             sources.append(messages_of(block, format))
-            refuse_foreign(sources[-1], format.name, roles=True)
+            refuse_foreign(sources[-1], format.name)
     if policy.strict:
         source = [message for messages in sources for message in messages]
         refuse_faults(faults_of(source, format, policy.pending_calls))
@@ -327,7 +327,13 @@ class _Removals:
     def run(self) -> None:
         """Call the callbacks: the context's own, then those of blocks in order of adding."""
         whole = [message for source in self._sources for message in source]
-        history = History(whole, format=self._format, pending_calls=self._policy.pending_calls, protect=False)
+        history = History(
+            whole,
+            format=self._format,
+            pending_calls=self._policy.pending_calls,
+            protect=False,
+            looked_over=True,
+        )
         sizes = sizes_for(self._counter, history.messages, None)
         budget = self._budget
         room = sys.maxsize if budget is None else budget.input_tokens
@@ -387,7 +393,7 @@ def _parts(
 ) -> tuple[list[Part], Bonds]:
     """Make a portion of each block, and find what spans them."""
     taken = [removals.part(at) for at in range(len(blocks))]
-    plain = [History(list(messages), format=format, protect=False) for messages, _ in taken]
+    plain = [History(list(messages), format=format, protect=False, looked_over=True) for messages, _ in taken]
     bonds = bonds_of(plain, [block.name for block in blocks], pending_calls=policy.pending_calls)
     starts, source_starts = starts_of(plain), starts_of(sources)
     ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
@@ -411,6 +417,7 @@ def _parts(
             answered=answered.get(at, ()),
             apart=apart.get(at, ()),
             holds=[*(index for index, _ in holds.get(at, ())), *(opener_of(plain[at]) if leaderless else ())],
+            looked_over=True,
         )
         with in_block(block.name):
             leaderless = is_leaderless(history, leaderless, going.get(at, ()))

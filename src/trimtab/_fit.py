@@ -111,7 +111,7 @@ def fit(
         BudgetExceededError: What must stay does not fit; has the numbers and the best attempt.
         ConfigurationError: No budget and no known window; arguments that contradict each other.
         UnknownNameError: An unknown model without a counter, or an unknown format.
-        FormatError: An entry is no message; `.path` says which.
+        FormatError: An entry is no message, or of a role or shape that no form knows; `.path` says which.
         InvalidHistoryError: `strict` was asked for, and the input has faults; it lists them.
         CountingError: The counter failed or answered nonsense.
         StrategyContractError: The strategy broke its contract.

@@ -130,17 +130,34 @@ def deciding(work: Work, budget: Budget | None) -> Generator[SummaryCall, str | 
 def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, FitPlan]:
     history, sizes, limit = work.history, work.sizes, budget.input_tokens
     try:
-        counted = count_back(history, sizes, limit) if sizes.additive else None
+        counted = _counted_back(history, sizes, limit)
         request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, counted=counted)
         total = _total_if_known(history, sizes, counted)
         if total is not None and total <= limit:
             settled = Settled(cut=0, tokens=total)
         else:
             settled = yield from running(work.strategy, request)
+        history.look_over(settled.cut, also=settled.before)
     except (CountingError, FormatError) as error:
         move_to_source(error, lead=work.lead, origin=work.origin)
         raise
     return FitPlan(portion=work, settled=settled, request=request, budget=budget)
+
+
+def _counted_back(history: History, sizes: Sizes, limit_tokens: int) -> int | None:
+    """Count back until the limit is passed; None for a black box, which reads all there is.
+
+    A counter that fails on a message of which nobody knows what it is, fails because of that.
+    """
+    if not sizes.additive:
+        history.look_over(0)
+        return None
+    try:
+        return count_back(history, sizes, limit_tokens)
+    except CountingError as error:
+        if error.index is not None:
+            history.look_over(error.index)
+        raise
 
 
 def _whole(work: Work) -> int:

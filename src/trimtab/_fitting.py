@@ -21,7 +21,7 @@ from trimtab._asking import (
     refuse_faults,
     take_model,
 )
-from trimtab._grouping import format_of, resolve_pins
+from trimtab._grouping import format_of, refuse_foreign, resolve_pins
 from trimtab._margins import within
 from trimtab._portion import Portion
 from trimtab.budget import Budget
@@ -88,10 +88,10 @@ def prepare(ask: Ask) -> Work:
     body: Request | None = None
     notes = ask.notes
     if type(ask.messages) is list:
-        format = format_of(ask.messages, ask.format, ask.model, roles=not ask.repair)
+        format = format_of(ask.messages, ask.format, ask.model)
     else:
         notes = take_model(ask) if ask.model is None else ()
-        format = format_of(ask.messages, ask.format, ask.model, roles=not ask.repair)
+        format = format_of(ask.messages, ask.format, ask.model)
         body = body_of(ask, format)
     counter = counter_of(ask.counter, ask.model, format, body)
     budget = _budget(ask)
@@ -105,8 +105,7 @@ def prepare(ask: Ask) -> Work:
     if ask.repair:
         items, origin, gone, mended = _mended(ask, format, source if body is None else ask.messages)
         notes = (*notes, *_notes_of_repair(source, items, format))
-    if ask.strict:
-        _check_strictly(ask, format, items if ask.repair else ask.messages)
+    _check_whole(ask, format, items)
     pins = _pins(ask, source, origin)
     lead = leading_system(ask.system, format)
     try:
@@ -161,10 +160,18 @@ def _pins(ask: Ask, source: list[Any], origin: list[int] | None) -> frozenset[in
     return frozenset(at for at, index in enumerate(origin) if index in pins)
 
 
-def _check_strictly(ask: Ask, format: Format, messages: Any) -> None:
-    """Refuse faults of the input; after a repair those that it left, message by message."""
+def _check_whole(ask: Ask, format: Format, items: list[Any]) -> None:
+    """Look over everything at once, where that is asked for or somebody is shown all of it.
+
+    With `strict` faults of the input are refused; after a repair those that it left, message by message.
+    """
+    if not ask.repair and (ask.strict or ask.on_trim is not None):
+        refuse_foreign(items, format.name)
+    if not ask.strict:
+        return
     from trimtab.validity import validate  # not above: loaded by who asks for it
 
+    messages = items if ask.repair else ask.messages
     refuse_faults(validate(messages, format=format, pending_calls=ask.pending_calls))
 
 
@@ -179,6 +186,7 @@ def _history(
         leading=ask.leading,
         latest_user=ask.latest_user,
         elsewhere=body is not None and body.elsewhere,
+        looked_over=ask.repair,
     )
 
 
@@ -255,6 +263,7 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         leading=None if work.ask.leading is None else sum(index < work.ask.leading for index in indices),
         latest_user=_latest_user(work.ask, indices),
         elsewhere=history.elsewhere,
+        looked_over=True,
     )
     sizes = sizes_for(work.counter, work.history.messages, fixed)
     if sizes.additive:

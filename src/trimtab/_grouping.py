@@ -6,11 +6,12 @@ import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
-from trimtab._arguments import check_parameters
+from trimtab._arguments import check_parameters, move
 from trimtab._pairing import Pairing
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Kind, Structure, detect, formats, get_format
-from trimtab.formats._foreign import check_message
+from trimtab.formats._base import entry_of
+from trimtab.formats._foreign import ROLES, check_message
 
 __all__ = [
     "NO_PARTS",
@@ -306,39 +307,39 @@ def unresolved(
     return list(missing)
 
 
-_OLDEST = 8
-"""The same at the front, where system text stands."""
-_NEWEST = 64
-"""Messages that are looked at for shapes of other libraries; a conversation is written by one library."""
-
-
-def refuse_foreign(messages: Any, form: str, *, roles: bool = False) -> None:
-    """Refuse messages in a shape that no wire form knows, which would be read without half of it.
+def refuse_foreign(messages: Sequence[Any], form: str, *, start: int = 0, listed: bool = False) -> None:
+    """Refuse the first message of which no wire form knows what it is, or whom it is from.
 
     Args:
-        messages: A list, or a body that has one under "messages".
-        form: Name of the wire form.
-        roles: Refuse those of which nobody knows whom they are from, too; `validate` lists them.
+        messages: Messages, as they came in or as dicts.
+        form: Name of the wire form they are read in.
+        start: Position of the first of them in the list that an error is to name.
+        listed: The caller lists roles and untyped blocks as violations, or mends them: they pass.
 
     Raises:
-        FormatError: With what they look like.
+        FormatError: With what it looks like; `.path` says which.
     """
-    entries = messages.get("messages") if isinstance(messages, dict) else messages
-    if not isinstance(entries, (list, tuple)):
-        return
-    count = len(entries)
-    for at in (*range(min(_OLDEST, count)), *range(max(min(_OLDEST, count), count - _NEWEST), count)):
-        if type(entries[at]) is dict:
+    for at, message in enumerate(messages):
+        if message.__class__ is dict:
             try:
-                check_message(entries[at], form, listed=not roles)
-            except FormatError as error:
-                path = f"messages[{at}]"
-                raise FormatError(f"{path}: {error}", path=path) from None
+                # A role and a text: nearly every message, and there is nothing to mistake.
+                if message["content"].__class__ is str and message["role"] in ROLES:
+                    continue
+            except (KeyError, TypeError):
+                pass  # no such key, or a role that nothing can be looked up by
+        try:
+            check_message(
+                message if message.__class__ is dict else entry_of(messages, at), form, listed=listed
+            )
+        except FormatError as error:
+            if error.path:
+                move(error, start)
+                raise
+            path = f"messages[{start + at}]"
+            raise FormatError(f"{path}: {error}", path=path) from None
 
 
-def format_of(
-    messages: Any, format: str | Format, model: str | None = None, *, roles: bool = False
-) -> Format:
+def format_of(messages: Any, format: str | Format, model: str | None = None) -> Format:
     """Return the wire form asked for; "auto" goes by the shapes that occur, then by the model.
 
     Raises:
@@ -346,14 +347,10 @@ def format_of(
         UnknownNameError: No wire form has that name.
     """
     if format == "auto":
-        form = detect(messages, model=model)
-        refuse_foreign(messages, form.name, roles=roles)
-        return form
+        return detect(messages, model=model)
     if not isinstance(format, str) and not hasattr(format, "scan"):
         names = ", ".join(formats())
         raise ConfigurationError(f"format is 'auto', a name ({names}) or a Format, not {format!r}")
-    if isinstance(format, str):
-        refuse_foreign(messages, format, roles=roles)
     return get_format(format)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from trimtab._arguments import move
@@ -13,6 +13,7 @@ from trimtab._grouping import (
     State,
     Unit,
     members,
+    refuse_foreign,
     results_behind,
     results_in_place,
     unresolved,
@@ -51,6 +52,7 @@ class History:
         leading: int | None = None,
         latest_user: int | None = -1,
         elsewhere: bool = False,
+        looked_over: bool = False,
     ) -> None:
         self.messages: list[Any] = messages
         """The messages, in a list of our own; an entry that is no dict becomes one when read."""
@@ -75,6 +77,7 @@ class History:
         self.asks_for_all = tied or rules.ordered or rules.keeps_messages
         """True if everything has to be grouped: pins, pending ids, results elsewhere, order that counts."""
         self._read_from = self._walked_from = self.count
+        self._looked_from = 0 if looked_over else self.count
         self._latest_user = latest_user
         self._last_turn_at: int | None = None
         self._turn = (-1, -1)
@@ -114,6 +117,31 @@ class History:
         if start < self._read_from:
             self.format.scan(self.messages, start, self._read_from, self.structure)
             self._read_from = start
+            self.look_over(start)
+
+    def look_over(self, start: int, also: Iterable[int] = ()) -> None:
+        """Refuse messages of which no wire form knows what they are.
+
+        Each from `start` on is looked at once. What is read or walked over was; what else stays must be.
+
+        Args:
+            start: The first of them.
+            also: Single messages before it, of which there are few.
+
+        Raises:
+            FormatError: With what it looks like; `.path` says which.
+        """
+        for index in also:
+            if index < min(start, self._looked_from):
+                self._look_at(index, index + 1)
+        if start < self._looked_from:
+            self._look_at(start, self._looked_from)
+            self._looked_from = start
+
+    def _look_at(self, start: int, stop: int) -> None:
+        messages = self.messages
+        few = [self.structure.read_as_dict(messages, index) for index in range(start, stop)]
+        refuse_foreign(few, self.format.name, start=start)
 
     def kind(self, index: int, /) -> Kind:
         """Tell whom a message is from; looks at that message only."""
@@ -185,11 +213,13 @@ class History:
         span = range(self._walked_from - 1, start - 1, -1)
         low: int = count_back(self.messages, span, room_tokens, sizes, self.structure, prices)
         self._walked_from = low
+        if not self.structure.foreign:  # plain messages, each of them: nothing that could be mistaken
+            self._looked_from = min(low, self._looked_from)
         return low
 
     def _go_on(self, structure: Structure, low: int, /) -> None:
         """Take over what was noted where the same messages were walked over back to `low`."""
-        self.structure, self._walked_from = structure, low
+        self.structure, self._walked_from, self._looked_from = structure, low, low
 
     def tidy(self, start: int, /) -> bool:
         """Tell whether every result from `start` on stands directly behind its call.

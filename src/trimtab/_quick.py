@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trimtab._asking import Ask, budget_of, counter_of
 from trimtab._fit_plan import FitPlan, deciding
 from trimtab._fitting import BLOCK, Work, prepare
-from trimtab._grouping import format_of, results_behind
+from trimtab._grouping import results_behind
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
@@ -48,7 +48,7 @@ def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: 
     if limit_tokens.__class__ is not int:
         return None
     # What is in no form of its own is read as the default; a foreign shape on the way stops the walk.
-    form = get_format(DEFAULT) if format == "auto" else format_of(messages, format, roles=True)
+    form = get_format(DEFAULT if format == "auto" else format)
     if format == "auto" and model is not None and form_of(model) not in ("", DEFAULT):
         return None
     if counter is None:
@@ -135,6 +135,8 @@ class QuickPlan:
         low = self._low = form.count_back(source, span, room, known, self._structure, prices)
         left = room - sum(known[low:])
         if self._structure.replaced or self._structure.foreign or self._is_foreign(user):
+            return False
+        if any(map(self._is_foreign, range(head))):
             return False
         if left >= 0:
             self.tokens = limit_tokens - left

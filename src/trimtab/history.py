@@ -206,6 +206,7 @@ def evict_messages(
         ConfigurationError: The counter is none, the limit no whole number, the messages no list, or
             `protect_roles` no sequence of role names.
         CountingError: The counter failed or answered nonsense.
+        FormatError: An entry is no message, or of a role or shape that no form knows; `.path` says which.
 
     Example:
         >>> from trimtab import FixedCounter

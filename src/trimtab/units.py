@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from trimtab._arguments import check_pending_calls, listed
-from trimtab._grouping import State, Unit, format_of, resolve_pins
+from trimtab._grouping import State, Unit, format_of, refuse_foreign, resolve_pins
 from trimtab._history import History
 from trimtab.formats import Format
 
@@ -44,4 +44,5 @@ def group(
     """
     items, ids = listed(messages), check_pending_calls(pending_calls)
     chosen, pins = format_of(items, format), resolve_pins(pin, items)
-    return History(items, format=chosen, pins=pins, pending_calls=ids).units
+    refuse_foreign(items, chosen.name, listed=True)
+    return History(items, format=chosen, pins=pins, pending_calls=ids, looked_over=True).units

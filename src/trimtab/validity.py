@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trimtab._arguments import check_messages, check_pending_calls
-from trimtab._grouping import format_of
+from trimtab._grouping import format_of, refuse_foreign
 from trimtab._order import order_faults
 from trimtab._pairing import Pairing, last_turn_of, late_results, open_calls, pair
 from trimtab._repairing import Change, repaired
@@ -89,6 +89,7 @@ def validate(
     pending = check_pending_calls(pending_calls)
     chosen, request = _taken(messages, format)
     items, broken = _readable(request.messages)
+    refuse_foreign(items, chosen.name, listed=True)
     structure = Structure(len(items))
     chosen.scan(items, 0, len(items), structure)
     structure.elsewhere |= request.elsewhere
@@ -140,6 +141,7 @@ def repair(
     pending = check_pending_calls(pending_calls)
     chosen, request = _taken(messages, format)
     originals = list(request.messages)
+    refuse_foreign(originals, chosen.name, listed=True)
     items = originals.copy()
     structure = Structure(len(items))
     chosen.scan(items, 0, len(items), structure)

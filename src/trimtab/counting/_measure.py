@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from trimtab._arguments import check_messages
-from trimtab._grouping import format_of
+from trimtab._grouping import format_of, refuse_foreign
 from trimtab.counting._checks import counter_name
 from trimtab.counting._door import as_counter
 from trimtab.counting._margin import known_margin, unsure_of
@@ -90,6 +90,7 @@ def read_given(given: Any, /, *, format: str | Format, model: str | None, system
         system = request.system if system is None else system
         tools = request.tools if tools is None else tools
     entries = [entry_of(messages, index) for index in range(len(messages))]
+    refuse_foreign(entries, form.name, listed=True)
     if system is not None and form.rules.system_in_messages:
         entries.insert(0, form.message("system", [system] if isinstance(system, str) else list(system)))
         system = None

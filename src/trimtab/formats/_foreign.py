@@ -6,6 +6,7 @@ They would be read without a word, and wrongly: their roles, calls and results s
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Iterable
 from typing import Any
 
 from trimtab.errors import FormatError
@@ -72,8 +73,9 @@ def check_message(message: dict[str, Any], form: str, /, *, listed: bool = False
     if form not in _FORMS:
         return
     said = _foreign_dict(message)
-    if said is None and isinstance(message.get("content"), list):
-        said = _untyped_blocks(message["content"], listed=listed)
+    content = message.get("content")
+    if said is None and isinstance(content, (list, tuple)):
+        said = _untyped_blocks(content, listed=listed)
     if said is None and not listed:
         said = _foreign_role(message, form)
     if said is not None:
@@ -82,7 +84,7 @@ def check_message(message: dict[str, Any], form: str, /, *, listed: bool = False
 
 def _foreign_role(message: dict[str, Any], form: str) -> str | None:
     role = message.get("role")
-    if role.__class__ is str and role in ROLES:
+    if isinstance(role, str) and role in ROLES:
         return None
     if role is None and ("type" in message or form == "gemini"):
         return None  # an item of Responses, a content of Gemini
@@ -97,9 +99,14 @@ def _foreign_role(message: dict[str, Any], form: str) -> str | None:
     )
 
 
-def _untyped_blocks(content: list[Any], *, listed: bool) -> str | None:
+def _untyped_blocks(content: Iterable[Any], *, listed: bool) -> str | None:
     """Find blocks without a type, which only their keys tell from others."""
-    held = {key for part in content if type(part) is dict and "type" not in part for key in part}
+    held = set[Any]()
+    for part in content:
+        if type(part) is dict and "type" not in part:
+            held.update(part)
+    if not held:
+        return None
     for keys, said in _UNTYPED[:1] if listed else _UNTYPED:
         if found := keys & held:
             return said.format(key=min(found))

@@ -75,14 +75,14 @@ def pieces_of(message: Dict) -> Pieces:
 
 
 def is_foreign(message: Dict) -> bool:
-    """Tell whether a message looks like one of another wire form."""
-    if "type" in message and ("role" not in message or message["type"] == "message"):
-        return True  # an item of Responses, or what Anthropic answers
-    content = message.get("content")
-    if isinstance(content, list):
-        return any(type(part) is dict and _is_unknown(part) for part in content)
+    """Tell whether a message looks like one of another wire form, or of none."""
     role = message.get("role")
-    return "parts" in message or role.__class__ is not str or role not in ROLES
+    if role.__class__ is not str or role not in ROLES or message.get("type") == "message":
+        return True  # whose nobody knows, an item of Responses, or what Anthropic answers
+    content = message.get("content")
+    if isinstance(content, (list, tuple)):
+        return any(type(part) is dict and _is_unknown(part) for part in content)
+    return "parts" in message or (content is None and "blocks" in message)
 
 
 def _is_unknown(part: Dict) -> bool:
