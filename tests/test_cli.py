@@ -1212,6 +1212,18 @@ def test_count_says_what_measure_says(form: str, model: str | None) -> None:
     assert found["tokens"] < 10_000  # base64 is no text
 
 
+@pytest.mark.parametrize("given", [["--model", "grok-99"], []], ids=["option", "body"])
+def test_count_says_that_a_model_is_counted_as_another(given: list[str]) -> None:
+    """In the words of the report, as data and as text; of a known model nothing."""
+    messages = [{"role": "user", "content": "Hello"}]
+    body = {"model": "grok-99", "messages": messages} if not given else messages
+    (note,) = measure(messages, model="grok-99").notes
+    assert "counted as for 'grok-4.7'" in note
+    assert answers(run("count", *given, data=body))[0]["notes"] == [note]
+    assert note in run("count", *given, "--output", "text", data=body).stdout
+    assert answers(run("count", "--model", "grok-4", data=messages))[0]["notes"] == []
+
+
 def test_system_text_given_beside_is_not_among_the_messages() -> None:
     """Also where the wire form has it there."""
     found = answers(run("count", "--model", "gpt-4o", "--each", "--system", "Be kind.", data=[QUESTION]))[0]

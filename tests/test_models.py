@@ -231,6 +231,16 @@ def test_the_report_says_that_a_model_is_counted_as_another() -> None:
     assert "'claude-9' is not known" in context.fit().report.notes[0]
 
 
+def test_measure_says_what_the_report_says_of_a_model_nobody_knows() -> None:
+    """By its name or by that of a body; not where another counter counted, nor of a known one."""
+    (note,) = fit(SAMPLES["English"], 2_000, model="claude-9").report.notes
+    assert measure(SAMPLES["English"], model="claude-9").notes == (note,)
+    assert measure({"model": "claude-9", "messages": SAMPLES["English"]}).notes == (note,)
+    assert measure({"model": "claude-9", "messages": QUESTION}, counter=FixedCounter(5)).notes == ()
+    for known in ("claude-opus-5", "Claude-Opus-5", "databricks-claude-opus-4-1"):
+        assert measure(SAMPLES["English"], model=known).notes == ()
+
+
 def test_a_session_says_the_same_of_its_model() -> None:
     """Of one that only tells its maker, and of a window that is smaller than the session's budget."""
     session = Session(budget=2_000, model="claude-9")

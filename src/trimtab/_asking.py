@@ -14,15 +14,15 @@ from trimtab._arguments import (
     check_trim,
     system_of,
 )
-from trimtab._names import in_words
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
-from trimtab.counting._checks import as_it_stands, counter_name
+from trimtab.counting._checks import as_it_stands
 from trimtab.counting._door import as_counter
 from trimtab.counting._sizes import for_whole, reading
+from trimtab.counting._unknown import near_words
 from trimtab.errors import ConfigurationError, InvalidHistoryError, UnknownNameError
 from trimtab.formats import Format, Request
-from trimtab.models import facts_for, near_models
+from trimtab.models import facts_for
 from trimtab.strategies import Strategy
 from trimtab.trimming import OnTrim, TrimContext
 
@@ -37,8 +37,6 @@ __all__ = [
     "keep_all",
     "known_budget",
     "leading_system",
-    "model_notes",
-    "near_words",
     "no_budget_note",
     "refuse_faults",
     "take_model",
@@ -237,23 +235,6 @@ def window_of(model: str | None, /) -> int | None:
         return None
 
 
-def model_notes(model: str | None, counter: Any, /) -> tuple[str, ...]:
-    """Say where tokens are counted as for another model."""
-    if model is None:
-        return ()
-    try:
-        facts = facts_for(model)
-    except UnknownNameError:
-        return ()
-    if facts.counted_as is None or counter_name(counter) != model:
-        return ()
-    return (
-        f"The model {model!r} is not known, only its maker: tokens are counted as for"
-        f" {facts.counted_as!r}, the costliest known of that maker, and its window is not known"
-        f"{near_words(model) or '.'}",
-    )
-
-
 def window_note(model: str | None, budget: Budget, /) -> tuple[str, ...]:
     """Say where the budget goes by a larger window than the model's; nothing where it does not."""
     window_tokens = window_of(model)
@@ -277,15 +258,6 @@ def no_budget_note(*, capped: bool) -> str:
 
 def keep_all(context: TrimContext) -> None:
     """Stand in for a callback where only what it may ask for is prepared."""
-
-
-def near_words(model: str | None, /) -> str:
-    """End a sentence on a name nobody knows by those it may be a slip of; "" for a known one."""
-    try:
-        is_known = model is None or facts_for(model).counted_as is None
-    except UnknownNameError:
-        is_known = False
-    return "" if model is None or is_known else in_words(near_models(model))
 
 
 def leading_system(system: str | list[Any] | None, format: Format) -> list[Any]:

@@ -20,7 +20,6 @@ from trimtab._asking import (
     counter_of,
     known_budget,
     leading_system,
-    model_notes,
     no_budget_note,
     refuse_faults,
 )
@@ -34,6 +33,7 @@ from trimtab.blocks import Block, is_text_with_attachments
 from trimtab.budget import MOST_TOKENS, Budget
 from trimtab.counting._door import as_counter
 from trimtab.counting._sizes import Base, Fixed, Shares, Sizes, sizes_for
+from trimtab.counting._unknown import model_notes
 from trimtab.formats import Format, Request, mapping_of
 from trimtab.models import facts_for
 from trimtab.strategies._assembly import assembled

@@ -16,7 +16,6 @@ from trimtab._asking import (
     counter_of,
     known_budget,
     leading_system,
-    model_notes,
     no_budget_note,
     refuse_faults,
     take_model,
@@ -26,6 +25,7 @@ from trimtab._margins import within
 from trimtab._portion import Portion
 from trimtab.budget import Budget
 from trimtab.counting._sizes import Fixed, sizes_for
+from trimtab.counting._unknown import model_notes
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Request
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText

@@ -34,7 +34,6 @@ FRONT = (
         ("None if isinstance(budget, Budget) else window_of(model)", "window_of(model)"),
         ("and made.window > window_tokens", "and made.window >= window_tokens"),
         ("or budget.window <= window_tokens", "or budget.window < window_tokens"),
-        ("or counter_name(counter) != model", ""),
         ("if system is None or not", "if not"),
         ("or not format.rules.system_in_messages:", "or False:"),
         ("[system] if isinstance(system, str) else list(system)", "list(system)"),

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from trimtab._asking import near_words, window_of
+from trimtab._asking import window_of
 from trimtab._names import in_words
 from trimtab.budget import Budget
 from trimtab.cli._json import parse
 from trimtab.counting import AdditiveCounter, counter_for
 from trimtab.counting._door import counter_in_words
+from trimtab.counting._unknown import near_words
 from trimtab.errors import ConfigurationError, FormatError, MissingExtraError, UnknownNameError
 from trimtab.formats import Format, Request, detect, get_format
 from trimtab.models import facts_for

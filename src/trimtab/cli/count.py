@@ -66,6 +66,7 @@ class _Count:
             "fixed_tokens": found.tokens - self.messages_tokens - (found.media_tokens or 0),
             "margin_tokens": found.margin_tokens,
             "unknown": list(found.unknown),
+            "notes": list(found.notes),
         }
         if self.each:
             data["messages"] = [
@@ -93,7 +94,8 @@ class _Count:
             table += [("margin, either way", found.margin_tokens)]
         digits = len(f"{found.tokens:,}")
         lines = [f"{tokens:>{digits},}  {name}" for name, tokens in table]
-        return "\n".join([*lines, *(f"{'?':>{digits}}  {plain(phrase)}" for phrase in found.unknown)])
+        lines += (f"{'?':>{digits}}  {plain(phrase)}" for phrase in found.unknown)
+        return "\n".join([*lines, *(f"{'!':>{digits}}  {plain(note)}" for note in found.notes)])
 
     def row(self) -> str:
         """Give the total."""
@@ -111,7 +113,9 @@ def _count(value: Any, asked: Asked, *, each: bool) -> _Count:
     """Count one conversation as `measure` does."""
     taken = asked.of(value)
     form, counter = taken.format, EstimateCounter() if taken.counter is None else taken.counter
-    found = count_of_request(value, counter, format=form, system=asked.system, tools=asked.tools)
+    found = count_of_request(
+        value, counter, format=form, model=taken.model, system=asked.system, tools=asked.tools
+    )
     sizes, messages = list(found.sizes or ()), taken.request.messages
     lead_tokens = sizes.pop(0) if len(sizes) > len(messages) else 0
     return _Count(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from trimtab.counting._door import as_counter
 from trimtab.counting._margin import known_margin, unsure_of
 from trimtab.counting._sizes import Fixed, Shares, Sizes, fixed_tokens_of, for_whole, sizes_for
 from trimtab.counting._text import TextCounter
-from trimtab.counting._unknown import Unknown, is_known, unknown_in
+from trimtab.counting._unknown import Unknown, is_known, model_notes, unknown_in
 from trimtab.formats import Format, Pieces, Request
 from trimtab.formats._base import Dict, entry_of
 
@@ -55,6 +55,8 @@ class Count:
     """Tokens of each message, media included; None for a black box."""
     unknown: tuple[str, ...] = ()
     """What the request holds or names whose cost nobody can know from it, a phrase each."""
+    notes: tuple[str, ...] = ()
+    """What else the report of a fit would say of the count, a sentence each: that the model is not known."""
 
     @property
     def most_tokens(self) -> int | None:
@@ -110,6 +112,7 @@ def count_of_request(
     """Count messages or a whole body by a counter; see `trimtab.counting.measure`."""
     form, entries, fixed, request = read_given(given, format=format, model=model, system=system, tools=tools)
     counter = as_counter(counter)
+    notes = model_notes(model, counter)
     if hasattr(counter, "with_format"):
         counter = counter.with_format(form)
     if request is not None:
@@ -119,8 +122,10 @@ def count_of_request(
     pieces = [form.pieces(entry) for entry in entries]
     unknown = unknown_in(counter, fixed.tools, pieces, request)
     if isinstance(found, Shares):
-        return _of_whole(counter, form, found.whole(entries), fixed, pieces, unknown)
-    return _of_parts(counter, form, found, fixed, pieces, unknown, leads_system=leads_system)
+        count = _of_whole(counter, form, found.whole(entries), fixed, pieces, unknown)
+    else:
+        count = _of_parts(counter, form, found, fixed, pieces, unknown, leads_system=leads_system)
+    return replace(count, notes=notes) if notes else count
 
 
 def _of_whole(

@@ -6,10 +6,14 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from trimtab._names import in_words
+from trimtab.counting._checks import counter_name
 from trimtab.counting._schemas import provider_tools
+from trimtab.errors import UnknownNameError
 from trimtab.formats import Media, Pieces, Request
+from trimtab.models import facts_for, near_models
 
-__all__ = ["Unknown", "is_known", "unknown_in", "unknown_notes"]
+__all__ = ["Unknown", "is_known", "model_notes", "near_words", "unknown_in", "unknown_notes"]
 
 _KINDS = {"image": "image", "audio": "sound", "video": "video", "file": "document"}
 
@@ -88,3 +92,29 @@ def _sees(_: Media) -> bool:
 
 def _several(number: int, one: str) -> str:
     return f"{number:,} {one if number == 1 else one + 's'}"
+
+
+def model_notes(model: str | None, counter: Any, /) -> tuple[str, ...]:
+    """Say where tokens are counted as for another model."""
+    if model is None:
+        return ()
+    try:
+        facts = facts_for(model)
+    except UnknownNameError:
+        return ()
+    if facts.counted_as is None or counter_name(counter) != model:
+        return ()
+    return (
+        f"The model {model!r} is not known, only its maker: tokens are counted as for"
+        f" {facts.counted_as!r}, the costliest known of that maker, and its window is not known"
+        f"{near_words(model) or '.'}",
+    )
+
+
+def near_words(model: str | None, /) -> str:
+    """End a sentence on a name nobody knows by those it may be a slip of; "" for a known one."""
+    try:
+        is_known = model is None or facts_for(model).counted_as is None
+    except UnknownNameError:
+        is_known = False
+    return "" if model is None or is_known else in_words(near_models(model))
