@@ -9,6 +9,7 @@ import pytest
 
 from trimtab import fit
 from trimtab.counting import counter_for, measure
+from trimtab.testing import WordCounter
 
 TEXT = {"type": "text", "text": "What is this?"}
 WAVE = base64.b64encode(
@@ -56,6 +57,30 @@ def test_mistrals_thoughts_are_counted_by_their_words_and_not_exact() -> None:
     assert found.tokens - plain.tokens == words + 2  # the brackets around thoughts
     assert set(found.unknown) - set(plain.unknown) == {"thoughts of earlier answers in 1 message"}
     assert found.exact is False
+
+
+def test_messages_that_are_a_guess_are_counted_whatever_stands_behind_them() -> None:
+    """Two with thoughts, and one without between and behind them."""
+    thoughts = {"type": "thinking", "thinking": [{"type": "text", "text": "It is a cat, I think."}]}
+    answered = {"role": "assistant", "content": [thoughts, {"type": "text", "text": "A cat."}]}
+    found = measure([*PLAIN, answered] * 2 + PLAIN, model="magistral-medium-latest", format="openai_chat")
+    assert found.unknown == ("thoughts of earlier answers in 2 messages",)
+
+
+@pytest.mark.parametrize("sealed", [["x"], ["x" * 300], ["x", "x" * 300]])
+def test_reasoning_that_only_the_provider_can_read_is_named(sealed: list[str]) -> None:
+    """However little of it there is, and in how many messages; what stands behind it is readable."""
+    turns = [
+        message
+        for data in sealed
+        for message in (
+            {"role": "assistant", "content": [{"type": "redacted_thinking", "data": data}, TEXT]},
+            {"role": "user", "content": "And now?"},
+        )
+    ]
+    found = measure({"model": "claude-opus-5", "max_tokens": 9, "messages": [*PLAIN, *turns]})
+    messages = "1 message" if len(sealed) == 1 else "2 messages"
+    assert found.unknown == (f"reasoning in {messages} that only the provider can read",)
 
 
 PLAIN = [{"role": "user", "content": "Hello"}]
@@ -160,6 +185,21 @@ def test_a_picture_by_its_address_is_named_as_long_as_it_is_there() -> None:
     )
     without = fit(messages, 500, model="gpt-4o").report
     assert (without.exact, without.notes) == (True, ())
+
+
+class Bills(WordCounter):
+    """A counter of the caller's own that says it is exact."""
+
+    exact = True
+
+
+def test_a_counter_of_the_callers_own_is_taken_at_its_word_and_not_for_media() -> None:
+    """It may see more of a medium than we do, so that none is named; how large one is, it does not say."""
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
+    plain = measure(user(TEXT), counter=Bills(), format="openai_chat")
+    seen = measure(user(picture), counter=Bills(), format="openai_chat")
+    assert (plain.exact, plain.margin_tokens, plain.unknown) == (True, 0, ())
+    assert (seen.exact, seen.margin_tokens, seen.unknown) == (False, None, ())
 
 
 def test_several_texts_in_one_message_are_not_exact() -> None:

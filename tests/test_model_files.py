@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from trimtab import fit
 from trimtab.errors import ConfigurationError
-from trimtab.models import Framing, Margin, facts_for, model_names, register_models
+from trimtab.models import Framing, Margin, ModelFacts, facts_for, model_names, register_models
 
 OWN = """
 [models."filed-large"]
@@ -79,6 +80,44 @@ def test_a_known_row_is_changed_where_the_file_says_so(tmp_path: Path) -> None:
     assert facts_for("cohere/command-r-08-2024") is after
 
 
+def test_another_name_may_be_of_any_spelling_that_leads_to_the_model(tmp_path: Path) -> None:
+    """Of a gateway, or another name of the same file."""
+    text = '[aliases]\nfiled-routed = "openrouter/openai/gpt-4o"\nfiled-llama = "llama3"'
+    register_models(written(tmp_path, text))
+    assert (facts_for("filed-routed").name, facts_for("filed-llama").name) == ("gpt-4o", "llama-3")
+
+
+def test_a_part_keeps_what_a_row_does_not_change(tmp_path: Path) -> None:
+    """A margin or a framing of one wire form leaves those of the others, and the keys it does not name."""
+    before = facts_for("gpt-4o")
+    register_models(
+        written(
+            tmp_path,
+            '[models.filed-parts]\nlike = "gpt-4o"\n'
+            "framing.tools_tokens = 5\n"
+            "framings.anthropic.tools_tokens = 7\n"
+            "margins.gemini.tokens = 9\n"
+            "margins.openai_responses.tokens = 8",
+        )
+    )
+    found = facts_for("filed-parts")
+    assert found.framing == replace(before.framing, tools_tokens=5)
+    assert dict(found.framings) == {**dict(before.framings), "anthropic": Framing(tools_tokens=7)}
+    margin = dict(before.margins)["openai_responses"]
+    assert dict(found.margins) == {
+        "openai_responses": replace(margin, tokens=8),
+        "gemini": Margin(tokens=9),
+    }
+
+
+@pytest.mark.parametrize("name", ["llama-3-filed", "claude-99-filed"])
+def test_a_row_of_a_new_name_starts_from_nothing(tmp_path: Path, name: str) -> None:
+    """Though without the file the name led to a family, or told its maker."""
+    assert facts_for(name).provider
+    register_models(written(tmp_path, f"[models.{name}]\nwindow_tokens = 5_000"))
+    assert facts_for(name) == ModelFacts(name=name, window_tokens=5_000)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -107,12 +146,17 @@ def test_a_known_row_is_changed_where_the_file_says_so(tmp_path: Path) -> None:
         ("[models.filed-wrong]\nlike = 'nosuch'", "models.filed-wrong.like: unknown model 'nosuch'"),
         ("[models.filed-wrong]\nlike = 'gpt-99'", "models.filed-wrong.like: model 'gpt-99' is not known"),
         ("[models.filed-wrong]\nlike = 5", "models.filed-wrong.like is the name of a known model, not 5"),
+        ("[models.filed-wrong]\nlike = ''", "models.filed-wrong.like: unknown model ''"),
+        ("[models.filed-wrong]\nname = 'x'", "models.filed-wrong: unknown key 'name'"),
+        ("[models.filed-wrong]\ncounted_as = 'gpt-4'", "models.filed-wrong: unknown key 'counted_as'"),
+        ("[models.filed-wrong.window_tokens]\na = 5", "window_tokens is a whole number, not {'a': 5}"),
         ("[models.filed-wrong.framing]\nper_call = 5", "models.filed-wrong.framing: unknown key 'per_call'"),
         ("[models.filed-wrong.framing]\ntools_style = 'x'", "framing.tools_style is one of typescript, json"),
         ("[models.filed-wrong.framing]\nper_call_tokens = 'x'", "framing.per_call_tokens is a whole number"),
         ("[models.filed-wrong]\nframing = 5", "models.filed-wrong.framing is a table, not 5"),
         ("[models.filed-wrong.margins]\ngemini = 5", "models.filed-wrong.margins.gemini is a table"),
         ("[aliases]\nfiled-wrong = 'nosuch'", "aliases.filed-wrong: unknown model 'nosuch'"),
+        ("[aliases]\nfiled-wrong = 'gpt-99'", "aliases.filed-wrong: model 'gpt-99' is not known"),
         ("[aliases]\nfiled-wrong = 5", "aliases.filed-wrong is the name of a model, not 5"),
         ("models = [", "it is no TOML"),
     ],
@@ -131,7 +175,12 @@ def test_a_wrong_file_is_refused_by_row_and_key_and_changes_nothing(
 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
-    [("m.json", "{", "it is no JSON"), ("m.yaml", "", "a file in .toml or .json, not .yaml")],
+    [
+        ("m.json", "{", "it is no JSON"),
+        ("M.JSON", "{", "it is no JSON"),
+        ("deep.json", "[" * 100_000, "it is no JSON"),
+        ("m.yaml", "", "a file in .toml or .json, not .yaml"),
+    ],
 )
 def test_what_is_no_such_file_is_refused(tmp_path: Path, name: str, text: str, said: str) -> None:
     """By its name and by what it holds."""
@@ -143,6 +192,14 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """With its path."""
     with pytest.raises(ConfigurationError, match=r"nosuch\.toml: the models in it cannot be read"):
         register_models(tmp_path / "nosuch.toml")
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """As one that cannot be read."""
+    path = tmp_path / "models.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigurationError, match=r"the models in it cannot be read: .*utf-8"):
+        register_models(path)
 
 
 def ask(code: str, path: Path) -> subprocess.CompletedProcess[str]:

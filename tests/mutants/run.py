@@ -28,6 +28,7 @@ from tests.mutants.baseline import BASELINE
 from tests.mutants.contexts import CONTEXTS
 from tests.mutants.front import FRONT
 from tests.mutants.kernel import KERNEL
+from tests.mutants.models import MODELS
 from tests.mutants.mutants import Module, Mutant
 from tests.mutants.reading import READING
 from tests.mutants.responses import RESPONSES
@@ -38,7 +39,7 @@ from tests.mutants.strategies import STRATEGIES
 from tests.mutants.summaries import SUMMARIES
 
 SERVICES = (*STORES, *SERVERS, *SESSIONS, *BASELINE)
-MODULES = (*KERNEL, *READING, *RESPONSES, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *SERVICES)
+MODULES = (*KERNEL, *READING, *RESPONSES, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *MODELS, *SERVICES)
 
 SECONDS = 120
 """A mutant that makes the tests run so long is as good as dead: it loops."""

@@ -90,7 +90,7 @@ def _facts(name: str, row: Mapping[str, Any], at: str, known: Known) -> ModelFac
                 for form, one in given[key].items()
             }
             given[key] = tuple({**before, **made}.items())
-    facts = replace(started, **given, name=name, counted_as=None)
+    facts = replace(started, **given, name=name)
     try:
         check_facts(facts)
     except ConfigurationError as error:
@@ -136,12 +136,11 @@ def _value(value: Any, key: str, hint: Any, at: str) -> Any:
         return _mapping(value, at)
     if key in _PARTS and isinstance(value, Mapping):
         return value
-    choices = get_args(hint) or (hint,)
+    kinds = get_args(hint) or (hint,)
     if get_origin(hint) is Literal:
-        if value not in choices:
-            raise ConfigurationError(f"{at} is one of {', '.join(map(str, choices))}, not {value!r:.80}")
+        if value not in kinds:
+            raise ConfigurationError(f"{at} is one of {', '.join(map(str, kinds))}, not {value!r:.80}")
         return value
-    kinds = tuple(float if kind is int and float in choices else kind for kind in choices)
     if type(value) is int and float in kinds:
         return float(value)
     if type(value) not in kinds:

@@ -188,11 +188,13 @@ ALIASES = {
 
 _POINTED = re.compile(r"(?<=\d)p(?=\d)")
 """Fireworks writes "v3p1" and "k2p5" for 3.1 and 2.5."""
-_LLAMA_NAME = re.compile(r"\A(?:meta-)?llama-?v?(\d)(?:[.-](\d)(?=[.-]|\Z|:))?")
+_VERSION = r"(\d)(?:[.-](\d)\b)?"
+"""What a size follows, as in "3-8b", is a version of one number."""
+_LLAMA_NAME = re.compile(r"llama-?v?" + _VERSION)
 """Bedrock has "llama3-1-8b", Cerebras "llama3.1-8b", Fireworks "llama-v3p1-8b", Meta "Meta-Llama-3.1-8B"."""
-_QWEN_NAME = re.compile(r"\Aqwen-?(\d)(?:[.-](\d)(?=[.-]|\Z|:))?")
-_GAPS = "-:."
-"""What may follow the name of a family: Ollama writes "qwen3:0.6b"."""
+_QWEN_NAME = re.compile(r"qwen-?" + _VERSION)
+_GAPS = "-."
+"""What may follow the name of a family: MiniMax has "minimax-m2.5"."""
 
 
 def family_names(name: str, /) -> list[str]:
@@ -205,16 +207,17 @@ def family_names(name: str, /) -> list[str]:
         True
     """
     plain = _POINTED.sub(".", name.lower())
-    plain = _LLAMA_NAME.sub(lambda found: "llama-" + _version(found), plain)
-    plain = _QWEN_NAME.sub(lambda found: "qwen" + _version(found), plain)
     for maker in ("zai-", "meta-", "openai-"):
         plain = plain.removeprefix(maker)
-    whole = plain.replace(":", "-")
+    plain = _LLAMA_NAME.sub(lambda found: "llama-" + _version(found), plain)
+    plain = _QWEN_NAME.sub(lambda found: "qwen" + _version(found), plain)
+    whole = plain.replace(":", "-")  # Ollama writes "qwen3:0.6b"
     cuts = [at for at, letter in enumerate(whole) if letter in _GAPS]
     return [whole, *(whole[:at] for at in reversed(cuts))][:_MOST_NAMES]
 
 
 _MOST_NAMES = 16
+"""More than any host writes behind a family; each is as long as the name, which may be anything."""
 
 
 def _version(found: re.Match[str]) -> str:
