@@ -188,7 +188,7 @@ ALIASES = {
 
 _POINTED = re.compile(r"(?<=\d)p(?=\d)")
 """Fireworks writes "v3p1" and "k2p5" for 3.1 and 2.5."""
-_VERSION = r"(\d)(?:[.-](\d)\b)?"
+_VERSION = r"(\d)(?:-(\d)\b)?"
 """What a size follows, as in "3-8b", is a version of one number."""
 _LLAMA_NAME = re.compile(r"llama-?v?" + _VERSION)
 """Bedrock has "llama3-1-8b", Cerebras "llama3.1-8b", Fireworks "llama-v3p1-8b", Meta "Meta-Llama-3.1-8B"."""
