@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from trimtab.counting._schemas import _function_of, _schema_of, _shown_tools, system_texts
+from trimtab.counting.schemas import _function_of, _schema_of, _shown_tools, system_texts
 from trimtab.formats import get_format
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")

@@ -17,8 +17,8 @@ import tokenizers
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from trimtab.counting import MistralCounter
-from trimtab.counting._tiktoken import VOCABULARIES
-from trimtab.counting._tokenizers import load_tokenizer
+from trimtab.counting.tokenizers import load_tokenizer
+from trimtab.counting.tokenizers.tiktoken import VOCABULARIES
 from trimtab.models import Framing
 
 SPECIAL = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from trimtab import formats, models
-from trimtab.counting import _tokenizers
+from trimtab.counting import tokenizers as _tokenizers
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("TRIMTAB_DATA", ROOT.parent / "shared" / "data"))

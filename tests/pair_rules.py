@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from trimtab.validity import Violation
+from trimtab.conversation import Violation
 
 USER = {"role": "user", "content": "go on"}
 SAYS = {"role": "assistant", "content": "well"}

@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any, cast
 
 from trimtab import BudgetExceededError, ContextError, Fitted
-from trimtab._asking import Ask
-from trimtab._fit_plan import FitPlan, deciding
-from trimtab._fitted import fitted_for
-from trimtab._fitting import prepare
+from trimtab._fitting.fit_plan import FitPlan, deciding
+from trimtab._fitting.fitted import fitted_for
+from trimtab._fitting.prepare import prepare
+from trimtab._fitting.request import Ask
 from trimtab._quick import QuickPlan, quick_plan
-from trimtab.counting._text import TextCounter
+from trimtab.counting.texts import TextCounter
 from trimtab.models import Framing
-from trimtab.summaries._base import drive
+from trimtab.strategies.summarizer import drive
 
 FRAMING = Framing(
     per_request_tokens=3,

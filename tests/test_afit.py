@@ -24,7 +24,7 @@ from trimtab import (
     afit,
     fit,
 )
-from trimtab.counting._awaited import Digests, awaited
+from trimtab.counting.awaited import Digests, awaited
 from trimtab.errors import ConfigurationError
 from trimtab.testing import WordCounter
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.properties.plain_allocation import plain_limits
 from trimtab import BudgetExceededError, ConfigurationError
-from trimtab.allocation import Claim, allocate, offers
+from trimtab.context import Claim, allocate, offers
 
 
 def claim(line: str) -> Claim:

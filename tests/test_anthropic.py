@@ -26,9 +26,9 @@ from tests.anthropic_shapes import (
     use,
     user,
 )
+from trimtab.conversation import group
 from trimtab.errors import FormatError
 from trimtab.formats import Anthropic, Structure, mapping_of
-from trimtab.units import group
 
 FORM = Anthropic()
 

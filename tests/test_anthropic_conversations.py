@@ -34,10 +34,10 @@ from tests.anthropic_shapes import (
 )
 from tests.judge import judge
 from trimtab import BudgetExceededError, ClearToolResults, PriorityBased, SlidingWindow, TruncateText, fit
+from trimtab.conversation import repair, validate
 from trimtab.formats import Anthropic
 from trimtab.strategies import DropNewest, Summarize
 from trimtab.testing import WordCounter
-from trimtab.validity import repair, validate
 
 ORDERED_RESULTS = pytest.mark.parametrize(
     ("behind", "left", "moved"),

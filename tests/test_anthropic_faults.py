@@ -23,8 +23,8 @@ from tests.anthropic_shapes import (
     use,
     user,
 )
+from trimtab.conversation import repair, validate
 from trimtab.formats import Anthropic, mapping_of
-from trimtab.validity import repair, validate
 
 FORM = Anthropic()
 CACHE = {"type": "ephemeral"}

@@ -9,16 +9,17 @@ import pytest
 
 from tests.builders import user
 from trimtab import (
+    Block,
     ConfigurationError,
     Context,
     CountingError,
     Drop,
     SlidingWindow,
     Strict,
+    Tier,
     TruncateText,
     counter_from_text,
 )
-from trimtab.blocks import Block, Tier
 from trimtab.errors import FormatError
 from trimtab.testing import WordCounter
 

@@ -12,7 +12,7 @@ from tests.test_strategies import request_of
 from trimtab import Cascade, Drop, SlidingWindow, Strict, Summarize, TruncateText, fit
 from trimtab.errors import StrategyContractError
 from trimtab.strategies import EvictionRequest, EvictionResult
-from trimtab.summaries._base import drive
+from trimtab.strategies.summarizer import drive
 
 ALL = (0, 1, 2, 3, 4, 6)
 

@@ -19,8 +19,8 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from tests.chat_shapes import calling, function_call, result
-from trimtab.cli._commands import trimtab
-from trimtab.cli._progress import Progress
+from trimtab.cli.commands import trimtab
+from trimtab.cli.progress import Progress
 from trimtab.counting import measure
 
 SCRIPT = Path(sys.executable).with_name("trimtab")

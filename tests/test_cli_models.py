@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
-from trimtab.cli._commands import trimtab
+from trimtab.cli.commands import trimtab
 from trimtab.models import facts_for, model_names
 
 

@@ -18,10 +18,10 @@ from click.testing import CliRunner, Result
 from tests.chat_shapes import calling, function_call, result
 from tests.stores.stores import Place, params, placed
 from trimtab import CharCounter, FixedCounter, Session
-from trimtab.cli._commands import trimtab
+from trimtab.cli.commands import trimtab
 from trimtab.formats import get_format
 from trimtab.stores import SQLiteStore
-from trimtab.stores._secrets import mask
+from trimtab.stores.secrets import mask
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
 HELLO = {"role": "user", "content": "Hello, I am Ada. My order is 77x41."}
@@ -81,7 +81,7 @@ def begin(url: str, messages: Any = None) -> list[Any]:
 
 def test_other_commands_do_not_load_sessions() -> None:
     """They bring asyncio and the stores with them, which costs every pipe that counts tokens."""
-    code = "import sys, trimtab.cli._commands; print([one for one in sys.modules if 'session' in one])"
+    code = "import sys, trimtab.cli.commands; print([one for one in sys.modules if 'session' in one])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

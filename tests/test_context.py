@@ -11,13 +11,14 @@ import pytest
 
 from tests.builders import places, talk, user, words
 from trimtab import (
+    Block,
     Budget,
     BudgetExceededError,
     ConfigurationError,
     Context,
     SlidingWindow,
+    Tier,
 )
-from trimtab.blocks import Block, Tier
 from trimtab.errors import UnknownNameError
 from trimtab.testing import WordCounter
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.builders import talk, words
 from trimtab import Budget, ConfigurationError, Context
+from trimtab.context import TrimContext
 from trimtab.testing import WordCounter
-from trimtab.trimming import TrimContext
 
 WORDS = WordCounter()
 

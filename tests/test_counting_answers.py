@@ -19,7 +19,7 @@ from trimtab.counting import (
     counter_for,
     counter_from_text,
 )
-from trimtab.counting._sizes import Fixed, sizes_for
+from trimtab.counting.sizes import Fixed, sizes_for
 from trimtab.errors import CountingError, FormatError
 from trimtab.formats import get_format
 

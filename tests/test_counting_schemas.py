@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.counting._schemas import (
+from trimtab.counting.schemas import (
     ToolShape,
     is_forced,
     output_schema_text,

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from tests.chat_vocabulary import SPECIAL, chat_tokenizer
 from trimtab import Budget, EstimateCounter
 from trimtab.counting import UsageBaseline, clear_counts, counter_for, measure, register_encoding
-from trimtab.counting._tiktoken import PIECE_CHARS, VOCABULARIES, guarded, pieces_of
-from trimtab.counting._tokenizers import _PACKAGES, ENCODINGS, Tokenizer, load_tokenizer
+from trimtab.counting.tokenizers import _PACKAGES, ENCODINGS, Tokenizer, load_tokenizer
+from trimtab.counting.tokenizers.tiktoken import PIECE_CHARS, VOCABULARIES, guarded, pieces_of
 from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
 from trimtab.models import ModelFacts, facts_for, register_model
 
@@ -220,7 +220,7 @@ def test_our_patterns_are_those_of_tiktoken() -> None:
 @pytest.fixture
 def fresh_tokenizers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing be loaded yet, and forget what the test loads."""
-    monkeypatch.setattr("trimtab.counting._tokenizers._LOADED", {})
+    monkeypatch.setattr("trimtab.counting.tokenizers._LOADED", {})
 
 
 @pytest.mark.usefixtures("fresh_tokenizers")
@@ -262,7 +262,7 @@ def test_without_any_package_the_install_line_is_said(monkeypatch: pytest.Monkey
     """No tokenizer is no guess: the error says what to install, and tiktoken's trap."""
     for name in ("toktok", "tiktoken", "bpe_openai"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setattr("trimtab.counting._tiktoken.find_spec", lambda name: None)
+    monkeypatch.setattr("trimtab.counting.tokenizers.tiktoken.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError) as caught:
         load_tokenizer("o200k_base")
     assert "pip install 'trimtab[exact]'" in str(caught.value)
@@ -273,7 +273,7 @@ def test_without_any_package_the_install_line_is_said(monkeypatch: pytest.Monkey
 @pytest.mark.usefixtures("fresh_tokenizers")
 def test_tiktoken_without_its_vocabulary_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would download it; we go without."""
-    monkeypatch.setattr("trimtab.counting._tiktoken._places", lambda vocabulary: iter(()))
+    monkeypatch.setattr("trimtab.counting.tokenizers.tiktoken._places", lambda vocabulary: iter(()))
     with pytest.raises(MissingExtraError, match=r"pip install 'trimtab\[tiktoken\]'"):
         load_tokenizer("o200k_base", package="tiktoken")
 
@@ -288,7 +288,7 @@ def test_a_vocabulary_in_the_cache_folder_is_found_if_it_is_the_right_one(
     (tmp_path / hashlib.sha1(entry.url.encode()).hexdigest()).write_bytes(ranks)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     assert load_tokenizer("cl100k_base", package="tiktoken").count("hello") == 1
-    monkeypatch.setattr("trimtab.counting._tokenizers._LOADED", {})
+    monkeypatch.setattr("trimtab.counting.tokenizers._LOADED", {})
     own = entry._replace(sha256=hashlib.sha256(ranks).hexdigest())
     monkeypatch.setitem(VOCABULARIES, "cl100k_base", own)
     assert load_tokenizer("cl100k_base", package="tiktoken").count("hello") == 5

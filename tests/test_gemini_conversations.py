@@ -24,10 +24,10 @@ from tests.gemini_shapes import (
     user,
 )
 from trimtab import Cascade, ClearToolResults, FixedCounter, SlidingWindow, TruncateText, fit, group
+from trimtab.conversation import repair, validate
 from trimtab.errors import BudgetExceededError
 from trimtab.formats import Gemini, mapping_of
 from trimtab.testing import WordCounter
-from trimtab.validity import repair, validate
 
 BOTH = Cascade(ClearToolResults(), SlidingWindow())
 PAIRS = {"orphan_result", "repeated_result", "unanswered_call", "late_result", "wrong_order"}

@@ -11,7 +11,7 @@ from google.genai import types
 from tests.gemini_shapes import SIGNED, call, model, response, snake, user, words
 from trimtab.errors import FormatError
 from trimtab.formats import Gemini, Media, Pieces, mapping_of
-from trimtab.formats._gemini_parts import DATA_KEYS
+from trimtab.formats.gemini.read import DATA_KEYS
 
 GEMINI = Gemini()
 

@@ -24,7 +24,7 @@ from tests.response_items import (
 )
 from trimtab.errors import FormatError
 from trimtab.formats import OpenAIResponses, Request, Structure, detect
-from trimtab.formats._openai_responses_items import ITEM_TYPES
+from trimtab.formats.openai_responses.read import ITEM_TYPES
 
 FORM = OpenAIResponses()
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.properties.toy_format import ToyFormat, answers, asks, said, words
 from trimtab import BudgetExceededError, Context, PriorityBased, SlidingWindow, fit, validate
+from trimtab.conversation import repair
 from trimtab.strategies import DropNewest, Summarize
 from trimtab.testing import WordCounter
-from trimtab.validity import repair
 
 TOY = ToyFormat()
 COUNTER = WordCounter(format=TOY)

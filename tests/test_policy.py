@@ -34,9 +34,9 @@ from trimtab import (
 from trimtab.errors import MissingExtraError, UnknownNameError
 from trimtab.formats import OpenAIChat, get_format
 from trimtab.policy import load_policy, policy_data, save_policy
-from trimtab.policy._tables import OPTIONS, POLICY
+from trimtab.policy.tables import OPTIONS, POLICY
 from trimtab.strategies import strategy_data
-from trimtab.strategies._data import _KEYS
+from trimtab.strategies.data import _KEYS
 from trimtab.testing import WordCounter
 
 ROOT = Path(__file__).resolve().parents[1]

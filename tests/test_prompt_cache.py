@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.builders import Message, call, result, system, user, words
 from trimtab import BudgetExceededError, Cascade, SlidingWindow, TruncateText, counter_for, fit
-from trimtab.counting._tokenizers import load_tokenizer
+from trimtab.counting.tokenizers import load_tokenizer
 from trimtab.testing import WordCounter
 
 WINDOW = SlidingWindow(target_ratio=0.7)

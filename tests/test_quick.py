@@ -42,10 +42,10 @@ from trimtab import (
     fit,
     testing,
 )
-from trimtab._fit_plan import FitPlan
+from trimtab._fitting.fit_plan import FitPlan
 from trimtab._quick import QuickPlan, _counts_units
 from trimtab.counting import TextCounter
-from trimtab.counting._cache import TextCache
+from trimtab.counting.cache import TextCache
 from trimtab.errors import FormatError
 from trimtab.formats import OpenAIChat, formats, get_format
 

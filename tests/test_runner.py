@@ -12,11 +12,11 @@ import pytest
 
 from tests.builders import call, places, result, system, talk, user, words
 from trimtab import BudgetExceededError, Cascade, ConfigurationError, SlidingWindow, fit
+from trimtab.conversation import Unit
 from trimtab.errors import StrategyContractError
 from trimtab.strategies import Edit, EvictionRequest, EvictionResult, Insertion
-from trimtab.strategies._runner import Settled
+from trimtab.strategies.runner import Settled
 from trimtab.testing import WordCounter
-from trimtab.units import Unit
 
 WORDS = WordCounter()
 LINE = "s1 u2 a3 u4 cA rA5 u1"

@@ -14,7 +14,7 @@ import toktok
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trimtab.counting._shorten import CUT_MARKER, Keep, cut_text, cut_text_near, shorten
+from trimtab.counting.shorten import CUT_MARKER, Keep, cut_text, cut_text_near, shorten
 
 Count = Callable[[str], int]
 

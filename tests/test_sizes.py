@@ -9,7 +9,7 @@ import pytest
 from tests.builders import talk, user, words
 from trimtab import ConfigurationError, FixedCounter, fit
 from trimtab.counting import measure
-from trimtab.counting._sizes import Fixed, Shares, Sizes, sizes_for
+from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError
 from trimtab.testing import WordCounter
 

@@ -25,16 +25,16 @@ from trimtab import (
     fit,
     group,
 )
+from trimtab.conversation import History
 from trimtab.counting import CharCounter, EstimateCounter, TextCounter
-from trimtab.counting._shorten import CUT_MARKER, cut_text
-from trimtab.counting._sizes import Fixed, sizes_for
-from trimtab.counting._tokenizers import load_tokenizer
+from trimtab.counting.shorten import CUT_MARKER, cut_text
+from trimtab.counting.sizes import Fixed, sizes_for
+from trimtab.counting.tokenizers import load_tokenizer
 from trimtab.formats import get_format
 from trimtab.strategies import EvictionRequest, Place, default_score
-from trimtab.strategies._cuts import count_back
-from trimtab.strategies._strides import _Weights
+from trimtab.strategies.cuts import count_back
+from trimtab.strategies.strides import _Weights
 from trimtab.testing import WordCounter
-from trimtab.units import History
 
 WORDS = WordCounter()
 

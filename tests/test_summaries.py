@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from tests.builders import assistant, user
 from tests.guards.source import PACKAGE
-from trimtab._extra import package_of
+from trimtab._shared.extra import package_of
 from trimtab.errors import ConfigurationError, MissingExtraError, SummaryError
+from trimtab.strategies.summarizer import aasked, asked
 from trimtab.summaries import (
     Summarizer,
     SummaryRequest,
@@ -30,7 +31,6 @@ from trimtab.summaries import (
     run_summarizer,
     summarizer_from,
 )
-from trimtab.summaries._base import aasked, asked
 
 TALK = [user("Tea?"), assistant("Yes.")]
 REQUEST = SummaryRequest(messages=TALK, existing="old")

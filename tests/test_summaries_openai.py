@@ -24,6 +24,7 @@ from trimtab.errors import (
     UnknownNameError,
 )
 from trimtab.models import ModelFacts, register_model
+from trimtab.strategies.summarizer import aasked, asked
 from trimtab.summaries import (
     AsyncOpenAISummarizer,
     OpenAISummarizer,
@@ -31,8 +32,7 @@ from trimtab.summaries import (
     arun_summarizer,
     run_summarizer,
 )
-from trimtab.summaries._base import aasked, asked
-from trimtab.summaries._prompt import INSTRUCTIONS, transcript_of
+from trimtab.summaries.prompt import INSTRUCTIONS, transcript_of
 
 BUDGET = Budget(2_000, output_reserve=200)
 TALK = [user("My name is Ada, and I like tea."), assistant("Noted: tea.")]

@@ -21,11 +21,11 @@ from trimtab import (
     TruncateText,
     fit,
 )
+from trimtab.conversation import validate
 from trimtab.errors import StrategyContractError
 from trimtab.strategies import EvictionRequest, EvictionResult, Insertion, Summarize
 from trimtab.summaries import SummaryRequest
 from trimtab.testing import WordCounter
-from trimtab.validity import validate
 
 MARK = 5
 """Words of the mark around a summary."""

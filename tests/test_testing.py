@@ -12,9 +12,9 @@ import pytest
 
 from tests.builders import call, result, system, talk, user
 from trimtab import ConfigurationError, SlidingWindow, TruncateText, validate
+from trimtab.conversation import Unit
 from trimtab.strategies import Edit, EvictionRequest, EvictionResult
 from trimtab.testing import ContractBroken, WordCounter, check_counter, check_strategy, conversations
-from trimtab.units import Unit
 
 # -- WordCounter
 

@@ -12,8 +12,8 @@ import pytest
 from tests.builders import places, result, talk, user
 from tests.test_fitting import Picky
 from trimtab import Budget, BudgetExceededError, ConfigurationError, CountingError, afit, fit
+from trimtab.context import TrimContext
 from trimtab.testing import WordCounter
-from trimtab.trimming import TrimContext
 
 WORDS = WordCounter()
 

@@ -9,10 +9,10 @@ import pytest
 
 from tests.builders import assistant, call, result, system, talk, user
 from trimtab import ConfigurationError, group
-from trimtab._grouping import members
-from trimtab._pairing import pair
+from trimtab.conversation import History, resolve_pins
+from trimtab.conversation.pairing import pair
+from trimtab.conversation.units import members
 from trimtab.formats import Structure, get_format
-from trimtab.units import History, resolve_pins
 
 OPENAI = get_format("openai_chat")
 

@@ -13,9 +13,9 @@ from openai.types.chat import ChatCompletionMessage
 
 from tests.pair_rules import SAYS, SYSTEM, USER, answers, calls, rules_of
 from trimtab import Context, fit
+from trimtab.conversation import Change, repair, validate
 from trimtab.errors import FormatError, UnknownNameError
 from trimtab.formats import OpenAIChat, Rules
-from trimtab.validity import Change, repair, validate
 
 PAIR_RULES = {"orphan_result", "repeated_result", "unanswered_call", "open_call", "late_result"}
 

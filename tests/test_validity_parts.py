@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pair_rules import SAYS, USER, calls
-from trimtab._pairing import late_results, open_calls, pair
+from trimtab.conversation import repair, validate
+from trimtab.conversation.pairing import late_results, open_calls, pair
 from trimtab.formats import OpenAIChat, Structure
-from trimtab.validity import repair, validate
 
 
 class PartsFormat(OpenAIChat):

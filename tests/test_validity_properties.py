@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tests.chat_shapes import accepted_by_openai
 from tests.pair_rules import CONVERSATION, PENDING, brute_ids, brute_pairs, brute_rules, rules_of
-from trimtab._pairing import pair
+from trimtab.conversation import repair, validate
+from trimtab.conversation.pairing import pair
 from trimtab.formats import OpenAIChat, Structure
-from trimtab.validity import repair, validate
 
 
 class TestProperties:

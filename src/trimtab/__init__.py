@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from trimtab import history
 from trimtab._fit import fit
-from trimtab._fitted import Fitted
-from trimtab._later import later
+from trimtab._fitting.callbacks import TrimContext
+from trimtab._fitting.fitted import Fitted
+from trimtab._shared.lazy import later
 from trimtab.budget import Budget
+from trimtab.conversation import group
 from trimtab.counting import (
     CharCounter,
     EstimateCounter,
@@ -19,13 +21,12 @@ from trimtab.counting import (
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, CountingError
 from trimtab.history import evict_messages, inject_into_system, message
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
-from trimtab.trimming import TrimContext
-from trimtab.units import group
 
 if TYPE_CHECKING:
     from trimtab._afit import afit
-    from trimtab.blocks import Block, Tier
+    from trimtab._fitting.blocks import Block, Tier
     from trimtab.context import Context
+    from trimtab.conversation.validity import repair, validate
     from trimtab.report import Report
     from trimtab.session import Session
     from trimtab.strategies import (
@@ -37,17 +38,16 @@ if TYPE_CHECKING:
         Summarize,
         create_strategy,
     )
-    from trimtab.validity import repair, validate
 else:
     # What a first `fit` does not need.
     __getattr__ = later(
         globals(),
         {
-            "Block": "trimtab.blocks",
+            "Block": "trimtab._fitting.blocks",
             "Context": "trimtab.context",
             "Report": "trimtab.report",
             "Session": "trimtab.session",
-            "Tier": "trimtab.blocks",
+            "Tier": "trimtab._fitting.blocks",
             "afit": "trimtab._afit",
             **dict.fromkeys(
                 (
@@ -61,7 +61,7 @@ else:
                 ),
                 "trimtab.strategies",
             ),
-            **dict.fromkeys(("repair", "validate"), "trimtab.validity"),
+            **dict.fromkeys(("repair", "validate"), "trimtab.conversation"),
         },
     )
 

@@ -6,18 +6,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
-from trimtab._asking import Ask, keep_all
-from trimtab._driving import adrive, arun
-from trimtab._fit_plan import deciding
-from trimtab._fitted import Fitted, fitted_for
-from trimtab._fitting import prepare
+from trimtab._fitting.callbacks import OnTrim
+from trimtab._fitting.drive import adrive, arun
+from trimtab._fitting.fit_plan import deciding
+from trimtab._fitting.fitted import Fitted, fitted_for
+from trimtab._fitting.prepare import prepare
+from trimtab._fitting.request import Ask, keep_all
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
-from trimtab.counting._awaited import AwaitedCounter
-from trimtab.counting._door import as_awaited
+from trimtab.counting.awaited import AwaitedCounter
+from trimtab.counting.door import as_awaited
 from trimtab.formats import Format, SystemLike, ToolSchema
-from trimtab.strategies._base import Strategy
-from trimtab.trimming import OnTrim
+from trimtab.strategies.base import Strategy
 
 __all__ = ["afit"]
 

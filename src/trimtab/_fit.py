@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
-from trimtab._asking import Ask
-from trimtab._fit_plan import deciding
-from trimtab._fitted import Fitted, fitted_for
-from trimtab._fitting import prepare
+from trimtab._fitting.callbacks import OnTrim
+from trimtab._fitting.fit_plan import deciding
+from trimtab._fitting.fitted import Fitted, fitted_for
+from trimtab._fitting.prepare import prepare
+from trimtab._fitting.request import Ask
 from trimtab._quick import quick_plan
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
 from trimtab.formats import Format, SystemLike, ToolSchema
-from trimtab.strategies._base import Strategy
-from trimtab.summaries._base import drive
-from trimtab.trimming import OnTrim
+from trimtab.strategies.base import Strategy
+from trimtab.strategies.summarizer import drive
 
 __all__ = ["Fitted", "fit"]
 

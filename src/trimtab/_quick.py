@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trimtab._asking import Ask, budget_of, counter_of
-from trimtab._fit_plan import FitPlan, deciding
-from trimtab._fitting import BLOCK, Work, prepare
-from trimtab._grouping import results_behind
+from trimtab._fitting.fit_plan import FitPlan, deciding
+from trimtab._fitting.prepare import BLOCK, Work, prepare
+from trimtab._fitting.request import Ask, budget_of, counter_of
 from trimtab.budget import Budget
+from trimtab.conversation.units import results_behind
 from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
 from trimtab.formats import DEFAULT, Format, Request, Structure, detect, form_of, get_format
-from trimtab.strategies._base import EvictionRequest
-from trimtab.strategies._cuts import SMALL_SHARE
-from trimtab.strategies._runner import Settled
-from trimtab.summaries._base import drive
+from trimtab.strategies.base import EvictionRequest
+from trimtab.strategies.cuts import SMALL_SHARE
+from trimtab.strategies.runner import Settled
+from trimtab.strategies.summarizer import drive
 
 if TYPE_CHECKING:
     from trimtab.report import Report

@@ -140,7 +140,7 @@ class Budget:
 
 def _most_within(room_tokens: int, counter: Any) -> int:
     """Find the largest count that stays in a room together with its margin; 0 if none does."""
-    from trimtab.counting._margin import margin_of  # not above: only margin="auto" needs it
+    from trimtab.counting.margin import margin_of  # not above: only margin="auto" needs it
 
     least, most = 0, room_tokens
     while least < most:

@@ -7,26 +7,42 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, Self, cast
 
-from trimtab._asking import keep_all, known_budget
-from trimtab._composing import Policy, checked, compose
-from trimtab._context_plan import ContextPlan
 from trimtab._fit import fit
-from trimtab._fitted import Fitted, fitted_for
-from trimtab._names import in_words, near_names
-from trimtab._settling import settling
-from trimtab.allocation import Ties
-from trimtab.blocks import Block, TrimBehavior
+from trimtab._fitting.allocation import Allocation, Claim, Offer, Ties, allocate, offers
+from trimtab._fitting.blocks import Block, Tier, TrimBehavior
+from trimtab._fitting.callbacks import MessageElement, OnTrim, TrimContext
+from trimtab._fitting.context_plan import ContextPlan
+from trimtab._fitting.fitted import Fitted, fitted_for
+from trimtab._fitting.layout import Policy, checked, compose
+from trimtab._fitting.request import keep_all, known_budget
+from trimtab._fitting.settle import settling
+from trimtab._shared.names import in_words, near_names
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
-from trimtab.counting._door import as_awaited
-from trimtab.counting._sizes import sizes_for
+from trimtab.counting.door import as_awaited
+from trimtab.counting.sizes import sizes_for
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format, SystemLike, ToolSchema
-from trimtab.strategies._base import Strategy
-from trimtab.summaries._base import drive
-from trimtab.trimming import OnTrim
+from trimtab.strategies.base import Strategy
+from trimtab.strategies.summarizer import drive
 
-__all__ = ["Context", "Fitted", "fit"]
+__all__ = [
+    "Allocation",
+    "Block",
+    "Claim",
+    "Context",
+    "Fitted",
+    "MessageElement",
+    "Offer",
+    "OnTrim",
+    "Tier",
+    "Ties",
+    "TrimBehavior",
+    "TrimContext",
+    "allocate",
+    "fit",
+    "offers",
+]
 
 
 class Context:
@@ -298,8 +314,8 @@ class Context:
         The counter may be an async function or have async methods; summarizers may be async. Cancelling
         the task, or a timeout around it, reaches both. Errors are those of `fit`.
         """
-        from trimtab._driving import adrive, arun  # not above: only who awaits needs it
-        from trimtab.counting._awaited import AwaitedCounter
+        from trimtab._fitting.drive import adrive, arun  # not above: only who awaits needs it
+        from trimtab.counting.awaited import AwaitedCounter
 
         policy = self._snapshot(budget)
         policy = replace(policy, counter=await as_awaited(policy.counter))

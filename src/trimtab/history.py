@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from trimtab._arguments import check_number, listed
+from trimtab._shared.checks import check_number, listed
+from trimtab._shared.strategy_checks import check_roles
+from trimtab.conversation import History, Unit
+from trimtab.conversation.assemble import assemble_one, assembled
 from trimtab.counting import CounterLike
-from trimtab.counting._door import as_counter
-from trimtab.counting._sizes import Fixed, Shares, sizes_for
+from trimtab.counting.door import as_counter
+from trimtab.counting.sizes import Fixed, Shares, sizes_for
 from trimtab.errors import ConfigurationError
 from trimtab.formats import detect, mapping_of
-from trimtab.strategies._assembly import assemble_one, assembled
-from trimtab.strategies._base import EvictionRequest
-from trimtab.strategies._check import check_roles
-from trimtab.strategies._openers import Openers, begin_of
-from trimtab.units import History, Unit
+from trimtab.strategies.base import EvictionRequest
+from trimtab.strategies.openers import Openers, begin_of
 
 __all__ = ["Evicted", "evict_messages", "inject_into_system", "message", "recent", "span", "text", "within"]
 

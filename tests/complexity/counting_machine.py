@@ -15,7 +15,7 @@ from typing import Any
 
 import trimtab
 from trimtab.counting import TextCounter
-from trimtab.counting._tokenizers import load_tokenizer
+from trimtab.counting.tokenizers import load_tokenizer
 
 PACKAGE = str(Path(trimtab.__file__).parent)
 

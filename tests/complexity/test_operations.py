@@ -27,10 +27,10 @@ from trimtab import (
     fit,
     validate,
 )
+from trimtab.conversation import repair
 from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.formats import get_format
 from trimtab.testing import WordCounter
-from trimtab.validity import repair
 
 STRATEGIES: dict[str, Any] = {
     "default": None,

@@ -12,9 +12,9 @@ from tests.complexity.counting_machine import Operations, bytes_of, exact_counte
 from tests.complexity.real_conversations import Message, concatenated, recorded_session
 from tests.complexity.shapes import calls, result, said, user, valid
 from trimtab import Fitted, fit
+from trimtab.conversation import History, group
 from trimtab.formats import get_format
 from trimtab.testing import WordCounter
-from trimtab.units import History, group
 
 CHATS = ("tau_airline_gpt4o.jsonl", "swe_agent_trajectories.jsonl", "glaive_toolcall_zh.jsonl")
 BUDGETS = (2_000, 8_000, 32_000, 128_000)

@@ -68,7 +68,7 @@ def test_a_broken_trimmer_is_caught_and_its_case_made_small(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A window that forgets units: it drops every second message."""
-    monkeypatch.setattr("trimtab._fitted.Fitted.__init__", _forgetful)
+    monkeypatch.setattr("trimtab._fitting.fitted.Fitted.__init__", _forgetful)
     found = next(f for f in run(4_000, forms=[form], workers=1) if f.wrong[0].startswith("A3"))
     small, wrong = shrink(plan(form, found.seed))
     assert wrong == problems(small)

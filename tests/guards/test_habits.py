@@ -11,7 +11,7 @@ from tests.guards.source import ROOT, Function, Source, functions, sources
 
 MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 60
-HOOKS = "trimtab.session._core"
+HOOKS = "trimtab.session.core"
 
 # In halves, so that ruff does not read this line as a suppression.
 SUPPRESSION = re.compile(r"#\s*(?:ty" + r"pe:\s*ignore|no" + r"qa|py" + r"right:|ruff:)")

@@ -22,8 +22,8 @@ MADE_BY_TRIMTAB = (
     "trimtab.Fitted",
     "trimtab.Report",
     "trimtab.TrimContext",
-    "trimtab.allocation.Allocation",
-    "trimtab.allocation.Offer",
+    "trimtab.context.Allocation",
+    "trimtab.context.Offer",
     "trimtab.counting.Count",
     "trimtab.counting.CountQuestion",
     "trimtab.formats.",
@@ -41,9 +41,9 @@ MADE_BY_TRIMTAB = (
     "trimtab.stores.SearchRequest",
     "trimtab.strategies.EvictionRequest",
     "trimtab.strategies.Place",
-    "trimtab.trimming.MessageElement",
-    "trimtab.units.",
-    "trimtab.validity.",
+    "trimtab.context.MessageElement",
+    "trimtab.conversation.",
+    "trimtab.conversation.",
     "trimtab.testing.corpus.Case",
 )
 """Values a user reads, or a seam hands over: what an attribute means stands beneath it. May only shrink."""

@@ -37,7 +37,7 @@ MAY_NAME_PROVIDERS = (
     "trimtab.models",
     "trimtab.counting",
     "trimtab.summaries",
-    "trimtab.testing._bodies",
+    "trimtab.testing.bodies",
 )
 
 # Written in halves so that this file does not find itself.

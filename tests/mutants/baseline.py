@@ -6,7 +6,7 @@ from tests.mutants.mutants import module
 
 BASELINE = (
     module(
-        "counting/_usage.py",
+        "counting/usage.py",
         "test_usage_baseline.py",
         (
             "sum(_number(report, key) or 0 for key in (shape.input, *shape.beside))",
@@ -21,7 +21,7 @@ BASELINE = (
         ),
     ),
     module(
-        "counting/_learned.py",
+        "counting/learned.py",
         "test_usage_baseline.py session/test_usage.py",
         ("return -(-tokens * self.reported_tokens // self.counted_tokens)", "return tokens"),
         ("_MOST_TOKENS = 1_024", "_MOST_TOKENS = 1"),
@@ -39,7 +39,7 @@ BASELINE = (
         ("min(worst, _MOST)", "worst"),
     ),
     module(
-        "counting/_baseline.py",
+        "counting/baseline.py",
         "test_usage_baseline.py",
         ("return max(0, bills.fixed_tokens + self._estimated", "return max(0, self._estimated"),
         ("bills.fixed_tokens + self._estimated(counted - bills.fixed_counted, bills)", "bills.fixed_tokens"),
@@ -53,7 +53,7 @@ BASELINE = (
         ("form.rules.system_in_messages", "False"),
     ),
     module(
-        "counting/_billed.py",
+        "counting/billed.py",
         "test_usage_baseline.py",
         ("if read is not None and read.held == message else", "if read is not None else"),
         ("before = self if self._form is form else new", "before = self"),
@@ -62,7 +62,7 @@ BASELINE = (
         ("{key: _held(item, depth + 1) for key", "{key: item for key"),
     ),
     module(
-        "counting/_bills.py",
+        "counting/bills.py",
         "test_usage_baseline.py",
         ("        if model != bills.model:\n", "        if False:\n"),
         ("bills = Bills(model=model, learned=bills.learned)", "bills = Bills(model=model)"),
@@ -74,7 +74,7 @@ BASELINE = (
         ("min(max(tokens, whole * low // high), whole * high // low)", "min(tokens, whole * high // low)"),
     ),
     module(
-        "counting/_remote.py",
+        "counting/remote.py",
         "test_remote_counter.py",
         ("        if not dicts:\n", "        if False:\n"),
         ("                self._known.move_to_end(key)\n", ""),
@@ -98,14 +98,14 @@ BASELINE = (
         ("self._known.popitem(last=False)", "self._known.popitem()"),
     ),
     module(
-        "counting/_standing_in.py",
+        "counting/fallback.py",
         "test_remote_counter.py",
         ("max(most, -(-tokens * told.tokens // max(1, by)))", "most"),
         ("-(-tokens // _UNKNOWN_PARTS) if known is None else known", "0"),
         ("self.count([], None, tools, *given) - self.count([])", "self.count([], None, tools, *given)"),
     ),
     module(
-        "session/_usage.py",
+        "session/usage.py",
         "session/test_usage.py",
         ("elif state.usage_first == given.first:", "elif True:"),
         ("given.counted_tokens - state.usage_counted", "given.counted_tokens"),
@@ -115,7 +115,7 @@ BASELINE = (
         ("(answer if known else 0)", "0"),
     ),
     module(
-        "session/_state.py",
+        "session/state.py",
         "session/test_usage.py",
         ("        if more >= 0:\n", "        if True:\n"),
         ("if left >= 0 else self._less", "if True else self._less"),

@@ -6,7 +6,7 @@ from tests.mutants.mutants import module
 
 CONTEXTS = (
     module(
-        "allocation.py",
+        "_fitting/allocation.py",
         "test_allocation.py",
         ('sign = -1 if ties == "newest" else 1', 'sign = 1 if ties == "newest" else -1'),
         ("key=lambda at: (-claims[at].rank, sign * at)", "key=lambda at: (claims[at].rank, sign * at)"),
@@ -34,7 +34,7 @@ CONTEXTS = (
         ("most = [max(claim.most_tokens, claim.must_tokens) for", "most = [claim.must_tokens for"),
     ),
     module(
-        "blocks.py",
+        "_fitting/blocks.py",
         "test_blocks.py test_context.py test_context_ranks.py",
         (
             "return self.priority if self.tier is None else -self.tier",
@@ -49,7 +49,7 @@ CONTEXTS = (
         ('{"type": value}', '{"kind": value}'),
     ),
     module(
-        "_bonds.py",
+        "_fitting/bonds.py",
         "test_context_bonds.py",
         ("    for at in by_size[:-1]:\n", "    for at in by_size[:0]:\n"),
         (
@@ -75,7 +75,7 @@ CONTEXTS = (
         ("return bool(structure.calls or structure.answers)", "return bool(structure.calls)"),
     ),
     module(
-        "_composing.py",
+        "_fitting/layout.py",
         "test_context.py test_context_ranks.py test_context_bonds.py test_context_trim.py"
         " test_context_report.py",
         ("key=lambda at: (policy.blocks[at].place, at)", "key=lambda at: at"),
@@ -93,7 +93,7 @@ CONTEXTS = (
         ("system=None if self.lead else policy.system", "system=policy.system"),
     ),
     module(
-        "_settling.py",
+        "_fitting/settle.py",
         "test_context.py test_context_ranks.py test_context_bonds.py test_context_report.py"
         " properties/test_marks.py",
         ("must = min(need, cap) if caps else need", "must = min(need, cap)"),
@@ -140,7 +140,7 @@ CONTEXTS = (
         ("needed_tokens=beside + error.needed_tokens", "needed_tokens=error.needed_tokens"),
     ),
     module(
-        "_outcome.py",
+        "_fitting/outcome.py",
         "test_context_report.py test_context_joint.py properties/test_marks.py",
         ("self.tokens > limit_tokens:", "self.tokens >= limit_tokens:"),
         ("self.tokens > limit_tokens:", "self.settled.tokens > limit_tokens:"),
@@ -149,14 +149,14 @@ CONTEXTS = (
         ("for message in self._unmarked()[-1:]:", "for message in self._unmarked()[:1]:"),
     ),
     module(
-        "_context_report.py",
+        "_fitting/context_report.py",
         "test_context_report.py test_context_joint.py properties/test_marks.py",
         ("if tokens and not _ends_inserted(decision):", "if tokens:"),
         ("if decision.mark_tokens and _ends_inserted(decision):", "if False:"),
         ('there if rows[at].fate != "evicted")', "there)"),
     ),
     module(
-        "_joint.py",
+        "_fitting/joint.py",
         "test_context_joint.py",
         ("if block.separator is None:", "if block.join is None:"),
         ("labels[at] if labels else None", "None"),

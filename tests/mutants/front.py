@@ -16,7 +16,7 @@ FRONT = (
         ("if tokens + more > request.limit_tokens:", "if tokens + more >= request.limit_tokens:"),
     ),
     module(
-        "_asking.py",
+        "_fitting/request.py",
         "test_fitting.py test_fit.py test_front_door_errors.py test_models.py",
         ("if type(ask.messages) is not list:", "if False:"),
         ("if model is not None and not isinstance(model, str):", "if False:"),
@@ -136,7 +136,7 @@ FRONT = (
         ('("evicted",) if self._cut else ()', "()"),
     ),
     module(
-        "_fitting.py",
+        "_fitting/prepare.py",
         "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_front_door_errors.py"
         " properties/test_toy_format.py",
         ("take_model(ask) if ask.model is None else ()", "take_model(ask)"),
@@ -161,7 +161,7 @@ FRONT = (
         ("    work.sizes = sizes\n", "    pass\n"),
     ),
     module(
-        "_fit_plan.py",
+        "_fitting/fit_plan.py",
         "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_runner.py test_afit.py"
         " test_front_door_errors.py",
         ("return self.portion.source\n", "return self.portion.history.originals\n"),
@@ -183,7 +183,7 @@ FRONT = (
         ("return sizes.fixed_tokens(history.leads_system) + sizes.total", "return sizes.total"),
     ),
     module(
-        "counting/_awaited.py",
+        "counting/awaited.py",
         "test_afit.py",
         ("_BATCH = 32", "_BATCH = 1"),
         ("if isinstance(answer, BaseException) and not isinstance(answer, Exception):", "if False:"),
@@ -208,7 +208,7 @@ FRONT = (
         ("head = repr([(key, len(value)) for key, value in message.items()])", 'head = ""'),
     ),
     module(
-        "_driving.py",
+        "_fitting/drive.py",
         "test_afit.py test_summarize.py",
         ("if text is None:", "if True:"),
         ("if asked == call)", "if True)"),
@@ -221,7 +221,7 @@ FRONT = (
         ),
     ),
     module(
-        "trimming.py",
+        "_fitting/callbacks.py",
         "test_trimming.py test_context_trim.py",
         ("for index in range(self._lead, self._stop)", "for index in range(0, self._stop)"),
         ("for index in range(self._lead, self._stop)", "for index in range(self._lead, len(self._history))"),

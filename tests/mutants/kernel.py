@@ -32,7 +32,7 @@ KERNEL = (
         ("return int(value)", "return value"),
     ),
     module(
-        "_grouping.py",
+        "conversation/units.py",
         "test_units.py properties/test_toy_format.py test_anthropic.py",
         ("if index - 1 in structure.bound:", "if index in structure.bound:"),
         ("self._home.get(to, to)", "to"),
@@ -51,7 +51,7 @@ KERNEL = (
         ("self.parts.setdefault(index, []).append(part)", "self.parts[index] = [part]"),
     ),
     module(
-        "_pairing.py",
+        "conversation/pairing.py",
         "test_units.py test_validity.py test_validity_parts.py test_validity_properties.py"
         " test_calls_without_ids.py",
         ("owner = open_at.pop()", "owner = open_at.pop(0)"),
@@ -76,7 +76,7 @@ KERNEL = (
         ("pairing.owner.get(index + 1, ())", "pairing.owner.get(index + 2, ())"),
     ),
     module(
-        "_order.py",
+        "conversation/order.py",
         "test_order.py test_openers.py test_validity.py test_anthropic_conversations.py",
         ("row.place < 0 or (before is None", "(before is None"),
         ("(led or row.place == first)", "led"),
@@ -92,7 +92,7 @@ KERNEL = (
         ("                self._after[before] = after\n", "                pass\n"),
     ),
     module(
-        "_repairing.py",
+        "conversation/repairs.py",
         "test_validity.py test_validity_parts.py test_validity_properties.py test_anthropic_conversations.py"
         " test_openai_responses_flows.py",
         ("part > before and part not in out", "part > before"),
@@ -118,7 +118,7 @@ KERNEL = (
         ("if format.rules.results_follow_call:", "if True:"),
     ),
     module(
-        "validity.py",
+        "conversation/validity.py",
         "test_validity.py test_validity_parts.py test_validity_and_judge.py test_openai_responses_flows.py",
         ("else violation.index)", "else -violation.index)"),
         ("fault.index not in unread", "fault.index in unread"),

@@ -6,7 +6,7 @@ from tests.mutants.mutants import module
 
 MODELS = (
     module(
-        "counting/_unknown.py",
+        "counting/unknown.py",
         "test_exact.py test_measure.py",
         ('getattr(counter, "sees", _sees)', "_sees"),
         ("if not sees(medium))", ")"),
@@ -35,7 +35,7 @@ MODELS = (
         ("if number == 1 else", "if number < 1 else"),
     ),
     module(
-        "models/_files.py",
+        "models/files.py",
         "test_model_files.py",
         ("_check_keys(data, _KEYS, where)", "pass"),
         ("rows.get(name) or known(name)", "known(name)"),
@@ -74,7 +74,7 @@ MODELS = (
         ("    if not isinstance(value, Mapping):\n", "    if False:\n"),
     ),
     module(
-        "models/_open.py",
+        "models/open_weights.py",
         "test_models.py",
         ("name.lower()", "name"),
         ('_POINTED.sub(".", ', "str("),

@@ -6,7 +6,7 @@ from tests.mutants.mutants import module
 
 READING = (
     module(
-        "_history.py",
+        "conversation/reader.py",
         "test_walked_history.py test_units.py test_strategies.py properties/test_tail.py",
         ("if start < self._read_from:", "if start <= self._read_from - 2:"),
         (
@@ -52,7 +52,7 @@ READING = (
         ("while index < self.count and self", "if index < self.count and self"),
     ),
     module(
-        "_history.py",
+        "conversation/reader.py",
         "test_walked_history.py test_units.py test_openai_chat.py",
         ("self.pins or self.pending_calls or", "self.pins or"),
         ("or answered or holds or apart)", "or holds or apart)"),
@@ -79,7 +79,7 @@ READING = (
         ("user not in parts or parts[user] ==", "user not in parts or parts[user] !="),
     ),
     module(
-        "formats/_openai_chat_walk.py",
+        "formats/openai_chat/walk.py",
         "test_walked_history.py test_units.py properties/test_tail.py",
         ("index = span.start + 1", "index = span.start"),
         ("            elif width == 2:\n", "            elif width <= 3:\n"),
@@ -121,7 +121,7 @@ READING = (
         ("    if not ids:\n        raise", "    if False:\n        raise"),
     ),
     module(
-        "formats/openai_chat.py",
+        "formats/openai_chat/__init__.py",
         "test_walked_history.py test_units.py test_openai_chat.py properties/test_tail.py",
         ('(len(message) > 2 or "content" not in message) and', "len(message) > 2 and"),
         ("call_id if type(call_id) is str else result_id_of(message) or", "call_id or"),
@@ -145,25 +145,25 @@ READING = (
         ("            if type(call_id) is not str or not call_id:\n", "            if False:\n"),
     ),
     module(
-        "formats/_openai_chat_faults.py",
+        "formats/openai_chat/faults.py",
         "test_id_borders.py",
         ("if len(call_id) > _MAX_ID_CHARS:", "if len(call_id) >= _MAX_ID_CHARS:"),
         ("_MAX_ID_CHARS = 40", "_MAX_ID_CHARS = 41"),
     ),
     module(
-        "formats/_openai_responses_faults.py",
+        "formats/openai_responses/faults.py",
         "test_id_borders.py",
         ("len(item[key]) > _MAX_CALL_ID_CHARS:", "len(item[key]) >= _MAX_CALL_ID_CHARS:"),
         ("_MAX_CALL_ID_CHARS = 64", "_MAX_CALL_ID_CHARS = 65"),
     ),
     module(
-        "formats/_anthropic_faults.py",
+        "formats/anthropic/faults.py",
         "test_id_borders.py",
         ('kind == "tool_use" and not _ID.fullmatch', 'kind == "tool_use" and not _ID.match'),
         ('kind == "tool_result" and not _ID.fullmatch', 'kind == "tool_result" and not _ID.match'),
     ),
     module(
-        "formats/_structure.py",
+        "formats/structure.py",
         "test_walked_history.py test_units.py test_openai_chat.py test_formats.py",
         ("if len(behind) == 1 == len(ids):", "if len(behind) == 1:"),
         ("self.late |= behind[0] != ids[0]", "self.late = behind[0] != ids[0]"),

@@ -8,7 +8,7 @@ TESTS = "test_openai_responses.py test_openai_responses_faults.py test_openai_re
 
 RESPONSES = (
     module(
-        "formats/_openai_responses_items.py",
+        "formats/openai_responses/read.py",
         TESTS,
         ('if "role" in item or "content" in item:', 'if "role" in item:'),
         ('return "item_reference" if as_text(item.get("id")) else ""', 'return ""'),
@@ -41,7 +41,7 @@ RESPONSES = (
         ('.removesuffix("_call")', ""),
     ),
     module(
-        "formats/openai_responses.py",
+        "formats/openai_responses/__init__.py",
         TESTS,
         ("index > max(structure.kept, default=-1)", "True"),
         ("                structure.references.add(index)\n", ""),

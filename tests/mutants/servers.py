@@ -9,7 +9,7 @@ _REDIS = "stores/test_redis.py stores/test_store_contract.py stores/test_servers
 
 SERVERS = (
     module(
-        "_steps.py",
+        "_shared/steps.py",
         _REDIS,
         (
             "given = _paused(step) if isinstance(step, Pause) else answer(step)",
@@ -18,7 +18,7 @@ SERVERS = (
         ("asyncio.sleep(step.seconds) if isinstance(step, Pause) else answer(step)", "answer(step)"),
     ),
     module(
-        "stores/postgres.py",
+        "stores/postgres/__init__.py",
         _POSTGRES,
         ("if not 0 < len(schema) <= 63", "if not 0 < len(schema) <= 64"),
         ("if not 0 <= min_connections <= max_connections", "if not 0 <= min_connections < max_connections"),
@@ -47,7 +47,7 @@ SERVERS = (
         ),
     ),
     module(
-        "stores/_postgres_steps.py",
+        "stores/postgres/operations.py",
         _POSTGRES,
         (
             "        except self._psycopg.errors.UniqueViolation:\n            added = []",
@@ -97,7 +97,7 @@ SERVERS = (
         ("return f\"'{key} {term}'\"", "return f\"'{term}'\""),
     ),
     module(
-        "stores/_postgres_schema.py",
+        "stores/postgres/schema.py",
         _POSTGRES,
         (
             "        missing = yield from _missing(tables)  # another",
@@ -113,7 +113,7 @@ SERVERS = (
         ("USING gin (terms)", "USING gin (terms) WHERE session = 0"),
     ),
     module(
-        "stores/_postgres_pools.py",
+        "stores/postgres/connections.py",
         _POSTGRES,
         ("        if self._pid != os.getpid():", "        if False:"),
         (
@@ -147,7 +147,7 @@ SERVERS = (
         ),
     ),
     module(
-        "stores/redis.py",
+        "stores/redis/__init__.py",
         _REDIS,
         ("if not 0 < len(prefix) <= 200", "if not 0 < len(prefix) <= 201"),
         ("if not 0 < len(prefix) <= 200", "if not 0 < len(prefix) < 200"),
@@ -176,7 +176,7 @@ SERVERS = (
         ),
     ),
     module(
-        "stores/_redis_scripts.py",
+        "stores/redis/scripts.py",
         _REDIS,
         ("if same then", "if false then"),
         ("if version ~= expected or", "if version > expected or"),
@@ -201,7 +201,7 @@ SERVERS = (
         ("if step < 0 then from, to = last, first end", ""),
     ),
     module(
-        "stores/_redis_steps.py",
+        "stores/redis/operations.py",
         _REDIS,
         ('if memory.get("maxmemory") and policy', "if policy"),
         ('policy.startswith("allkeys")', 'policy != "noeviction"'),
@@ -256,7 +256,7 @@ SERVERS = (
         ),
     ),
     module(
-        "stores/_redis_clients.py",
+        "stores/redis/connections.py",
         _REDIS,
         ("NoBackoff(), 1)", "NoBackoff(), 0)"),
         ("isinstance(error, (kinds.AuthenticationError, kinds.AuthorizationError))", "False"),

@@ -8,7 +8,7 @@ PLAIN = "session/test_against_plain.py"
 
 SESSIONS = (
     module(
-        "session/_scene.py",
+        "session/working_set.py",
         f"session/test_modes.py session/test_hooks.py session/test_session_forms.py {PLAIN}",
         (
             "            if tokens <= target:\n                break\n            leads",
@@ -31,7 +31,7 @@ SESSIONS = (
         ("led = led or leads", "pass"),
     ),
     module(
-        "session/_covering.py",
+        "session/cover.py",
         f"session/test_summarizers.py session/test_background.py {PLAIN}",
         ("2 * waiting)", "waiting)"),
         ("2 ** min(failures - 1, 40)", "1"),
@@ -41,7 +41,7 @@ SESSIONS = (
         ("border = max(covered) + 1", "border = max(covered)"),
     ),
     module(
-        "session/_jobs.py",
+        "session/summarize.py",
         f"session/test_modes.py session/test_summarizers.py {PLAIN}",
         ("state.pending_tokens < max(1, state.retry_tokens)", "state.pending_tokens < 1"),
         ("    if state.pending_tokens >= limits.threshold", "    if state.pending_tokens > limits.threshold"),
@@ -52,7 +52,7 @@ SESSIONS = (
         ("cap = min(cap, limits.max_anchor_tokens)", "pass"),
     ),
     module(
-        "session/_summarizing.py",
+        "session/summary.py",
         "session/test_summarizers.py session/test_modes.py",
         ("_AIM = (3, 4)", "_AIM = (1, 1)"),
         ("job.existing_tokens + sum(job.unit_tokens) - 1", "job.cap_tokens"),
@@ -63,7 +63,7 @@ SESSIONS = (
         ("for at in range(fitting - 1, -1, -1):", "for at in ():"),
     ),
     module(
-        "session/_reading.py",
+        "session/log.py",
         f"session/test_real.py {PLAIN}",
         ("if scene.over:\n", "if False:\n"),
         (
@@ -78,7 +78,7 @@ SESSIONS = (
         ("        if before.place(first) != after.place(first):", "        if False:"),
     ),
     module(
-        "session/_taking_back.py",
+        "session/undo.py",
         f"session/test_writers.py session/test_recall.py {PLAIN}",
         ("event.version < undone and", ""),
         (
@@ -98,7 +98,7 @@ SESSIONS = (
         ("for members in (*pinned, *came_back):", "for members in came_back:"),
     ),
     module(
-        "session/_zones.py",
+        "session/zones.py",
         f"session/test_modes.py {PLAIN}",
         ("_SUMMARY = (3, 10)", "_SUMMARY = (2, 10)"),
         ("_RECENT = (3, 10)", "_RECENT = (2, 10)"),
@@ -107,7 +107,7 @@ SESSIONS = (
         ("after - max(summary_tokens, zones.summary_tokens)", "after - zones.summary_tokens"),
     ),
     module(
-        "session/_adding.py",
+        "session/add.py",
         f"session/test_writers.py session/test_session_forms.py {PLAIN}",
         ("elif read.bound and last is not None:", "elif False:"),
         ("turn=unit.first if read.bound else version", "turn=version"),
@@ -116,14 +116,14 @@ SESSIONS = (
         ("    scene.truncate()\n", "    pass\n"),
     ),
     module(
-        "session/_orders.py",
+        "session/change.py",
         f"session/test_background.py session/test_modes.py {PLAIN}",
         ("budget_tokens=tokens, epoch=scene.state.epoch + 1", "budget_tokens=tokens"),
         ("    scene.require_anchor_room()\n", ""),
         ("if first not in scene.recent:\n        scene.bring_back", "if True:\n        scene.bring_back"),
     ),
     module(
-        "session/_marks.py",
+        "session/marks.py",
         "session/test_trust.py test_session_marks.py",
         ("_OWN_NAME.search(_unescaped(text))", "_OWN_NAME.search(text)"),
         ('found[2].lstrip("0")[:8]', 'found[2].lstrip("0")'),
@@ -139,7 +139,7 @@ SESSIONS = (
         ('body = escape("\\n".join(said), quote=False)', 'body = "\\n".join(said)'),
     ),
     module(
-        "formats/_openai_chat_redaction.py",
+        "formats/openai_chat/redaction.py",
         "session/test_recall.py session/test_writers.py",
         ('"arguments": "{}"', '"arguments": REDACTED'),
         ('value if message.get("role") == "function" else "redacted"', '"redacted"'),
@@ -147,14 +147,14 @@ SESSIONS = (
         ('if key != "audio"', "if True"),
     ),
     module(
-        "session/_plain.py",
+        "session/plain.py",
         "session/test_recall.py session/test_writers.py session/test_hostile_snapshots.py",
         ("if value.bit_length() > _LONGEST_BITS:", "if False:"),
         ("math.isfinite(value)", "True"),
         ("return [copied(one) for one in value]", "return value"),
     ),
     module(
-        "session/_log.py",
+        "session/log_checks.py",
         "session/test_snapshots.py",
         ("_require(not value or self._kinds[value] == kind,", "_require(True,"),
         ("_require(bool(members),", "_require(True,"),

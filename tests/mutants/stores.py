@@ -12,7 +12,7 @@ _SQLITE = (
 
 STORES = (
     module(
-        "stores/_base.py",
+        "stores/base.py",
         f"{_MEMORY} stores/test_requests.py",
         ("if not self.events:", "if False:"),
         ("first = self.expected_version + 1", "first = self.expected_version"),
@@ -25,7 +25,7 @@ STORES = (
         ('return self.data.get("message")', "return self.data"),
     ),
     module(
-        "stores/_rows.py",
+        "stores/rows.py",
         f"{_MEMORY} stores/test_requests.py stores/test_sqlite_faults.py",
         ("allow_nan=False", "allow_nan=True"),
         ("if not math.isfinite(time):", "if False:"),
@@ -80,7 +80,7 @@ STORES = (
         ("for one in dict.fromkeys(ids) if _is_name(one)]", "for one in dict.fromkeys(ids)]"),
     ),
     module(
-        "stores/_terms.py",
+        "stores/search.py",
         "stores/test_terms.py",
         ("MAX_TERM_CHARS = 64", "MAX_TERM_CHARS = 65"),
         ("{200,}={0,2}", "{201,}={0,2}"),
@@ -141,7 +141,7 @@ STORES = (
         ("return sorted(self._logs)", "return list(self._logs)[::-1]"),
     ),
     module(
-        "stores/sqlite.py",
+        "stores/sqlite/__init__.py",
         _SQLITE,
         ("if rewrites and not answer.duplicate:", "if rewrites:"),
         ("self._wipe(connection, request.session, versions=[row.version for row in rewrites])", "pass"),
@@ -192,7 +192,7 @@ STORES = (
         ("not 0 <= seconds < math.inf", "not 0 <= seconds"),
     ),
     module(
-        "stores/_sqlite_erasure.py",
+        "stores/sqlite/erasure.py",
         _SQLITE,
         ("SET asked = asked + 1", "SET asked = asked"),
         ("0 if asked == done else", "0 if asked > done else"),
@@ -203,7 +203,7 @@ STORES = (
         ("SET done = max(done, ?)", "SET done = max(done, ? * 0)"),
     ),
     module(
-        "stores/_sqlite_rows.py",
+        "stores/sqlite/rows.py",
         f"{_SQLITE} complexity/test_store_operations.py",
         ("if stored is not None:", "if False:"),
         ("if request.expected_version != head.version:", "if request.expected_version > head.version:"),
@@ -224,7 +224,7 @@ STORES = (
         ("version > ? AND version < ?", "version > ? AND version <= ?"),
     ),
     module(
-        "stores/_sqlite_search.py",
+        "stores/sqlite/search.py",
         f"{_SQLITE}",
         ("tokenize='ascii'", "tokenize='unicode61'"),
         ("- _indexed(connection, session)[1]", ""),
@@ -243,7 +243,7 @@ STORES = (
         ('    connection.execute("DELETE FROM trimtab_indexed")\n', ""),
     ),
     module(
-        "stores/_copy.py",
+        "stores/copy.py",
         "stores/test_copy.py::test_a_copy_goes_on_where_one_ended"
         " stores/test_copy.py::test_a_copy_of_nothing_is_refused"
         " stores/test_copy.py::test_other_events_in_the_target_are_refused"
@@ -261,7 +261,7 @@ STORES = (
         ("name if to is None", "name if True"),
     ),
     module(
-        "stores/_retry.py",
+        "stores/retry.py",
         "stores/test_retry.py",
         ("self.attempts < 1:", "self.attempts < 2:"),
         ("if isinstance(self.attempts, bool) or", "if"),

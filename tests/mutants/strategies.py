@@ -6,7 +6,7 @@ from tests.mutants.mutants import module
 
 STRATEGIES = (
     module(
-        "strategies/_answers.py",
+        "strategies/answers.py",
         "test_runner.py",
         ("if (counted := request.sizes.alone(insertion.message)) > planned:", "if False:"),
         (".alone(insertion.message)) > planned:", ".alone(insertion.message)) > planned + 1:"),
@@ -21,7 +21,7 @@ STRATEGIES = (
         ("return bool(unit.indices) and _are_places(unit.indices)", "return bool(unit.indices)"),
     ),
     module(
-        "strategies/_cuts.py",
+        "strategies/cuts.py",
         "test_strategies.py test_runner.py test_fitting.py properties/test_tail.py"
         " properties/test_toy_format.py properties/test_totals.py",
         ("if not history.tidy(min(first, history.newest_border())):", "if not history.tidy(first):"),
@@ -77,7 +77,7 @@ STRATEGIES = (
         ("> request.limit_tokens else following", "> request.limit_tokens else cut"),
     ),
     module(
-        "strategies/_openers.py",
+        "strategies/openers.py",
         "test_order.py test_openers.py properties/test_toy_format.py",
         ("bisect_left(among, index, key=_first_of)", "len(among)"),
         ('if unit.kind == "user"]', "]"),
@@ -88,7 +88,7 @@ STRATEGIES = (
         ("if may_leave(chosen[at])]", "]"),
     ),
     module(
-        "strategies/_strides.py",
+        "strategies/strides.py",
         "test_strategies.py test_argument_kinds.py",
         ("stride = (1.0 - ratio) * limit", "stride = ratio * limit"),
         ("least = ratio * limit / 2", "least = ratio * limit * 2"),
@@ -200,7 +200,7 @@ STRATEGIES = (
         ("edits = dict(cuts[:count])", "edits = dict(cuts)"),
     ),
     module(
-        "strategies/simple.py",
+        "strategies/drop.py",
         "test_strategies.py",
         ("kept=request.units, fits=False", "kept=request.units"),
         ("kept=kept, fits=request.fits(kept)", "kept=kept"),
@@ -214,7 +214,7 @@ STRATEGIES = (
         ("    if count is None:", "    if not count:"),
     ),
     module(
-        "strategies/_runner.py",
+        "strategies/runner.py",
         "test_runner.py test_strategies.py test_summarize.py test_afit.py properties/test_toy_format.py",
         ("return {*self.partial, *self.edits}", "return {*self.partial}"),
         ("places[index]", "places[index] - 1"),
@@ -255,7 +255,7 @@ STRATEGIES = (
         ("if not result.edits and not request.edits:", "if not result.edits or not request.edits:"),
     ),
     module(
-        "strategies/_assembly.py",
+        "conversation/assemble.py",
         "test_runner.py test_summarize.py properties/test_toy_format.py",
         ("return own is None or next", "return next"),
         ("{**merged.get(index, {}), **texts}", "{**texts}"),
@@ -303,7 +303,7 @@ STRATEGIES = (
         ("return answer if answer.actions is not None else", "return"),
     ),
     module(
-        "counting/_sizes.py",
+        "counting/sizes.py",
         "test_sizes.py test_strategies.py",
         ("while index > start and room_tokens >= 0:", "while index > start and room_tokens > 0:"),
         ("while index > start and", "while index > start + 1 and"),
@@ -315,7 +315,7 @@ STRATEGIES = (
         ("return base + (", "return 0 + ("),
     ),
     module(
-        "counting/_door.py",
+        "counting/door.py",
         "test_counter_given.py test_sizes.py",
         ("    if counter is len:", "    if False:"),
         ("    if isinstance(counter, type):", "    if False:"),
@@ -327,7 +327,7 @@ STRATEGIES = (
         ("and not await _counts_lists(counter)", "and False"),
     ),
     module(
-        "counting/_checks.py",
+        "counting/checks.py",
         "test_sizes.py test_counting.py test_counting_simple.py",
         ("if type(answer) is int and answer >= 0:", "if type(answer) is int and answer > -2:"),
         ("if type(answer) is int and answer >= 0:", "if type(answer) is int and answer > 0:"),
@@ -344,7 +344,7 @@ STRATEGIES = (
         ('if hasattr(answer, "__await__"):', "if False:"),
     ),
     module(
-        "counting/_shorten.py",
+        "counting/shorten.py",
         "test_shorten.py",
         ("    if size_tokens <= limit_tokens:", "    if size_tokens < limit_tokens:"),
         ("    if marker_tokens > limit_tokens:", "    if marker_tokens >= limit_tokens:"),
@@ -367,7 +367,7 @@ STRATEGIES = (
         ('if cut.start < cut.stop else ""', 'if True else ""'),
     ),
     module(
-        "counting/_bracket.py",
+        "counting/bracket.py",
         "test_shorten.py",
         ("        if tokens <= limit_tokens:", "        if tokens < limit_tokens:"),
         ("while self.high - self.low > 1:", "while self.high - self.low > 2:"),
@@ -375,7 +375,7 @@ STRATEGIES = (
         ("_PAST_GROWTH = 1.5, 8", "_PAST_GROWTH = 1.5, 1"),
     ),
     module(
-        "counting/_borders.py",
+        "counting/borders.py",
         "test_borders.py test_shorten.py",
         ("(?<=[^\\W_])", "(?<=.)"),
         ("(?<=[a-zA-Z])", r"(?<=\w)"),
@@ -386,14 +386,14 @@ STRATEGIES = (
         ("_SEARCHED_CHARS = 1_024", "_SEARCHED_CHARS = 1_000_000"),
     ),
     module(
-        "counting/_media.py",
+        "counting/media.py",
         "test_counting_media.py",
         ("(0xC4, 0xC8, 0xCC)", "(0xC4, 0xC8)"),
         ("(0xC4, 0xC8, 0xCC)", "(0xC4, 0xCC)"),
         ("(0xC4, 0xC8, 0xCC)", "(0xC8, 0xCC)"),
     ),
     module(
-        "counting/_schemas.py",
+        "counting/schemas.py",
         "test_counting_schemas.py",
         ("        if depth > _MAX_DEPTH or not", "        if depth >= _MAX_DEPTH or not"),
         ("    if depth > _MAX_DEPTH:\n", "    if depth >= _MAX_DEPTH:\n"),

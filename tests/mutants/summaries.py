@@ -6,7 +6,7 @@ from tests.mutants.mutants import module
 
 SUMMARIES = (
     module(
-        "summaries/_prompt.py",
+        "summaries/prompt.py",
         "test_summaries_openai.py",
         ("if count(lines) > self.budget.input_tokens:", "if False:"),
         ("if count(lines) > self.budget.input_tokens:", "if True:"),
@@ -21,7 +21,7 @@ SUMMARIES = (
         ("if request.existing:", "if False:"),
     ),
     module(
-        "summaries/openai_endpoint.py",
+        "summaries/openai.py",
         "test_summaries_openai.py",
         ('if reason == "length":', "if False:"),
         ("if message.refusal:", "if False:"),

@@ -16,12 +16,12 @@ from tests.builders import conversations, valid_conversations
 from tests.properties import oracle
 from tests.properties.cases import SEEDED, STRATEGIES, total
 from trimtab import BudgetExceededError, ConfigurationError, Context, Fitted, SlidingWindow
-from trimtab.counting._shorten import CUT_MARKER
-from trimtab.counting._sizes import sizes_for
+from trimtab.conversation import History
+from trimtab.counting.shorten import CUT_MARKER
+from trimtab.counting.sizes import sizes_for
 from trimtab.formats import get_format
 from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
-from trimtab.strategies._runner import Settled, run
-from trimtab.units import History
+from trimtab.strategies.runner import Settled, run
 
 
 class Asked:

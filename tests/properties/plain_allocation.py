@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trimtab.allocation import Claim
+from trimtab.context import Claim
 
 
 def plain_limits(claims: list[Claim], room: int, *, ties: str) -> dict[str, int]:

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from tests.properties import claims
 from tests.properties.cases import DEFAULT, MINIMUMS, OTHERS, STRIDES, WINDOWS, Case, run
 from trimtab import CharCounter, EstimateCounter, FixedCounter, group
-from trimtab.counting._shorten import CUT_MARKER
+from trimtab.conversation import History, Unit
+from trimtab.conversation.assemble import keep_parts
+from trimtab.counting.shorten import CUT_MARKER
 from trimtab.formats import Format, Structure, formats, get_format, mapping_of
 from trimtab.strategies import Strategy
-from trimtab.strategies._assembly import keep_parts
 from trimtab.testing import WordCounter, request_bodies
-from trimtab.units import History, Unit
 
 every_form = pytest.mark.parametrize("name", formats())
 STRATEGIES: tuple[Strategy, ...] = (DEFAULT, DEFAULT, *WINDOWS, *STRIDES, *MINIMUMS, *OTHERS)

@@ -27,10 +27,10 @@ from trimtab import (
     group,
     validate,
 )
+from trimtab.conversation import Unit
 from trimtab.formats import Format, get_format, mapping_of
 from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
 from trimtab.testing import WordCounter
-from trimtab.units import Unit
 
 
 class NewestThatFit:

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from tests.builders import conversations, talk, valid_conversations
 from tests.properties.cases import ADDITIVE, DEFAULT, MINIMUMS, STRIDES, WINDOWS, WORDS, limits
 from trimtab import BudgetExceededError, Cascade, SlidingWindow, TruncateText, fit
-from trimtab.counting._sizes import Fixed, sizes_for
+from trimtab.conversation import History
+from trimtab.counting.sizes import Fixed, sizes_for
 from trimtab.formats import get_format
 from trimtab.strategies import EvictionRequest, Strategy
-from trimtab.strategies._cuts import TailCuts, UnitCuts, count_back
-from trimtab.strategies._runner import Settled
-from trimtab.strategies._runner import run as run_strategy
-from trimtab.units import History
+from trimtab.strategies.cuts import TailCuts, UnitCuts, count_back
+from trimtab.strategies.runner import Settled
+from trimtab.strategies.runner import run as run_strategy
 
 BY_CUTS = (
     *WINDOWS,

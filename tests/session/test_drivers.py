@@ -18,8 +18,8 @@ from tests.session.test_background import SECONDS, Gate, begun, in_background
 from tests.session.test_summarizers import WORDS, AsyncSummarizer, texts
 from trimtab import ConfigurationError, Session
 from trimtab.errors import CorruptSessionError
-from trimtab.session._driven import _after_fork
-from trimtab.session._turns import Turns
+from trimtab.session.lock import Turns
+from trimtab.session.runner import _after_fork
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest, MemoryStore, SQLiteStore
 from trimtab.summaries import SummaryRequest
 

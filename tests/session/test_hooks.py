@@ -12,9 +12,9 @@ import pytest
 from tests.builders import assistant, call, result, user, words
 from tests.session.test_summarizers import WORDS, one_session, texts
 from trimtab import Budget, ConfigurationError, Session
+from trimtab.context import TrimContext
 from trimtab.errors import SummaryError
 from trimtab.session import SessionHooks
-from trimtab.trimming import TrimContext
 
 
 def session_with(told: list[tuple[Any, ...]], summarizer: Any = None, **options: Any) -> Session:

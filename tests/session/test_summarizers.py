@@ -13,7 +13,7 @@ import pytest
 from tests.builders import user, words
 from trimtab import ConfigurationError, Session
 from trimtab.errors import SummaryError
-from trimtab.session._effects import MAX_ASKED
+from trimtab.session.effects import MAX_ASKED
 from trimtab.stores import MemoryStore
 from trimtab.summaries import SummaryRequest
 from trimtab.testing import WordCounter

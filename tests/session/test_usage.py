@@ -24,7 +24,7 @@ from trimtab import (
 )
 from trimtab.counting import UsageBaseline
 from trimtab.errors import CorruptSessionError
-from trimtab.session._state import State
+from trimtab.session.state import State
 from trimtab.stores import MemoryStore, SQLiteStore
 
 WORDS = counter_from_text(lambda text: len(text.split()), message_overhead=0, name="words")

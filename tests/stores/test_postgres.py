@@ -31,10 +31,10 @@ from trimtab.errors import (
     StoreUnavailableError,
 )
 from trimtab.stores import AppendRequest, PostgresStore, SearchRequest
-from trimtab.stores._postgres_pools import IDLE_SECONDS, Pool, translated
-from trimtab.stores._postgres_schema import MIGRATIONS, Tables
-from trimtab.stores._postgres_steps import PART_BYTES, Operations, _parts
-from trimtab.stores._rows import to_row
+from trimtab.stores.postgres.connections import IDLE_SECONDS, Pool, translated
+from trimtab.stores.postgres.operations import PART_BYTES, Operations, _parts
+from trimtab.stores.postgres.schema import MIGRATIONS, Tables
+from trimtab.stores.rows import to_row
 
 
 def _ask(served: Served, sql: str, *params: object) -> list[tuple[Any, ...]]:

@@ -16,7 +16,7 @@ import redis
 
 from tests import servers
 from tests.stores.served import Served, add, contents, event, load
-from trimtab._steps import run
+from trimtab._shared.steps import run
 from trimtab.errors import (
     ConfigurationError,
     CorruptSessionError,
@@ -25,9 +25,9 @@ from trimtab.errors import (
     VersionConflictError,
 )
 from trimtab.stores import AppendRequest, LoadRequest, RedisStore, SearchRequest
-from trimtab.stores._redis_clients import translated
-from trimtab.stores._redis_scripts import PAGE_EVENTS
-from trimtab.stores._redis_steps import FILL_EVENTS, FILL_TERMS, Command, Operations
+from trimtab.stores.redis.connections import translated
+from trimtab.stores.redis.operations import FILL_EVENTS, FILL_TERMS, Command, Operations
+from trimtab.stores.redis.scripts import PAGE_EVENTS
 
 # -- what can be seen without a server
 

@@ -10,7 +10,7 @@ import pytest
 from trimtab import ConfigurationError
 from trimtab.errors import CorruptSessionError
 from trimtab.stores import AppendRequest, Event, LoadRequest, MemoryStore, SearchRequest
-from trimtab.stores._rows import check_session_name, from_row, storable_ids, to_row, to_rows, without_gaps
+from trimtab.stores.rows import check_session_name, from_row, storable_ids, to_row, to_rows, without_gaps
 
 EVENT = Event(id="e", kind="note", time=1.5, data={"b": 1, "a": 2}, state={"s": 1}, version=3)
 

@@ -25,8 +25,8 @@ from trimtab.errors import (
     VersionConflictError,
 )
 from trimtab.stores import AppendRequest, Retry, SearchRequest, open_store
-from trimtab.stores._redis_steps import _packed
-from trimtab.stores._rows import to_row
+from trimtab.stores.redis.operations import _packed
+from trimtab.stores.rows import to_row
 
 pytestmark = pytest.mark.server
 

@@ -19,9 +19,9 @@ import pytest
 from trimtab import ConfigurationError
 from trimtab.errors import SessionDeletedError, StoreError, StoreUnavailableError
 from trimtab.stores import AppendRequest, Event, LoadRequest, MemoryStore, SearchRequest, SQLiteStore
-from trimtab.stores import _sqlite_search as search_index
-from trimtab.stores._rows import to_row
-from trimtab.stores._sqlite_schema import MIGRATIONS
+from trimtab.stores.rows import to_row
+from trimtab.stores.sqlite import search as search_index
+from trimtab.stores.sqlite.schema import MIGRATIONS
 
 SECRET = 'Zanzibar "ключ" 天气预报 naïve\nphrase'
 """What must not be found: words of its own, a quote, two alphabets, a line break."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.stores import Event, query_terms, search_terms, searchable_text
-from trimtab.stores._terms import best_versions, count_terms, usable_terms
+from trimtab.stores.search import best_versions, count_terms, usable_terms
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ INSTALL = "trimtab: the command line needs click: pip install 'trimtab[cli]'"
 def main() -> None:
     """Run the command line; without extra `cli` print the line that installs it and exit 2."""
     try:
-        from trimtab.cli._commands import trimtab
+        from trimtab.cli.commands import trimtab
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise

@@ -7,15 +7,15 @@ from typing import Any
 
 import click
 
-from trimtab.cli._asked import Asked
-from trimtab.cli._input import InputKind
-from trimtab.cli._options import input_options, request_options
-from trimtab.cli._output import Verdicts, answer_all, usage
+from trimtab.cli.input import InputKind
+from trimtab.cli.options import input_options, request_options
+from trimtab.cli.output import Verdicts, answer_all, usage
+from trimtab.cli.request import Asked
 from trimtab.counting import Count, EstimateCounter
-from trimtab.counting._measure import count_of_request
-from trimtab.counting._sizes import reading
+from trimtab.counting.measurement import count_of_request
+from trimtab.counting.sizes import reading
 from trimtab.formats import Format, mapping_of
-from trimtab.report._lines import counted, plain
+from trimtab.report.lines import counted, plain
 
 __all__ = ["count"]
 

@@ -9,9 +9,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from trimtab.cli._asked import KINDS_ALONE, Asked, budget_of, strategy_of
-from trimtab.cli._input import InputKind
-from trimtab.cli._options import (
+from trimtab.cli.input import InputKind
+from trimtab.cli.options import (
     BUDGET,
     PIN,
     TOKENS,
@@ -22,8 +21,9 @@ from trimtab.cli._options import (
     pins_in,
     request_options,
 )
-from trimtab.cli._output import Refused, Verdicts, answer_all, usage
-from trimtab.cli._policy import Answered, PolicyFitting
+from trimtab.cli.output import Refused, Verdicts, answer_all, usage
+from trimtab.cli.policy_options import Answered, PolicyFitting
+from trimtab.cli.request import KINDS_ALONE, Asked, budget_of, strategy_of
 from trimtab.context import Fitted
 from trimtab.context import fit as fit_one
 from trimtab.report import Report

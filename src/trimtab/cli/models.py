@@ -9,13 +9,13 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from trimtab._names import in_words
-from trimtab.cli._json import dump
-from trimtab.cli._options import complete_models
-from trimtab.cli._output import usage
+from trimtab._shared.names import in_words
+from trimtab.cli.json_out import dump
+from trimtab.cli.options import complete_models
+from trimtab.cli.output import usage
 from trimtab.errors import UnknownNameError
 from trimtab.models import ModelFacts, facts_for, model_names, near_models
-from trimtab.report._lines import plain
+from trimtab.report.lines import plain
 
 __all__ = ["models"]
 

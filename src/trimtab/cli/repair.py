@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from trimtab.cli._input import InputKind
-from trimtab.cli._options import bare_option, input_options, pending_option
-from trimtab.cli._output import Verdicts, answer_all, usage
+from trimtab.cli.input import InputKind
+from trimtab.cli.options import bare_option, input_options, pending_option
+from trimtab.cli.output import Verdicts, answer_all, usage
 from trimtab.cli.validate import violation_line
-from trimtab.report._lines import counted, plain
-from trimtab.validity import Change, Repaired, Violation
-from trimtab.validity import repair as repair_one
-from trimtab.validity import validate as validate_one
+from trimtab.conversation.validity import Change, Repaired, Violation
+from trimtab.conversation.validity import repair as repair_one
+from trimtab.conversation.validity import validate as validate_one
+from trimtab.report.lines import counted, plain
 
 __all__ = ["repair"]
 

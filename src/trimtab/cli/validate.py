@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from trimtab.cli._input import InputKind
-from trimtab.cli._options import input_options, pending_option
-from trimtab.cli._output import Verdicts, answer_all, usage
-from trimtab.report._lines import plain
-from trimtab.validity import Violation
-from trimtab.validity import validate as validate_one
+from trimtab.cli.input import InputKind
+from trimtab.cli.options import input_options, pending_option
+from trimtab.cli.output import Verdicts, answer_all, usage
+from trimtab.conversation.validity import Violation
+from trimtab.conversation.validity import validate as validate_one
+from trimtab.report.lines import plain
 
 __all__ = ["validate", "violation_line"]
 

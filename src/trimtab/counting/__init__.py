@@ -7,19 +7,19 @@ function over texts. Any object with `count(messages) -> int` is a counter too, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from trimtab._arguments import check_tools
-from trimtab._later import later
-from trimtab.counting._additive import Additive
-from trimtab.counting._estimate import ESTIMATES, EstimateCounter
-from trimtab.counting._protocols import AdditiveCounter, Counter, CounterLike, RequestCounter, TextFunction
-from trimtab.counting._scaled import forget_scaled, scaled
-from trimtab.counting._simple import CharCounter, FixedCounter, counter_from_text
-from trimtab.counting._text import TextCounter
-from trimtab.counting._tokenizers import (
+from trimtab._shared.checks import check_tools
+from trimtab._shared.lazy import later
+from trimtab.counting.additive import Additive
+from trimtab.counting.base import AdditiveCounter, Counter, CounterLike, RequestCounter, TextFunction
+from trimtab.counting.estimate import ESTIMATES, EstimateCounter
+from trimtab.counting.scale import forget_scaled, scaled
+from trimtab.counting.simple import CharCounter, FixedCounter, counter_from_text
+from trimtab.counting.texts import TextCounter
+from trimtab.counting.tokenizers import (
     ENCODINGS,
     TOKENIZERS,
     Tokenizer,
@@ -33,24 +33,24 @@ from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.models import ModelFacts, facts_for
 
 if TYPE_CHECKING:
-    from trimtab.counting._baseline import UsageBaseline
-    from trimtab.counting._huggingface import counter_from_tokenizer
-    from trimtab.counting._measure import Count
-    from trimtab.counting._mistral import MistralCounter
-    from trimtab.counting._remote import CountQuestion, RemoteCounter
-    from trimtab.counting._template import TemplateCounter
+    from trimtab.counting.baseline import UsageBaseline
+    from trimtab.counting.measurement import Count
+    from trimtab.counting.remote import CountQuestion, RemoteCounter
+    from trimtab.counting.tokenizers.huggingface import counter_from_tokenizer
+    from trimtab.counting.tokenizers.mistral import MistralCounter
+    from trimtab.counting.tokenizers.template import TemplateCounter
 else:
     # What counting for OpenAI's models does not need.
     __getattr__ = later(
         globals(),
         {
-            "Count": "trimtab.counting._measure",
-            "CountQuestion": "trimtab.counting._remote",
-            "MistralCounter": "trimtab.counting._mistral",
-            "RemoteCounter": "trimtab.counting._remote",
-            "TemplateCounter": "trimtab.counting._template",
-            "UsageBaseline": "trimtab.counting._baseline",
-            "counter_from_tokenizer": "trimtab.counting._huggingface",
+            "Count": "trimtab.counting.measurement",
+            "CountQuestion": "trimtab.counting.remote",
+            "MistralCounter": "trimtab.counting.tokenizers.mistral",
+            "RemoteCounter": "trimtab.counting.remote",
+            "TemplateCounter": "trimtab.counting.tokenizers.template",
+            "UsageBaseline": "trimtab.counting.baseline",
+            "counter_from_tokenizer": "trimtab.counting.tokenizers.huggingface",
         },
     )
 
@@ -106,7 +106,7 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter |
 
 
 # Threads that meet here may get a counter each; what counters remember is shared all the same.
-@cache
+@functools.cache
 def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> TextCounter | MistralCounter:
     loaded = _loaded(facts, tokenizer)
     if loaded is None:
@@ -120,7 +120,7 @@ def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> Tex
             format=facts.format,
         )
     if loaded.encoding == "tekken":
-        from trimtab.counting._mistral import MistralCounter
+        from trimtab.counting.tokenizers.mistral import MistralCounter
 
         return MistralCounter(
             loaded.count,
@@ -208,7 +208,7 @@ def measure(
     if model is not None and counter is not None:
         raise ConfigurationError("pass model= or counter= to measure, not both: a model has a counter")
     check_tools(tools)
-    from trimtab.counting._measure import count_of_request
+    from trimtab.counting.measurement import count_of_request
 
     named = _known_model_in(given) if model is None else model
     if counter is None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trimtab._names import in_words, near_names
+from trimtab._shared.names import in_words, near_names
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
-from trimtab.formats._base import (
+from trimtab.formats.anthropic import Anthropic
+from trimtab.formats.base import (
     Dict,
     Fault,
     Format,
@@ -24,7 +25,6 @@ from trimtab.formats._base import (
     ToolSchema,
     mapping_of,
 )
-from trimtab.formats.anthropic import Anthropic
 from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
 from trimtab.formats.openai_responses import OpenAIResponses

@@ -14,12 +14,12 @@ import threading
 from dataclasses import replace as changed
 from functools import cache, lru_cache
 
-from trimtab._names import in_words, near_names
+from trimtab._shared.names import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
-from trimtab.models import _anthropic, _google, _open, _openai, _others
-from trimtab.models._checks import check_facts
-from trimtab.models._facts import Framing, Margin, MediaRule, ModelFacts, ToolsStyle
-from trimtab.models._spellings import is_hosted, spellings
+from trimtab.models import anthropic, google, open_weights, openai, others
+from trimtab.models.checks import check_facts
+from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, ToolsStyle
+from trimtab.models.spelling import is_hosted, spellings
 
 __all__ = [
     "Framing",
@@ -33,7 +33,7 @@ __all__ = [
     "register_models",
 ]
 
-_TABLES = (_openai, _anthropic, _google, _others, _open)
+_TABLES = (openai, anthropic, google, others, open_weights)
 _ROWS = tuple(row for table in _TABLES for row in table.ROWS)
 _ALIASES = {name: model for table in _TABLES for name, model in table.ALIASES.items()}
 """Other names of the same model: old dated ones, and those of gateways."""
@@ -122,7 +122,7 @@ def register_models(path: str | os.PathLike[str], /) -> list[str]:
     Raises:
         ConfigurationError: The file cannot be read, or is not of that shape; the row and the key are named.
     """
-    from trimtab.models._files import read_rows  # not above: few have such a file
+    from trimtab.models.files import read_rows  # not above: few have such a file
 
     with _LOCK:
         rows, aliases = read_rows(path, known=facts_for)
@@ -156,7 +156,7 @@ def _known(model: str) -> ModelFacts | None:
         if found is not None:
             return _limited(found, model, is_own=is_own)
     for name, is_own in spelled:
-        for family in _open.family_names(name):
+        for family in open_weights.family_names(name):
             found = _row(family)
             if found is not None and found.open_weights:
                 return _limited(found, model, is_own=is_own)

@@ -10,14 +10,14 @@ from collections.abc import Collection, Mapping
 from os import PathLike
 from typing import Any
 
-from trimtab.blocks import Block
+from trimtab._fitting.blocks import Block
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError
-from trimtab.policy._data import written
-from trimtab.policy._files import named, read_file, write_file
-from trimtab.policy._kinds import Place
-from trimtab.policy._tables import DEFINITIONS, POLICY
+from trimtab.policy.data import written
+from trimtab.policy.files import named, read_file, write_file
+from trimtab.policy.schema import Place
+from trimtab.policy.tables import DEFINITIONS, POLICY
 from trimtab.strategies import create_strategy
 
 __all__ = ["load_policy", "policy_data", "policy_schema", "save_policy"]

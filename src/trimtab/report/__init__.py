@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from trimtab._names import in_words, near_names
+from trimtab._shared.names import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
-from trimtab.report._json import from_data, to_data
-from trimtab.report._rows import (
+from trimtab.report.data import from_data, to_data
+from trimtab.report.rows import (
     ACTIONS,
     FATES,
     REASONS,
@@ -203,7 +203,7 @@ class Report:
         """
         if width is not None and (isinstance(width, bool) or not isinstance(width, int)):
             raise ConfigurationError(f"width must be a whole number of columns, not {width!r}")
-        from trimtab.report._text import render  # not above: only who reads it needs it
+        from trimtab.report.text import render  # not above: only who reads it needs it
 
         columns = max(_DEFAULT_COLUMNS if width is None else width, _MIN_COLUMNS)
         shown = _worded(self) if include_text else self

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from trimtab.session._options import UNSET, HooksLike, SessionHooks
-from trimtab.session._recall import RecallTool
-from trimtab.session._session import Session
-from trimtab.session._status import SessionStatus, ViewDiff
-from trimtab.session._zones import TokenBreakdown, Zones, allocate_zones
+from trimtab.session.options import UNSET, HooksLike, SessionHooks
+from trimtab.session.recall import RecallTool
+from trimtab.session.session import Session
+from trimtab.session.status import SessionStatus, ViewDiff
+from trimtab.session.zones import TokenBreakdown, Zones, allocate_zones
 
 __all__ = [
     "UNSET",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trimtab._later import later
-from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, Store
-from trimtab.stores._copy import acopy_session, copy_session
-from trimtab.stores._retry import Retry
-from trimtab.stores._terms import query_terms, search_terms, searchable_text
-from trimtab.stores._url import open_store
+from trimtab._shared.lazy import later
+from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, Store
+from trimtab.stores.copy import acopy_session, copy_session
 from trimtab.stores.memory import MemoryStore
+from trimtab.stores.retry import Retry
+from trimtab.stores.search import query_terms, search_terms, searchable_text
+from trimtab.stores.url import open_store
 
 if TYPE_CHECKING:
     from trimtab.stores.postgres import PostgresStore

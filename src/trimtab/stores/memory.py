@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import RLock
 
-from trimtab.stores._base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
-from trimtab.stores._fork import Forked
-from trimtab.stores._rows import (
+from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
+from trimtab.stores.fork import Forked
+from trimtab.stores.rows import (
     Row,
     check_incarnation,
     check_session_name,
@@ -20,7 +20,7 @@ from trimtab.stores._rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores._terms import TermIndex, usable_terms
+from trimtab.stores.search import TermIndex, usable_terms
 
 __all__ = ["MemoryStore"]
 

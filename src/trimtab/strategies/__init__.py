@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trimtab._later import later
-from trimtab.strategies._assembly import Insertion
-from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Strategy
+from trimtab._shared.lazy import later
+from trimtab.conversation.assemble import Insertion
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy
 from trimtab.strategies.cascade import Cascade
 from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.truncate_text import TruncateText
 
 if TYPE_CHECKING:
-    from trimtab.strategies._data import StrategyKind, create_strategy, strategy_data
     from trimtab.strategies.clear_tool_results import ClearToolResults
+    from trimtab.strategies.data import StrategyKind, create_strategy, strategy_data
+    from trimtab.strategies.drop import Drop, DropNewest, Strict
     from trimtab.strategies.priority import Place, PriorityBased, Score, default_score
-    from trimtab.strategies.simple import Drop, DropNewest, Strict
     from trimtab.strategies.summarize import Summarize
 else:
     # Not those of `fit`'s default: each costs as much of the import as it takes to make its class.
@@ -23,9 +23,9 @@ else:
     __getattr__ = later(
         globals(),
         {
-            **dict.fromkeys(("StrategyKind", "create_strategy", "strategy_data"), _HERE + "_data"),
+            **dict.fromkeys(("StrategyKind", "create_strategy", "strategy_data"), _HERE + "data"),
             **dict.fromkeys(("Place", "PriorityBased", "Score", "default_score"), _HERE + "priority"),
-            **dict.fromkeys(("Drop", "DropNewest", "Strict"), _HERE + "simple"),
+            **dict.fromkeys(("Drop", "DropNewest", "Strict"), _HERE + "drop"),
             "ClearToolResults": _HERE + "clear_tool_results",
             "Summarize": _HERE + "summarize",
         },

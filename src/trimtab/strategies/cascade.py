@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any, cast
 
 from trimtab.errors import ConfigurationError
-from trimtab.strategies._answers import checked_answer, is_ours
-from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult, Strategy, waits
-from trimtab.strategies._runner import check_step
+from trimtab.strategies.answers import checked_answer, is_ours
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy, waits
+from trimtab.strategies.runner import check_step
 from trimtab.strategies.sliding_window import require_strategy
-from trimtab.summaries._base import SummaryCall, drive
+from trimtab.strategies.summarizer import SummaryCall, drive
 
 __all__ = ["Cascade"]
 
@@ -65,7 +65,7 @@ class Cascade:
         Raises:
             ConfigurationError: A step is of a class that cannot be written as data.
         """
-        from trimtab.strategies._data import strategy_data
+        from trimtab.strategies.data import strategy_data
 
         return {"kind": self.name, "steps": [strategy_data(step) for step in self.steps]}
 

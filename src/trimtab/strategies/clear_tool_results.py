@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trimtab._shared.strategy_checks import check_count, check_roles
+from trimtab.conversation import Unit
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path
-from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult
-from trimtab.strategies._check import check_count, check_roles
-from trimtab.units import Unit
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult
 
 __all__ = ["ClearToolResults"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from trimtab._arguments import check_parameters
+from trimtab._shared.checks import check_parameters
+from trimtab.conversation import Unit
 from trimtab.errors import ConfigurationError
 from trimtab.formats import mapping_of
-from trimtab.strategies._base import EvictionRequest, EvictionResult
-from trimtab.units import Unit
+from trimtab.strategies.base import EvictionRequest, EvictionResult
 
 __all__ = ["Place", "PriorityBased", "Score", "default_score"]
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trimtab._shared.strategy_checks import check_count, check_flag, check_fraction, check_roles
+from trimtab.conversation import History, Unit
 from trimtab.errors import ConfigurationError
-from trimtab.strategies._base import EvictionRequest, EvictionResult
-from trimtab.strategies._check import check_count, check_flag, check_fraction, check_roles
-from trimtab.strategies._cuts import Cuts, UnitCuts
-from trimtab.strategies._strides import stride_cut
-from trimtab.units import History, Unit
+from trimtab.strategies.base import EvictionRequest, EvictionResult
+from trimtab.strategies.cuts import Cuts, UnitCuts
+from trimtab.strategies.strides import stride_cut
 
 __all__ = ["SlidingWindow"]
 

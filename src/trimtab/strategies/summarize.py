@@ -7,14 +7,15 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
 
+from trimtab._shared.strategy_checks import check_choice, check_count
+from trimtab.conversation import Unit
+from trimtab.conversation.assemble import Insertion, assembled
 from trimtab.errors import ConfigurationError, SummaryError
-from trimtab.strategies._answers import checked_answer, is_ours
-from trimtab.strategies._assembly import Insertion, assembled
-from trimtab.strategies._base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key, waits
-from trimtab.strategies._check import check_choice, check_count
-from trimtab.strategies._runner import check_step
+from trimtab.strategies.answers import checked_answer, is_ours
+from trimtab.strategies.base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key, waits
+from trimtab.strategies.runner import check_step
 from trimtab.strategies.sliding_window import SlidingWindow, require_strategy
-from trimtab.summaries._base import (
+from trimtab.strategies.summarizer import (
     Summarizer,
     SummarizerLike,
     SummaryCall,
@@ -24,7 +25,6 @@ from trimtab.summaries._base import (
     summary_message,
     word_of,
 )
-from trimtab.units import Unit
 
 __all__ = ["DEFAULT_SUMMARY_RATIO", "Summarize"]
 
@@ -149,7 +149,7 @@ class Summarize:
                 f"{word_of(self.summarizer)} has no name to be written as data; make the strategy by"
                 " create_strategy({'kind': 'summarize', 'summarizer': 'mine'}, names={'mine': ...})"
             )
-        from trimtab.strategies._data import strategy_data
+        from trimtab.strategies.data import strategy_data
 
         return {
             "kind": self.name,
@@ -300,7 +300,7 @@ def _keys(request: EvictionRequest, units: Sequence[Unit]) -> list[bytes]:
     """Key each run of units from the first on by what their messages hold, as the caller gave them."""
     from hashlib import blake2b  # not above: takes as long to import as a few fits
 
-    from trimtab.counting._awaited import digest_of
+    from trimtab.counting.awaited import digest_of
 
     history, keys, found = request.history, [], blake2b(digest_size=16)
     for unit in units:

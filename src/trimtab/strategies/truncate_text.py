@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
-from trimtab.counting._bracket import Bracket
-from trimtab.counting._shorten import CUT_MARKER, Keep, cut_text, cut_text_near
-from trimtab.counting._sizes import Shares
+from trimtab._shared.strategy_checks import check_choice
+from trimtab.conversation import Unit
+from trimtab.conversation.assemble import merge_edits, owns_text
+from trimtab.counting.bracket import Bracket
+from trimtab.counting.shorten import CUT_MARKER, Keep, cut_text, cut_text_near
+from trimtab.counting.sizes import Shares
 from trimtab.formats import Path, TextSlot
-from trimtab.strategies._assembly import merge_edits, owns_text
-from trimtab.strategies._base import Edit, EvictionRequest, EvictionResult
-from trimtab.strategies._check import check_choice
-from trimtab.units import Unit
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult
 
 __all__ = ["TruncateText"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trimtab._later import later
-from trimtab.summaries._base import (
+from trimtab._shared.lazy import later
+from trimtab.strategies.summarizer import (
     Summarizer,
     SummarizerLike,
     SummaryRequest,
@@ -18,14 +18,14 @@ from trimtab.summaries._base import (
 
 if TYPE_CHECKING:
     from trimtab.summaries.extractive import ExtractiveSummarizer
-    from trimtab.summaries.openai_endpoint import AsyncOpenAISummarizer, OpenAISummarizer
+    from trimtab.summaries.openai import AsyncOpenAISummarizer, OpenAISummarizer
 else:
     # They stand on `fit`, which stands on the strategies, which ask summarizers.
     _HERE = "trimtab.summaries."
     __getattr__ = later(
         globals(),
         {
-            **dict.fromkeys(("AsyncOpenAISummarizer", "OpenAISummarizer"), _HERE + "openai_endpoint"),
+            **dict.fromkeys(("AsyncOpenAISummarizer", "OpenAISummarizer"), _HERE + "openai"),
             "ExtractiveSummarizer": _HERE + "extractive",
         },
     )

@@ -15,12 +15,12 @@ from itertools import pairwise
 from math import log
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from trimtab._extra import package_of
+from trimtab._shared.extra import package_of
 from trimtab.counting import AdditiveCounter, EstimateCounter
-from trimtab.counting._shorten import shorten
+from trimtab.counting.shorten import shorten
 from trimtab.errors import ConfigurationError
 from trimtab.formats import detect, mapping_of
-from trimtab.summaries._base import SummaryRequest
+from trimtab.strategies.summarizer import SummaryRequest
 
 __all__ = ["ExtractiveSummarizer"]
 

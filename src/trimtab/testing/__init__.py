@@ -8,14 +8,14 @@ trimmers. Nothing here needs more than the standard library.
 
 from __future__ import annotations
 
-from trimtab.testing._bodies import request_bodies
-from trimtab.testing._conversations import conversations
-from trimtab.testing._counter_contract import check_counter
-from trimtab.testing._errors import ContractBroken
-from trimtab.testing._format_contract import check_format
-from trimtab.testing._store_contract import check_store
-from trimtab.testing._strategy_contract import check_strategy
-from trimtab.testing._word_counter import WordCounter
+from trimtab.testing.bodies import request_bodies
+from trimtab.testing.counters import check_counter
+from trimtab.testing.errors import ContractBroken
+from trimtab.testing.formats import check_format
+from trimtab.testing.generate import conversations
+from trimtab.testing.stores import check_store
+from trimtab.testing.strategies import check_strategy
+from trimtab.testing.word_counter import WordCounter
 
 __all__ = [
     "ContractBroken",

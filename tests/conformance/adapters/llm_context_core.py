@@ -27,7 +27,7 @@ from tests.conformance.predicates import (
 from tests.conformance.scripted import number
 from tests.conformance.vectors import Case
 from trimtab import Budget, create_strategy, fit
-from trimtab._fitting import DEFAULT_STRATEGY
+from trimtab._fitting.prepare import DEFAULT_STRATEGY
 from trimtab.strategies import Cascade, Place, PriorityBased, default_score
 
 

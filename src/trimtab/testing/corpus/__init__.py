@@ -7,7 +7,7 @@ says what is wrong with an answer. Each case was met in somebody's tracker or fo
 
 from __future__ import annotations
 
-from trimtab.testing.corpus._case import Case, check, run
-from trimtab.testing.corpus._files import cases, read_cases
+from trimtab.testing.corpus.case import Case, check, run
+from trimtab.testing.corpus.files import cases, read_cases
 
 __all__ = ["Case", "cases", "check", "read_cases", "run"]

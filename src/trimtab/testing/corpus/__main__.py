@@ -12,9 +12,9 @@ from importlib import import_module
 from typing import Any
 
 from trimtab.errors import ContextError
-from trimtab.testing._errors import ContractBroken
-from trimtab.testing.corpus._case import Case, check, run
-from trimtab.testing.corpus._files import cases, read_cases
+from trimtab.testing.corpus.case import Case, check, run
+from trimtab.testing.corpus.files import cases, read_cases
+from trimtab.testing.errors import ContractBroken
 
 
 def main(arguments: Sequence[str] | None = None, /) -> int:

@@ -1,0 +1,1 @@
+"""The engine: request, layout, settle, fitted, reporting; in this order."""

@@ -1,0 +1,355 @@
+"""Blocks: what a request is made of, declared and checked, not yet fitted.
+
+A block is a named part of a request (the system prompt, facts, documents, history, the question)
+with its own strategy and limits. Which block gives way to which is `allocation.py`'s to say.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import reprlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Any, Literal
+
+from trimtab._shared.checks import check_trim
+from trimtab.errors import ConfigurationError
+from trimtab.strategies import SlidingWindow, Strategy, Strict, TruncateText
+from trimtab.strategies.sliding_window import require_strategy
+
+__all__ = ["Block", "Tier", "TrimBehavior"]
+
+TrimBehavior = Literal["message", "char"]
+"""How a block gives way: by whole messages, or by cutting their text."""
+
+
+class Tier(IntEnum):
+    """Ranks for the usual kinds of blocks; the lowest is served and stands first.
+
+    Any int is a tier: `Tier.HISTORY + 1` or 10 stand for ranks of your own.
+    """
+
+    SYSTEM = 0
+    """Instructions that never leave."""
+    CORE = 1
+    """Facts that are always wanted: who the user is, what was agreed."""
+    RAG = 2
+    """Documents that were looked up."""
+    HISTORY = 3
+    """The conversation so far."""
+    SCRATCHPAD = 4
+    """Notes and logs of tools that may go first."""
+
+    @staticmethod
+    def label(tier: int, /) -> str:
+        """Return a tier's word for reports: its name in lower case, `Tier(42)` for one without.
+
+        Example:
+            >>> Tier.label(Tier.RAG), Tier.label(42)
+            ('rag', 'Tier(42)')
+        """
+        try:
+            return Tier(tier).name.lower()
+        except ValueError:
+            return f"Tier({tier})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One named part of a request, and how it gives way.
+
+    Args:
+        name: Its word in reports and errors; not empty, once a context.
+        content: Text, a message, a list of messages, or `{"text": …, "attachments": […]}`; None and [] are
+            nothing.
+        priority: Rank: blocks of a higher one are served first. Not with `tier`.
+        position: Place in the request; lower stands first, None after all that have one, in order of adding.
+        tier: Rank and place in one: lower is served first and stands first. Not with `priority` or
+            `position`.
+        min_tokens: Floor: tokens kept for it while there is room for the floors of all.
+        max_tokens: Cap, also when everything would fit; None: no cap.
+        min_ratio: Floor as a part of the input room, 0 to 1; of two floors the larger holds.
+        max_ratio: Cap as a part of the input room, 0 to 1; of two caps the smaller holds.
+        share: Weight by which blocks of one rank divide what is left; None: served one after the other.
+        role: Role of all its messages; None: their own, and of text "system" in a block named so, else
+            "user".
+        strategy: How it gives way; None: `Strict` in `Tier.SYSTEM`, else `SlidingWindow`.
+        trim_behavior: "message" is `SlidingWindow()`, "char" is `TruncateText()`; not with `strategy`.
+        pinned: True: it stays whole, and its cap does not lower that.
+        cache_control: Carried to the last message of the block that stays, in the provider's form; as
+            `{"type": "ephemeral"}`. A word stands for that mapping's type.
+        join: Text between documents that become one message; None: each text stays a message of its own.
+        wrap: Element each document of that message stands in, escaped: "document" writes
+            `<document label="…">`.
+        labels: A word for each text or message of the content, for the report and for `wrap`.
+        on_trim: Called with a `TrimContext` of this block before anything is decided.
+
+    Raises:
+        ConfigurationError: A value is out of range, two contradict each other, or the name is empty;
+            when made.
+
+    Example:
+        >>> Block(name="documents", content=["Tea is a drink."], priority=40, max_ratio=0.4).max_ratio
+        0.4
+    """
+
+    name: str
+    content: Any = None
+    priority: int | float = 0
+    position: int | float | None = None
+    tier: int | None = None
+    min_tokens: int = 0
+    max_tokens: int | None = None
+    min_ratio: float = 0.0
+    max_ratio: float = 1.0
+    share: float | None = None
+    role: str | None = None
+    strategy: Strategy | None = None
+    trim_behavior: TrimBehavior | None = None
+    pinned: bool = False
+    cache_control: Any = None
+    join: str | None = None
+    wrap: str | None = None
+    labels: Sequence[str] | None = None
+    on_trim: Callable[[Any], object] | None = None
+
+    def __post_init__(self) -> None:
+        """Check every value, and bring those with two spellings into one."""
+        put = object.__setattr__
+        if not isinstance(self.name, str) or not self.name:
+            raise ConfigurationError(f"a block needs a name, a text, not {reprlib.repr(self.name)}")
+        check = _Check(self.name)
+        put(self, "content", check.content(self.content))
+        check.rank(priority=self.priority, position=self.position, tier=self.tier)
+        put(self, "min_tokens", check.tokens("min_tokens", self.min_tokens))
+        if self.max_tokens is not None:
+            put(self, "max_tokens", check.tokens("max_tokens", self.max_tokens))
+        put(self, "min_ratio", check.ratio("min_ratio", self.min_ratio))
+        put(self, "max_ratio", check.ratio("max_ratio", self.max_ratio))
+        if self.share is not None:
+            put(self, "share", check.share(self.share))
+        check.role(self.role)
+        check.flag("pinned", self.pinned)
+        check.giving_way(self.strategy, self.trim_behavior)
+        put(self, "cache_control", check.cache_control(self.cache_control))
+        check.joint(self.join, self.wrap, self.content)
+        put(self, "labels", check.labels(self.labels, self.content))
+        if self.on_trim is not None:
+            check_trim(self.on_trim)
+
+    def __repr__(self) -> str:
+        """Show the name and what is not as it would be by default; no content."""
+        given = (
+            f", {field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if field.name not in ("name", "content", "labels") and getattr(self, field.name) != field.default
+        )
+        return f"Block({self.name!r}{''.join(given)})"
+
+    @property
+    def separator(self) -> str | None:
+        """The text between documents of one message; None where each has its own."""
+        return self.join if self.join is not None or self.wrap is None else "\n"
+
+    @property
+    def is_empty(self) -> bool:
+        """True if it adds nothing to a request."""
+        return self.content is None or self.content == ()
+
+    @property
+    def rank(self) -> float:
+        """Its rank: the priority, or below 0 by its tier; higher is served first."""
+        return self.priority if self.tier is None else -self.tier
+
+    @property
+    def place(self) -> float:
+        """Where it stands: its position or tier; infinity where it has none."""
+        if self.tier is not None:
+            return self.tier
+        return math.inf if self.position is None else self.position
+
+    @property
+    def gives_way_by(self) -> Strategy:
+        """The strategy in force."""
+        if self.strategy is not None:
+            return self.strategy
+        if self.trim_behavior == "char":
+            return CHAR
+        if self.trim_behavior is None and self.tier == Tier.SYSTEM:
+            return _STRICT
+        return MESSAGE
+
+    def floor_tokens(self, room_tokens: int, /) -> int:
+        """Return the least it asks for, in tokens of an input room; at most its cap.
+
+        The room itself is no cap: a floor above it cannot be kept, and is not lowered to take all of it.
+        """
+        floor = max(self.min_tokens, math.floor(self.min_ratio * room_tokens))
+        cap = self.cap_tokens(room_tokens)
+        return min(floor, cap) if cap < room_tokens else floor
+
+    def cap_tokens(self, room_tokens: int, /) -> int:
+        """Return the most it may take, in tokens of an input room."""
+        cap = math.floor(self.max_ratio * room_tokens)
+        return cap if self.max_tokens is None else min(cap, self.max_tokens)
+
+
+MESSAGE: Strategy = SlidingWindow()
+"""What `trim_behavior="message"` means."""
+CHAR: Strategy = TruncateText()
+"""What `trim_behavior="char"` means."""
+_STRICT: Strategy = Strict()
+
+
+_ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+"""Names of elements that need no escape."""
+
+
+def is_text_with_attachments(value: Any, /) -> bool:
+    """Tell `{"text": …, "attachments": […]}` from a message, in whatever wire form that is."""
+    if not isinstance(value, Mapping) or "role" in value:
+        return False
+    return "attachments" in value or value.keys() == {"text"}
+
+
+def _rank_of(value: object) -> str:
+    """Name the tier whose word was given in place of it."""
+    known = isinstance(value, str) and value.upper() in Tier.__members__
+    return f": write Tier.{str(value).upper()}" if known else ""
+
+
+class _Check:
+    """Checks of one block's values; every error names the block."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def fail(self, what: str) -> ConfigurationError:
+        return ConfigurationError(f"block {self._name!r}: {what}")
+
+    def content(self, value: Any) -> Any:
+        """Take a list as one of its own, so that a block keeps what it was given."""
+        if isinstance(value, Mapping):
+            self.attachments(value)
+        if value is None or isinstance(value, (str, Mapping)) or callable(getattr(value, "model_dump", None)):
+            return value
+        if isinstance(value, (bytes, bytearray)) or not isinstance(value, Sequence):
+            raise self.fail(
+                f"content is text, a message, a list of messages or None, not {type(value).__name__}"
+            )
+        for item in value:
+            if isinstance(item, Mapping):
+                self.attachments(item)
+        return tuple(value)
+
+    def attachments(self, value: Mapping[str, Any]) -> None:
+        """Refuse what would be lost of text with attachments."""
+        if not is_text_with_attachments(value):
+            return
+        if unknown := [key for key in value if key not in ("text", "attachments")]:
+            raise self.fail(
+                f"text with attachments has no {unknown[0]!r}, only these two; a message has a role"
+            )
+        text, attached = value.get("text"), value.get("attachments")
+        if text is not None and not isinstance(text, str):
+            raise self.fail(f"text is text or None, not {type(text).__name__}")
+        if attached is not None and (isinstance(attached, str) or not isinstance(attached, Sequence)):
+            raise self.fail(f"attachments is a list of content parts, not {type(attached).__name__}")
+
+    def rank(self, *, priority: Any, position: Any, tier: Any) -> None:
+        for name, value in (("priority", priority), ("position", position), ("tier", tier)):
+            if value is None and name != "priority":
+                continue
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, float))
+                or not -math.inf < value < math.inf
+            ):
+                raise self.fail(f"{name} must be a finite number, not {reprlib.repr(value)}{_rank_of(value)}")
+        if tier is None:
+            return
+        if not isinstance(tier, int):
+            raise self.fail(f"tier must be a whole number, not {tier!r}")
+        if priority != 0 or position is not None:
+            other = "priority" if priority != 0 else "position"
+            raise self.fail(f"a tier is rank and place in one; leave out {other}, or the tier")
+
+    def tokens(self, name: str, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self.fail(f"{name} must be a whole number of tokens >= 0, not {value!r}")
+        return value
+
+    def ratio(self, name: str, value: Any) -> float:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not 0 <= value <= 1:
+            raise self.fail(f"{name} is a part of the input room, 0 to 1, not {value!r}")
+        return float(value)
+
+    def share(self, value: Any) -> float:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if (
+            not number or not 0 < value <= sys.float_info.max
+        ):  # NaN is not, and of larger ints no float is made
+            raise self.fail(f"share is a weight above 0, not {reprlib.repr(value)}")
+        return float(value)
+
+    def role(self, value: Any) -> None:
+        if value is not None and (not isinstance(value, str) or not value):
+            raise self.fail(f"role must be the name of a role, not {value!r}")
+
+    def flag(self, name: str, value: Any) -> None:
+        if not isinstance(value, bool):
+            raise self.fail(f"{name} must be True or False, not {value!r}")
+
+    def giving_way(self, strategy: Any, trim_behavior: Any) -> None:
+        if trim_behavior is not None and trim_behavior not in ("message", "char"):
+            raise self.fail(f"trim_behavior is 'message' or 'char', not {trim_behavior!r}")
+        if strategy is None:
+            return
+        if trim_behavior is not None:
+            raise self.fail("trim_behavior and strategy both say how it gives way; give one of them")
+        try:
+            require_strategy(strategy)
+        except ConfigurationError as error:
+            raise self.fail(str(error)) from None
+
+    def joint(self, join: Any, wrap: Any, content: Any) -> None:
+        if join is not None and not isinstance(join, str):
+            raise self.fail(f"join is the text between documents, as '\\n\\n', not {reprlib.repr(join)}")
+        if wrap is not None and not (isinstance(wrap, str) and _ELEMENT.fullmatch(wrap)):
+            raise self.fail(f"wrap is the name of an element, as 'document', not {reprlib.repr(wrap)}")
+        if join is None and wrap is None:
+            return
+        for item in content if isinstance(content, tuple) else (content,):
+            if item is not None and not isinstance(item, str):
+                raise self.fail(
+                    f"join= and wrap= make one message of texts, and a {type(item).__name__} is none: give"
+                    " the texts, and role= for the message"
+                )
+
+    def labels(self, value: Any, content: Any) -> tuple[str, ...] | None:
+        if value is None:
+            return None
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise self.fail(f"labels is a list of texts, one for each document, not {reprlib.repr(value)}")
+        count = len(content) if isinstance(content, tuple) else 0 if content is None else 1
+        if len(value) != count:
+            raise self.fail(
+                f"there are {len(value):,} labels for {count:,} texts or messages: give one for each"
+            )
+        wrong = next((one for one in value if not isinstance(one, str)), None)
+        if wrong is not None:
+            raise self.fail(f"a label is a text, not {reprlib.repr(wrong)}")
+        return tuple(value)
+
+    def cache_control(self, value: Any) -> Any:
+        if value is None or isinstance(value, Mapping):
+            return value
+        if isinstance(value, str) and value:
+            return {"type": value}
+        raise self.fail(f"cache_control is a mapping as {{'type': 'ephemeral'}}, or its type, not {value!r}")

@@ -1,0 +1,250 @@
+"""`TrimContext`: what an `on_trim` callback sees, and how it takes messages out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from trimtab._shared.checks import move_to_source
+from trimtab.budget import Budget
+from trimtab.errors import ConfigurationError, CountingError, FormatError
+
+if TYPE_CHECKING:
+    from trimtab.conversation import History, Unit
+    from trimtab.counting.sizes import Sizes
+    from trimtab.report import Reason
+
+__all__ = ["MessageElement", "OnTrim", "TrimContext", "let_trim", "view_of_block"]
+
+
+class MessageElement(Mapping[str, Any]):
+    """One message as a callback sees it: `seq`, `message`, `tokens`, `role`.
+
+    Reads as attributes and as a mapping; `tokens` is counted when it is first read.
+    """
+
+    __slots__ = ("_context", "_place", "seq")
+
+    def __init__(self, context: TrimContext, place: int) -> None:
+        self._context = context
+        self._place = place
+        self.seq = context._seq_of(place)
+        """Position among the messages given to the call, from 0; nothing shifts it, no repair either."""
+
+    @property
+    def message(self) -> Any:
+        """The caller's own message object; a copy if a repair edited it."""
+        return self._context._history.original(self._place)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the message; a share of the whole if the counter is a black box."""
+        return self._context._tokens_of(self._place)
+
+    @property
+    def role(self) -> str:
+        """The message's own role."""
+        kind = self._context._history.kind(self._place)
+        return str(self._context._history.messages[self._place].get("role") or kind)
+
+    def __getitem__(self, key: str) -> Any:
+        if key in ("seq", "message", "tokens", "role"):
+            return getattr(self, key)
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("seq", "message", "tokens", "role"))
+
+    def __len__(self) -> int:
+        return 4
+
+
+class TrimContext:
+    """The messages of one call, before anything is decided.
+
+    A callback may remove some. Removing acts at once, and adds up. It changes this call only, never
+    what is stored. After a repair, what it took out is not there, what it moved stands in its new
+    place, and each `seq` is still the position in the input. Two elements have one `seq` where parts
+    of a message moved away from it; removing that number removes both.
+
+    Example:
+        >>> from trimtab import FixedCounter, fit
+        >>> def drop_small_talk(ctx):
+        ...     ctx.remove([e.seq for e in ctx.message_elements if e.message["content"] == "hm"])
+        >>> messages = [{"role": "user", "content": text} for text in ("hi", "hm", "bye")]
+        >>> fitted = fit(messages, budget=99, counter=FixedCounter(per_message=1), on_trim=drop_small_talk)
+        >>> [message["content"] for message in fitted.messages]
+        ['hi', 'bye']
+    """
+
+    __slots__ = (
+        "_budget",
+        "_by_seq",
+        "_gone",
+        "_history",
+        "_lead",
+        "_limit_tokens",
+        "_members",
+        "_origin",
+        "_removed",
+        "_sizes",
+        "_stop",
+    )
+
+    def __init__(
+        self,
+        history: History,
+        sizes: Sizes,
+        *,
+        budget: Budget | None,
+        limit_tokens: int,
+        lead: int = 0,
+        stop: int | None = None,
+        origin: Sequence[int] | None = None,
+    ) -> None:
+        self._history = history
+        self._sizes = sizes
+        self._lead = lead
+        self._stop = len(history) if stop is None else stop
+        self._origin = origin
+        self._by_seq: dict[int, list[int]] | None = None
+        self._removed: dict[int, Reason] = {}
+        self._gone: set[int] = set()
+        self._members: dict[int, list[Unit]] | None = None
+        self._budget = budget
+        self._limit_tokens = limit_tokens
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set what is trimtab's own; what a callback reads tells, and is not told."""
+        if not name.startswith("_"):
+            raise ConfigurationError(
+                f"{name} of a TrimContext cannot be set, it only tells: take messages out with remove(seq),"
+                " and give another budget to the call itself"
+            )
+        object.__setattr__(self, name, value)
+
+    @property
+    def budget(self) -> Budget | None:
+        """The budget of the call; None if there is none."""
+        return self._budget
+
+    @property
+    def limit_tokens(self) -> int:
+        """The block's cap, or the input room; `sys.maxsize` if there is no budget."""
+        return self._limit_tokens
+
+    @property
+    def message_elements(self) -> list[MessageElement]:
+        """The messages still there, oldest first; a fresh list."""
+        return [
+            MessageElement(self, index)
+            for index in range(self._lead, self._stop)
+            if index not in self._removed
+        ]
+
+    @property
+    def messages(self) -> list[Any]:
+        """The caller's message objects still there, oldest first; a fresh list."""
+        return [element.message for element in self.message_elements]
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens of the messages still there; counts each of them once."""
+        return sum(element.tokens for element in self.message_elements)
+
+    def remove(self, seqs: int | Iterable[int] | None, /) -> Self:
+        """Take messages out of this call, and what cannot be without them.
+
+        Args:
+            seqs: One or more `seq` numbers; None and what is no such number is ignored. Pinned messages
+                may go; a call whose result can still come stays.
+
+        Raises:
+            ConfigurationError: A message element is given instead of its `seq`.
+        """
+        for seq in seqs if isinstance(seqs, Iterable) and not isinstance(seqs, Mapping) else (seqs,):
+            if isinstance(seq, Mapping):
+                raise ConfigurationError("remove takes numbers: write element.seq, not the element itself")
+            if isinstance(seq, int) and not isinstance(seq, bool):
+                for place in self._places_of(seq):
+                    self._remove(place)
+        return self
+
+    def _seq_of(self, place: int) -> int:
+        at = place - self._lead
+        return at if self._origin is None else self._origin[at]
+
+    def _tokens_of(self, place: int) -> int:
+        try:
+            return self._sizes.of(place)
+        except (CountingError, FormatError) as error:
+            move_to_source(error, lead=self._lead, origin=self._origin)
+            raise
+
+    def _places_of(self, seq: int) -> list[int]:
+        """List the positions in the history of the message with this number; empty if it is unknown."""
+        if self._origin is None:
+            return [seq + self._lead] if 0 <= seq < self._stop - self._lead else []
+        if self._by_seq is None:
+            self._by_seq = {}
+            for at, position in enumerate(self._origin):
+                self._by_seq.setdefault(position, []).append(at + self._lead)
+        return self._by_seq.get(seq, [])
+
+    def _remove(self, index: int) -> None:
+        for unit in self._members_of_messages[index]:
+            if unit.open:
+                continue
+            if id(unit) not in self._gone:
+                self._gone.add(id(unit))
+                for member in unit.indices:
+                    self._removed.setdefault(member, "unit_of_removed")
+            self._removed[index] = "callback"
+
+    @property
+    def _members_of_messages(self) -> dict[int, list[Unit]]:
+        if self._members is None:
+            self._members = {}
+            for unit in self._history.units:
+                for index in unit.indices:
+                    if index >= self._lead:
+                        self._members.setdefault(index, []).append(unit)
+        return self._members
+
+    @property
+    def removed(self) -> dict[int, Reason]:
+        """Reason by position of every message taken out so far."""
+        return dict(self._removed)
+
+    @property
+    def remaining(self) -> list[Unit]:
+        """Units still there, in order."""
+        return [unit for unit in self._history.units if id(unit) not in self._gone]
+
+
+OnTrim = Callable[[TrimContext], object]
+"""A callback of `fit`, a `Context` or one of its blocks; what it returns is ignored."""
+
+
+def view_of_block(whole: TrimContext, *, start: int, stop: int, limit_tokens: int) -> TrimContext:
+    """Return what the callback of one block sees; it removes from the whole."""
+    view = TrimContext(
+        whole._history, whole._sizes, budget=whole.budget, limit_tokens=limit_tokens, lead=start, stop=stop
+    )
+    view._removed, view._gone, view._members = whole._removed, whole._gone, whole._members_of_messages
+    return view
+
+
+def let_trim(on_trim: OnTrim, context: TrimContext, *, block: str | None) -> None:
+    """Call a callback; what it raises goes on, with a note that names the block.
+
+    Args:
+        on_trim: The callback.
+        context: What it sees.
+        block: The block it was given for; None: the whole `Context`.
+    """
+    try:
+        on_trim(context)
+    except BaseException as error:
+        error.add_note("raised by on_trim of " + ("the context" if block is None else f"block {block!r}"))
+        raise

@@ -1,0 +1,101 @@
+"""What a `Context` decides for one budget; it may decide again for another (`Fitted.at`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from trimtab._fitting.outcome import Outcome
+from trimtab._fitting.settle import settling
+from trimtab.budget import Budget
+from trimtab.counting.sizes import Shares
+from trimtab.errors import BudgetExceededError
+from trimtab.formats import Format, Request, mapping_of
+from trimtab.strategies.summarizer import drive
+
+if TYPE_CHECKING:
+    from trimtab.report import Report
+
+__all__ = ["ContextPlan"]
+
+
+@dataclass(slots=True, kw_only=True)
+class ContextPlan:
+    """An outcome, and how to come to another one."""
+
+    outcome: Outcome
+
+    @property
+    def budget(self) -> Budget:
+        """The budget it was decided for."""
+        return self.outcome.budget
+
+    @property
+    def fits(self) -> bool:
+        """False if what must stay passes the budget or a cap."""
+        return self.outcome.error is None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole request."""
+        return self.outcome.tokens
+
+    @property
+    def model(self) -> str | None:
+        """The model it was asked for."""
+        return self.outcome.composition.policy.model
+
+    @property
+    def source(self) -> list[Any]:
+        """The messages of all blocks, in the order of the request."""
+        return self.outcome.composition.source
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        return self.outcome.format
+
+    @property
+    def body(self) -> Request:
+        """What was asked for, as a request; messages that were lifted are its system text."""
+        body, lifted = self.outcome.composition.body, self.outcome.messages()[: self._lifted()]
+        given = lifted or (self.format.rules.lifts_system and body.system is not None)
+        return replace(body, system=self.format.lifted(lifted, body.system)) if given else body
+
+    def messages(self) -> list[Any]:
+        """Put the output together."""
+        return self.outcome.messages()[self._lifted() :]
+
+    def _lifted(self) -> int:
+        """Count the messages at the front whose text goes with the request instead."""
+        if not self.format.rules.lifts_system:
+            return 0
+        kinds = (self.format.kind(mapping_of(message)) for message in self.outcome.messages())
+        return sum(1 for _ in takewhile(lambda kind: kind == "system", kinds))
+
+    def report(self, messages: list[Any]) -> Report:
+        """Make the report of the fit that gave these messages."""
+        from trimtab._fitting.context_report import report_of  # not above: many fits are never reported
+
+        return report_of(self.outcome)
+
+    def at(self, budget: Budget) -> ContextPlan:
+        """Decide for another budget; callbacks hold, and no summarizer is asked."""
+        return ContextPlan(outcome=drive(settling(self.outcome.composition, budget), planned=True))
+
+    def count_all(self) -> None:
+        """Count what the fit did not need to."""
+        if self.outcome.composition.is_black_box:
+            self.outcome.composition.whole()
+        for part in self.outcome.composition.parts:
+            if isinstance(part.source_sizes, Shares):
+                part.source_sizes.whole(part.source)
+                continue
+            for sizes in (part.source_sizes, part.sizes):
+                sizes.count_each()
+
+    def exceeded(self) -> BudgetExceededError:
+        """Return the error for what does not fit."""
+        assert self.outcome.error is not None
+        return self.outcome.error

@@ -1,0 +1,182 @@
+"""What `fit` decides for one budget; it may decide again for another (`Fitted.at`)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trimtab._fitting.margins import held
+from trimtab._fitting.portion import Decision
+from trimtab._fitting.prepare import BLOCK, Work
+from trimtab._shared.checks import move_to_source
+from trimtab.budget import Budget
+from trimtab.conversation import History
+from trimtab.counting.sizes import Shares, Sizes
+from trimtab.errors import BudgetExceededError, CountingError, FormatError
+from trimtab.formats import Format, Request
+from trimtab.strategies.base import EvictionRequest
+from trimtab.strategies.cuts import count_back
+from trimtab.strategies.runner import Settled, running
+from trimtab.strategies.summarizer import SummaryCall, drive
+
+if TYPE_CHECKING:
+    from trimtab.report import Report
+
+__all__ = ["FitPlan", "deciding"]
+
+
+@dataclass(slots=True, kw_only=True)
+class FitPlan(Decision[Work]):
+    """What `fit` decided for one budget, and how to decide again."""
+
+    budget: Budget
+
+    @property
+    def fits(self) -> bool:
+        """False if what must stay passes the budget."""
+        return self.settled.fits
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole request."""
+        return self.settled.tokens
+
+    @property
+    def model(self) -> str | None:
+        """The model it was asked for."""
+        return self.portion.ask.model
+
+    @property
+    def source(self) -> list[Any]:
+        """The caller's messages."""
+        return self.portion.source
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        return self.portion.format
+
+    @property
+    def body(self) -> Request:
+        """What was asked for, as a request."""
+        return self.portion.body_of_request
+
+    def messages(self) -> list[Any]:
+        """Put the output together."""
+        return self.settled.assemble(self.request)
+
+    def report(self, messages: list[Any]) -> Report:
+        """Make the report of the fit that gave these messages."""
+        from trimtab._fitting.reporting import report_of  # not above: many fits are never reported
+
+        return report_of(self.portion, self, self.budget, messages)
+
+    def at(self, budget: Budget) -> FitPlan:
+        """Decide for another budget; no summarizer is asked."""
+        return drive(deciding(self.portion, budget), planned=True)
+
+    def count_all(self) -> None:
+        """Count what the fit did not need to."""
+        work = self.portion
+        if isinstance(work.source_sizes, Shares):
+            lead = work.history.originals[: work.lead]
+            work.source_sizes.whole([*lead, *work.source])
+            return
+        for sizes in (work.source_sizes, work.sizes):
+            try:
+                sizes.count_each()
+            except (CountingError, FormatError) as error:
+                if sizes is work.sizes:
+                    move_to_source(error, lead=work.lead, origin=work.origin)
+                raise
+
+    def exceeded(self) -> BudgetExceededError:
+        """Make the error for what does not fit."""
+        work, settled, limit = self.portion, self.settled, self.budget.input_tokens
+        needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
+        beside = work.sizes.fixed_tokens(work.history.leads_system)
+        return BudgetExceededError(
+            f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are there,"
+            f" {needed - limit:,} too few (strategy {work.strategy.name}, {beside:,} of them beside the"
+            " messages). Raise the budget, pin less, or shorten the latest user message or system text.",
+            needed_tokens=needed,
+            limit_tokens=limit,
+            block=BLOCK,
+        )
+
+
+def deciding(work: Work, budget: Budget | None) -> Generator[SummaryCall, str | None, FitPlan]:
+    """Settle what stays within a budget, whatever its margin; yields what it needs from outside.
+
+    Without a budget the room is what is there, so that all of it stays.
+
+    Raises:
+        StrategyContractError: The strategy broke its contract.
+    """
+    if budget is None:
+        budget = Budget(max(1, _whole(work)))
+    return held(
+        budget,
+        work.counter,
+        work.tools,
+        work.format,
+        decide=lambda resolved: _deciding(work, resolved),
+        decided=lambda plan: (plan.fits, plan.tokens, plan.messages),
+        everything=lambda: work.history.originals,
+    )
+
+
+def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, FitPlan]:
+    history, sizes, limit = work.history, work.sizes, budget.input_tokens
+    try:
+        counted = _counted_back(history, sizes, limit)
+        request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, counted=counted)
+        total = _total_if_known(history, sizes, counted)
+        if total is not None and total <= limit:
+            settled = Settled(cut=0, tokens=total)
+        else:
+            settled = yield from running(work.strategy, request)
+        history.look_over(settled.cut, also=settled.before)
+    except (CountingError, FormatError) as error:
+        move_to_source(error, lead=work.lead, origin=work.origin)
+        raise
+    return FitPlan(portion=work, settled=settled, request=request, budget=budget)
+
+
+def _counted_back(history: History, sizes: Sizes, limit_tokens: int) -> int | None:
+    """Count back until the limit is passed; None for a black box, which reads all there is.
+
+    A counter that fails on a message of which nobody knows what it is, fails because of that.
+    """
+    if not sizes.additive:
+        history.look_over(0)
+        return None
+    try:
+        return count_back(history, sizes, limit_tokens)
+    except CountingError as error:
+        if error.index is not None:
+            history.look_over(error.index)
+        raise
+
+
+def _whole(work: Work) -> int:
+    """Count everything there is."""
+    sizes = work.sizes
+    try:
+        if isinstance(sizes, Shares):
+            return sizes.whole(work.history.originals)
+        sizes.count_each()
+        return sizes.fixed_tokens(work.history.leads_system) + sizes.total(0, len(work.history))
+    except (CountingError, FormatError) as error:
+        move_to_source(error, lead=work.lead, origin=work.origin)
+        raise
+
+
+def _total_if_known(history: History, sizes: Sizes, counted: int | None) -> int | None:
+    """Return the size of the whole, if counting reached its beginning."""
+    if isinstance(sizes, Shares):
+        return sizes.whole(history.originals)
+    if counted is None or counted > history.head:
+        return None
+    return sizes.fixed_tokens(history.leads_system) + sizes.total(0, len(history))

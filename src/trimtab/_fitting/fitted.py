@@ -1,0 +1,314 @@
+"""`Fitted`: what `fit` gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from trimtab._fitting.request import budget_for
+from trimtab.budget import Budget
+from trimtab.counting.awaited import CountsNeeded
+from trimtab.errors import BudgetExceededError, ConfigurationError
+from trimtab.formats import Format, Request
+
+if TYPE_CHECKING:
+    from trimtab.report import Report
+
+__all__ = ["Fitted", "Plan", "fitted_for"]
+
+M = TypeVar("M")
+T = TypeVar("T")
+
+
+class Plan(Protocol):
+    """What was decided for one budget: all a `Fitted` shows, and how to decide again."""
+
+    @property
+    def budget(self) -> Budget:
+        """The budget it was decided for."""
+        ...
+
+    @property
+    def fits(self) -> bool:
+        """False if what must stay passes the budget."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole request."""
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """The model it was asked for."""
+        ...
+
+    @property
+    def source(self) -> Sequence[Any]:
+        """The caller's messages, in the order of the rows of the report."""
+        ...
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        ...
+
+    @property
+    def body(self) -> Request:
+        """What was asked for, as a request."""
+        ...
+
+    def messages(self) -> list[Any]:
+        """Put the output together."""
+        ...
+
+    def report(self, messages: list[Any], /) -> Report:
+        """Make the report of the fit that gave these messages."""
+        ...
+
+    def at(self, budget: Budget, /) -> Plan:
+        """Decide for another budget; no summarizer is asked."""
+        ...
+
+    def count_all(self) -> None:
+        """Count what the fit did not need to."""
+        ...
+
+    def exceeded(self) -> BudgetExceededError:
+        """Make the error for what does not fit."""
+        ...
+
+
+class Fitted(Generic[M]):
+    """A conversation that fits: messages ready to send, and the report of what left.
+
+    A copy (`pickle`, `copy`) holds all there is to read, but not counter, strategy and callbacks:
+    `at` and `count_all` of a copy are a ConfigurationError. Pickling reads the report.
+
+    Example:
+        >>> from trimtab import FixedCounter, fit
+        >>> fitted = fit([{"role": "user", "content": "hi"}], budget=10, counter=FixedCounter(per_message=7))
+        >>> fitted.report.remaining_tokens, fitted.at(8).report.remaining_tokens
+        (3, 1)
+    """
+
+    __slots__ = ("_plan", "_report", "messages")
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._report: Report | None = None
+        self.messages: list[M] = plan.messages()
+        """What stays, in order: the caller's own objects; edited ones are shallow copies."""
+
+    def __repr__(self) -> str:
+        """Say how much stayed."""
+        plan = self._plan
+        room = plan.budget.input_tokens
+        return f"<Fitted {len(self.messages)} of {len(plan.source)} messages, {plan.tokens}/{room} tokens>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle without counter, strategy and callbacks."""
+        return _copy, (self.messages, self.system, self.tools, self.request, self.report, self.evicted)
+
+    @property
+    def system(self) -> Any:
+        """System text to send beside the messages: a text, or a list of parts.
+
+        None if there is none, or where it became the first of the messages.
+        """
+        return self._plan.body.system
+
+    @property
+    def tools(self) -> Any:
+        """Tool schemas as given; None if there are none."""
+        return self._plan.body.tools
+
+    @property
+    def request(self) -> Any:
+        """The messages in the form the input had: a copy of the request body, or the list."""
+        return self._plan.format.write_request(self._plan.body, list(self.messages))
+
+    @property
+    def evicted(self) -> list[M]:
+        """The messages of the input that left, in its order: the caller's own objects.
+
+        Reads the rows of the report. A message of which a part stays is not among them.
+        """
+        source = self._plan.source
+        return [source[row.index] for row in self.report.messages if row.fate == "evicted"]
+
+    @property
+    def report(self) -> Report:
+        """What was kept, what left, why, and the tokens before and after."""
+        if self._report is None:
+            self._report = self._plan.report(self.messages)
+        return self._report
+
+    def at(self, budget: Budget | float, /) -> Fitted[M]:
+        """Fit the same input to another budget; every size already known is used again.
+
+        Callbacks are not run again, and what they decided holds. No summarizer is asked: the cap of its
+        summary stands in for it, and the report says `planned`.
+
+        Raises:
+            BudgetExceededError: What must stay does not fit this budget.
+            ConfigurationError: It is a bare number that passes the model's window, as for `fit`.
+        """
+        return fitted_for(_at_once(lambda: self._plan.at(budget_for(budget, self._plan.model)), "aat"))
+
+    async def aat(self, budget: Budget | float, /) -> Fitted[M]:
+        """Fit the same input to another budget, with an async counter; see `at`.
+
+        Raises:
+            BudgetExceededError: What must stay does not fit this budget.
+            ConfigurationError: It is a bare number that passes the model's window, as for `fit`.
+        """
+        from trimtab._fitting.drive import arun
+
+        return fitted_for(await arun(lambda: self._plan.at(budget_for(budget, self._plan.model))))
+
+    def count_all(self) -> Report:
+        """Count what the fit did not need to.
+
+        Returns the report without unknown numbers.
+
+        Raises:
+            CountingError: The counter failed on a message the fit did not need.
+            FormatError: Such a message is none.
+        """
+        _at_once(self._plan.count_all, "acount_all")
+        self._report = None
+        return self.report
+
+    async def acount_all(self) -> Report:
+        """Count what the fit did not need to, with an async counter; see `count_all`.
+
+        Raises:
+            CountingError: The counter failed on a message the fit did not need.
+            FormatError: Such a message is none.
+        """
+        from trimtab._fitting.drive import arun
+
+        await arun(self._plan.count_all)
+        self._report = None
+        return self.report
+
+
+def _at_once(call: Callable[[], T], instead: str) -> T:
+    """Call what may need more counts; with an async counter that is an error.
+
+    Raises:
+        ConfigurationError: More counts are needed, and the counter is async.
+    """
+    try:
+        return call()
+    except CountsNeeded:
+        raise ConfigurationError(
+            f"the counter is async and more counts are needed: await fitted.{instead}(...)"
+        ) from None
+
+
+class CopiedFitted(Fitted[M]):
+    """What of a `Fitted` is there after copying or pickling: all there is to read."""
+
+    __slots__ = ("_evicted", "_kept_report", "_request", "_system", "_tools")
+
+    def __init__(
+        self,
+        messages: list[M],
+        report: Report,
+        *,
+        system: Any,
+        tools: Any,
+        request: Any,
+        evicted: list[M],
+    ) -> None:
+        self.messages = messages
+        self._evicted = evicted
+        self._kept_report = report
+        self._system = system
+        self._tools = tools
+        self._request = request
+
+    def __repr__(self) -> str:
+        """Say how much stayed."""
+        report = self._kept_report
+        total, room = report.total_message_count, report.input_tokens
+        return f"<Fitted {len(self.messages)} of {total} messages, {report.tokens_after}/{room} tokens>"
+
+    @property
+    def system(self) -> Any:
+        """System text to send beside the messages."""
+        return self._system
+
+    @property
+    def tools(self) -> Any:
+        """Tool schemas as given."""
+        return self._tools
+
+    @property
+    def request(self) -> Any:
+        """The messages in the form the input had."""
+        return self._request
+
+    @property
+    def evicted(self) -> list[M]:
+        """The messages of the input that left, in its order."""
+        return list(self._evicted)
+
+    @property
+    def report(self) -> Report:
+        """What was kept, what left, why, and the tokens before and after."""
+        return self._kept_report
+
+    def at(self, budget: Budget | float, /) -> Fitted[M]:
+        """Refuse: a copy cannot count.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        raise ConfigurationError(
+            "at() needs the counter, which a copied or pickled Fitted lacks: call fit again"
+        )
+
+    async def aat(self, budget: Budget | float, /) -> Fitted[M]:
+        """Refuse: a copy cannot count.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        return self.at(budget)
+
+    async def acount_all(self) -> Report:
+        """Refuse: a copy cannot count.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        return self.count_all()
+
+    def count_all(self) -> Report:
+        """Refuse: a copy cannot count.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        raise ConfigurationError("count_all() needs the counter, which a copied or pickled Fitted lacks")
+
+
+def _copy(
+    messages: list[Any], system: Any, tools: Any, request: Any, report: Report, evicted: list[Any]
+) -> CopiedFitted[Any]:
+    return CopiedFitted(messages, report, system=system, tools=tools, request=request, evicted=evicted)
+
+
+def fitted_for(plan: Plan) -> Fitted[Any]:
+    """Put the output of a plan together.
+
+    Raises:
+        BudgetExceededError: It does not fit; with the nearest attempt.
+    """
+    fitted: Fitted[Any] = Fitted(plan)
+    if not plan.fits:
+        raise plan.exceeded().with_attempt(fitted)
+    return fitted

@@ -1,0 +1,476 @@
+"""From blocks to portions: what a `Context` does once for a request, whatever the budget.
+
+The blocks' messages are laid in order, calls are matched with results across blocks, callbacks run, and
+each block becomes a `Portion` of its own that strategies can be asked about. `_settling.py` decides.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, takewhile
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from trimtab._fitting.allocation import Ties, check_ties
+from trimtab._fitting.blocks import Block, is_text_with_attachments
+from trimtab._fitting.bonds import Bonds, bonds_of, is_leaderless, opener_of, starts_of
+from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim, view_of_block
+from trimtab._fitting.joint import Joint, joint_of, sizes_of
+from trimtab._fitting.margins import within
+from trimtab._fitting.portion import Portion, in_block
+from trimtab._fitting.request import (
+    budget_of,
+    check_model,
+    counter_of,
+    known_budget,
+    leading_system,
+    no_budget_note,
+    refuse_faults,
+)
+from trimtab._shared.checks import check_flag, check_pending_calls, check_tools, check_trim, system_of
+from trimtab.budget import MOST_TOKENS, Budget
+from trimtab.conversation import History
+from trimtab.conversation.assemble import assembled
+from trimtab.conversation.units import format_of, refuse_foreign
+from trimtab.counting.door import as_counter
+from trimtab.counting.sizes import Base, Fixed, Shares, Sizes, sizes_for
+from trimtab.counting.unknown import model_notes
+from trimtab.formats import Format, Request, mapping_of
+from trimtab.models import facts_for
+from trimtab.strategies.openers import in_order
+
+if TYPE_CHECKING:
+    from trimtab.report import Reason, ViolationLike
+
+__all__ = ["Composition", "Part", "Policy", "by_block", "checked", "compose", "faults_of", "ties_of"]
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a `Context` was made with, and its blocks in the order they were added."""
+
+    budget: Budget | float | None
+    model: str | None
+    counter: Any
+    format: str | Format
+    system: Any
+    tools: Any
+    ties: Ties | None
+    pending_calls: Collection[str]
+    on_trim: OnTrim | None
+    strict: bool
+    blocks: tuple[Block, ...]
+    notes: tuple[str, ...] = ()
+    """What the report should say of what was done before."""
+
+    @property
+    def trims(self) -> bool:
+        """True if there is a callback to run."""
+        return self.on_trim is not None or any(block.on_trim is not None for block in self.blocks)
+
+    def without_callbacks(self) -> Policy:
+        """Return the same without callbacks."""
+        blocks = tuple(
+            block if block.on_trim is None else replace(block, on_trim=None) for block in self.blocks
+        )
+        return replace(self, on_trim=None, blocks=blocks)
+
+
+def checked(policy: Policy, /) -> Policy:
+    """Refuse what no fit could use, and bring the rest into one form.
+
+    Raises:
+        ConfigurationError: With what to write instead.
+    """
+    check_model(policy.model)
+    if policy.on_trim is not None:
+        check_trim(policy.on_trim)
+    counter = policy.counter
+    if counter is not None:
+        counter = _checked_counter(counter)
+    elif policy.model is not None:
+        facts_for(policy.model)
+    format_of([], policy.format)
+    check_tools(policy.tools)
+    check_flag("strict", policy.strict)
+    return replace(
+        policy,
+        counter=counter,
+        budget=None if policy.budget is None else budget_of(policy.budget, policy.model),
+        system=system_of(policy.system),
+        ties=None if policy.ties is None else check_ties(policy.ties),
+        pending_calls=check_pending_calls(policy.pending_calls),
+    )
+
+
+def _checked_counter(counter: Any) -> Any:
+    """Refuse what cannot count; an async one is for `afit`, and a function keeps its name in data."""
+    from trimtab.counting.awaited import awaited  # not above: it takes a while to import
+
+    made = as_counter(awaited(counter))
+    return made if isinstance(counter, str) else counter
+
+
+def ties_of(policy: Policy, /) -> Ties:
+    """Return the rule for equal ranks: as given, or by whether tiers are used."""
+    if policy.ties is not None:
+        return policy.ties
+    return "first" if any(block.tier is not None for block in policy.blocks) else "newest"
+
+
+@dataclass(slots=True, kw_only=True)
+class Part(Portion):
+    """One block of a request at work."""
+
+    block: Block
+    joint: Joint | None
+    """How its documents become one message; None where each is a message of its own."""
+    whole: bool
+    """True: it stays whole if its cap allows, whatever its rank (SPEC D7), or whatever its cap (pinned)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Composition:
+    """Everything that does not depend on the budget; sizes are remembered in its parts."""
+
+    policy: Policy
+    asked: Budget | None
+    """The budget as asked for: its margin may be "auto" still. None: there is none, and callbacks decide."""
+    budget: Budget
+    """The same with a margin for tools and system text alone; without one, more than any request takes."""
+    format: Format
+    counter: Any
+    parts: list[Part]
+    """In the order they stand in the request; only blocks that have messages."""
+    adding: list[int]
+    """Places in `parts`, in the order the blocks were added."""
+    bonds: Bonds
+    """Units that span blocks, by position in the request that is left after callbacks."""
+    starts: list[int]
+    """Position of each part's first message in that request."""
+    lead: list[Any]
+    """System text as a message before all blocks, where the wire form keeps it among them."""
+    fixed: Fixed
+    notes: tuple[str, ...]
+    """What the report should say whatever is decided."""
+    whole_tokens: int | None = None
+    """What a black box said of everything that was given; None until somebody asked for it."""
+    _request_sizes: Sizes | None = None
+
+    @property
+    def source(self) -> list[Any]:
+        """All messages of all blocks as given, in the order of the request."""
+        return [message for part in self.parts for message in part.source]
+
+    @property
+    def body(self) -> Request:
+        """What was asked for, as a request."""
+        policy = self.policy
+        return Request(messages=self.source, system=None if self.lead else policy.system, tools=policy.tools)
+
+    @property
+    def ties(self) -> Ties:
+        """The rule for equal ranks: as given, or by whether tiers are used."""
+        return ties_of(self.policy)
+
+    @property
+    def request_sizes(self) -> Sizes:
+        """The table for what stands beside the blocks; it is counted once."""
+        if self._request_sizes is None:
+            self._request_sizes = sizes_for(self.counter, self.lead, self.fixed)
+        return self._request_sizes
+
+    def whole(self) -> int:
+        """Ask a black box for the size of everything that was given, once."""
+        if self.whole_tokens is None:
+            sizes = cast("Shares", self.request_sizes)
+            self.whole_tokens = sizes.request_tokens([*self.lead, *self.source])
+        return self.whole_tokens
+
+    def left(self) -> int:
+        """Ask a black box for the size of what callbacks left."""
+        if not any(part.gone for part in self.parts):
+            return self.whole()
+        left = (message for part in self.parts for message in part.history.originals)
+        return cast("Shares", self.request_sizes).request_tokens([*self.lead, *left])
+
+    @property
+    def is_black_box(self) -> bool:
+        """True if the counter tells the size of whole lists only."""
+        return not hasattr(self.counter, "count_message")
+
+
+def compose(policy: Policy) -> Composition:
+    """Lay the blocks out, match what spans them, and let the callbacks run.
+
+    Raises:
+        ConfigurationError: No budget and no known window, or a result stands before its call.
+        FormatError: An entry is no message.
+    """
+    filled = [at for at, block in enumerate(policy.blocks) if not block.is_empty]
+    blocks = [policy.blocks[at] for at in sorted(filled, key=lambda at: (policy.blocks[at].place, at))]
+    items = [item for block in blocks for item in _items_of(block)]
+    format = format_of(items, policy.format, policy.model)
+    counter = counter_of(policy.counter, policy.model, format)
+    asked = (known_budget if policy.trims else budget_of)(policy.budget, policy.model)
+    budget = Budget(MOST_TOKENS) if asked is None else within(asked, counter, policy.tools)
+    lead = leading_system(policy.system, format)
+    sources = []
+    for block in blocks:
+        with in_block(block.name):
+            sources.append(messages_of(block, format))
+            refuse_foreign(sources[-1], format.name)
+    if policy.strict:
+        source = [message for messages in sources for message in messages]
+        refuse_faults(faults_of(source, format, policy.pending_calls))
+    known = None if asked is None else budget
+    removals = _Removals(policy, blocks, sources, format=format, counter=counter, budget=known)
+    if policy.trims:
+        removals.run()
+    parts, bonds = _parts(policy, blocks, sources, removals, format=format, counter=counter)
+    order = {block.name: at for at, block in enumerate(blocks)}
+    return Composition(
+        policy=policy,
+        asked=asked,
+        budget=budget,
+        format=format,
+        counter=counter,
+        parts=parts,
+        adding=[order[policy.blocks[at].name] for at in filled],
+        bonds=bonds,
+        starts=starts_of([part.history for part in parts]),
+        lead=lead,
+        fixed=Fixed(system=None if lead else policy.system, tools=policy.tools),
+        notes=(
+            *policy.notes,
+            *model_notes(policy.model, counter),
+            *_notes_of_no_budget(asked, blocks),
+        ),
+    )
+
+
+def _notes_of_no_budget(asked: Budget | None, blocks: Sequence[Block]) -> tuple[str, ...]:
+    if asked is not None:
+        return ()
+    return (no_budget_note(capped=any(block.max_tokens is not None for block in blocks)),)
+
+
+def faults_of(source: list[Any], format: Format, pending_calls: Collection[str]) -> list[ViolationLike]:
+    """List what the provider would refuse; of messages that are lifted out of the list, nothing."""
+    from trimtab._fitting.reporting import (
+        violations_of,  # not above: loaded by who reads a report, or is strict
+    )
+
+    found = violations_of(source, format, pending_calls)
+    if not found or not format.rules.lifts_system:
+        return found
+    front = takewhile(lambda message: format.kind(mapping_of(message)) == "system", source)
+    lifted = sum(1 for _ in front)
+    return [one for one in found if one.index is None or one.index >= lifted]
+
+
+def messages_of(block: Block, format: Format) -> list[Any]:
+    """Write a block's content as messages: the caller's own objects where they are messages."""
+    role, text_role = block.role, _text_role(block)
+    joint = joint_of(block, format, text_role)
+    if joint is not None:
+        return joint.documents(_items_of(block), block.labels or ())
+    return [_message_of(item, role, text_role, format) for item in _items_of(block)]
+
+
+def _text_role(block: Block) -> str:
+    return block.role or ("system" if block.name == "system" else "user")
+
+
+def _items_of(block: Block) -> Sequence[Any]:
+    return block.content if isinstance(block.content, tuple) else (block.content,)
+
+
+def _message_of(item: Any, role: str | None, text_role: str, format: Format) -> Any:
+    if isinstance(item, str):
+        return format.message(text_role, [item])
+    if is_text_with_attachments(item):
+        text = item.get("text")
+        return format.message(text_role, [*([text] if text else []), *(item.get("attachments") or ())])
+    if role is not None:
+        mapping_of(item)  # which refuses what is no message
+    return item if role is None else format.with_role(item, role)
+
+
+class _Removals:
+    """What callbacks take out, before anything is decided."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        blocks: Sequence[Block],
+        sources: Sequence[list[Any]],
+        *,
+        format: Format,
+        counter: Any,
+        budget: Budget | None,
+    ) -> None:
+        self._policy = policy
+        self._blocks = blocks
+        self._sources = sources
+        self._format = format
+        self._counter = counter
+        self._budget = budget
+        self._starts = list(accumulate(map(len, sources), initial=0))
+        self._gone: dict[int, dict[int, Reason]] = {}
+        self._left: dict[int, Any] | None = None
+        self._known: list[int | None] = []
+
+    def run(self) -> None:
+        """Call the callbacks: the context's own, then those of blocks in order of adding."""
+        whole = [message for source in self._sources for message in source]
+        history = History(
+            whole,
+            format=self._format,
+            pending_calls=self._policy.pending_calls,
+            protect=False,
+            looked_over=True,
+        )
+        sizes = sizes_for(self._counter, history.messages, None)
+        budget = self._budget
+        room = sys.maxsize if budget is None else budget.input_tokens
+        context = TrimContext(history, sizes, budget=budget, limit_tokens=room)
+        if self._policy.on_trim is not None:
+            let_trim(self._policy.on_trim, context, block=None)
+        places = {block.name: at for at, block in enumerate(self._blocks)}
+        for block in self._policy.blocks:
+            if block.on_trim is not None and block.name in places:
+                at = places[block.name]
+                start, stop = self._starts[at], self._starts[at + 1]
+                cap = block.max_tokens if budget is None else block.cap_tokens(room)
+                limit = room if cap is None else cap
+                view = view_of_block(context, start=start, stop=stop, limit_tokens=limit)
+                let_trim(block.on_trim, view, block=block.name)
+        self._known = sizes.known
+        if context.removed:
+            units, misplaced = in_order(history, context.remaining, may_leave=lambda unit: not unit.open)
+            removed: dict[int, Reason] = {
+                **context.removed,
+                **dict.fromkeys(sorted(misplaced), "cannot_lead"),
+            }
+            gone = by_block(self._starts[:-1], removed.items())
+            self._gone = {at: dict(places) for at, places in gone.items()}
+            indices = sorted({index for unit in units for index in unit.indices})
+            self._left = dict(zip(indices, assembled(history, units, {}), strict=True))
+
+    def part(self, at: int) -> tuple[list[Any], dict[str, Any]]:
+        """Return what is left of a block's messages, and what its portion should know of the rest."""
+        source, start = self._sources[at], self._starts[at]
+        if self._left is None:
+            return source, {}
+        stop = self._starts[at + 1]
+        origin = [index - start for index in range(start, stop) if index in self._left]
+        messages = [self._left[start + index] for index in origin]
+        parted = (i for i, message in zip(origin, messages, strict=True) if message is not source[i])
+        return messages, {"origin": origin, "gone": self._gone.get(at, {}), "mended": frozenset(parted)}
+
+    def fill(self, part: Part, at: int) -> None:
+        """Give a part the sizes its callbacks asked for."""
+        if not self._known or not part.sizes.additive:
+            return
+        known = self._known[self._starts[at] : self._starts[at + 1]]
+        part.source_sizes.known[:] = known
+        if part.origin is not None:
+            part.sizes.known[:] = [None if index in part.mended else known[index] for index in part.origin]
+
+
+def _parts(
+    policy: Policy,
+    blocks: Sequence[Block],
+    sources: Sequence[list[Any]],
+    removals: _Removals,
+    *,
+    format: Format,
+    counter: Any,
+) -> tuple[list[Part], Bonds]:
+    """Make a portion of each block, and find what spans them."""
+    taken = [removals.part(at) for at in range(len(blocks))]
+    plain = [History(list(messages), format=format, protect=False, looked_over=True) for messages, _ in taken]
+    bonds = bonds_of(plain, [block.name for block in blocks], pending_calls=policy.pending_calls)
+    starts, source_starts = starts_of(plain), starts_of(sources)
+    ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
+    pins = by_block(starts, ((index, index) for index in _pinned(blocks, plain, bonds)))
+    answered = by_block(starts, bonds.answered)
+    apart = by_block(starts, bonds.answers)
+    holds = by_block(starts, ((index, index) for index in bonds.held))
+    sure = _pinned(blocks, plain, bonds) | bonds.held
+    going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
+    parts: list[Part] = []
+    followed, leaderless, base = False, False, Base()
+    for at in range(len(blocks) - 1, -1, -1):
+        block, (messages, rest), source = blocks[at], taken[at], sources[at]
+        history = History(
+            list(messages),
+            format=format,
+            pins=[index for index, _ in pins.get(at, ())],
+            pending_calls=policy.pending_calls,
+            protect=False,
+            followed=followed,
+            answered=answered.get(at, ()),
+            apart=apart.get(at, ()),
+            holds=[*(index for index, _ in holds.get(at, ())), *(opener_of(plain[at]) if leaderless else ())],
+            looked_over=True,
+        )
+        with in_block(block.name):
+            leaderless = is_leaderless(history, leaderless, going.get(at, ()))
+            followed = followed or _has_turn(history)
+            whole = block.pinned or (not ranked and _is_system(history))
+        joint = joint_of(block, format, _text_role(block))
+        sizes = sizes_of(counter, history.messages, joint)
+        source_sizes = sizes if "origin" not in rest else sizes_of(counter, source.copy(), joint)
+        for one in (sizes, source_sizes):
+            if isinstance(one, Shares):
+                one.base = base
+        part = Part(
+            name=block.name,
+            block=block,
+            joint=joint,
+            labels=block.labels or (),
+            whole=whole,
+            history=history,
+            sizes=sizes,
+            source=source,
+            source_sizes=source_sizes,
+            start=source_starts[at],
+            **rest,
+        )
+        removals.fill(part, at)
+        parts.append(part)
+    parts.reverse()
+    return parts, bonds
+
+
+def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int, list[tuple[int, T]]]:
+    """Sort (message, value) by block, each message by its position in the block."""
+    sorted_out: dict[int, list[tuple[int, T]]] = {}
+    for index, value in found:
+        at = bisect_right(starts, index) - 1
+        sorted_out.setdefault(at, []).append((index - starts[at], value))
+    return sorted_out
+
+
+def _pinned(blocks: Sequence[Block], histories: Sequence[History], bonds: Bonds) -> set[int]:
+    """List the messages of pinned blocks, and what in others belongs to them."""
+    pinned: set[int] = set()
+    for block, history, start in zip(blocks, histories, starts_of(histories), strict=True):
+        if block.pinned:
+            pinned.update(range(start, start + len(history)))
+    return pinned.union(*(unit for unit in bonds.units if not unit.isdisjoint(pinned)))
+
+
+def _has_turn(history: History) -> bool:
+    return any(history.kind(i) in ("user", "assistant") for i in range(len(history) - 1, -1, -1))
+
+
+def _is_system(history: History) -> bool:
+    return all(history.kind(index) == "system" for index in range(len(history)))

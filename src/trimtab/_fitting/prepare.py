@@ -1,0 +1,278 @@
+"""What `fit` does once, whatever the budget: read, choose counter and format, mend, let the callback run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim
+from trimtab._fitting.margins import within
+from trimtab._fitting.portion import Portion
+from trimtab._fitting.request import (
+    Ask,
+    body_of,
+    budget_of,
+    check,
+    counter_of,
+    known_budget,
+    leading_system,
+    no_budget_note,
+    refuse_faults,
+    take_model,
+)
+from trimtab._shared.checks import move_to_source
+from trimtab.budget import Budget
+from trimtab.conversation import History
+from trimtab.conversation.assemble import assembled
+from trimtab.conversation.units import format_of, refuse_foreign, resolve_pins
+from trimtab.counting.sizes import Fixed, sizes_for
+from trimtab.counting.unknown import model_notes
+from trimtab.errors import FormatError
+from trimtab.formats import Format, Request
+from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
+from trimtab.strategies.openers import in_order
+from trimtab.strategies.sliding_window import require_strategy
+
+if TYPE_CHECKING:
+    from trimtab.conversation.repairs import Change
+    from trimtab.report import Reason
+
+__all__ = ["BLOCK", "DEFAULT_STRATEGY", "Ask", "Work", "prepare"]
+
+BLOCK = "history"
+"""Name of the one block of `fit`."""
+
+DEFAULT_STRATEGY: Strategy = Cascade(SlidingWindow(), TruncateText())
+"""Whole units first, oldest first; texts are cut only when nothing else can leave."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Work(Portion):
+    """Everything that does not depend on the budget."""
+
+    ask: Ask
+    body: Request | None
+    """The request body taken apart; None if the input was a plain list."""
+    format: Format
+    counter: Any
+    strategy: Strategy
+    budget: Budget | None
+    """None: there is none, and the callback alone decides."""
+    """As asked for: its margin may be "auto" still."""
+    tools: Any
+    notes: tuple[str, ...] = ()
+    """What the report should say beside its numbers."""
+
+    @property
+    def given(self) -> list[Any]:
+        """All there was before anything left, system text that became a message included."""
+        return [*self.history.originals[: self.lead], *self.source]
+
+    @property
+    def body_of_request(self) -> Request:
+        """What was asked for, as a request; system text that became a message is not beside them, too."""
+        ask = self.ask
+        if self.body is None:
+            system = None if self.lead else ask.system
+            if system is not None and self.format.rules.lifts_system:
+                system = self.format.lifted((), system)
+            return Request(messages=ask.messages, system=system, tools=ask.tools)
+        return replace(self.body, system=None) if self.lead else self.body
+
+
+def prepare(ask: Ask) -> Work:
+    """Read what was asked, and do once what does not depend on the budget."""
+    check(ask)
+    body: Request | None = None
+    notes = ask.notes
+    if type(ask.messages) is list:
+        format = format_of(ask.messages, ask.format, ask.model)
+    else:
+        notes = take_model(ask) if ask.model is None else ()
+        format = format_of(ask.messages, ask.format, ask.model)
+        body = body_of(ask, format)
+    counter = counter_of(ask.counter, ask.model, format, body)
+    budget = _budget(ask)
+    notes = (*notes, *model_notes(ask.model, counter))
+    strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)
+    source = list(ask.messages if body is None else body.messages)
+    items = source
+    origin: list[int] | None = None
+    gone: dict[int, Reason] = {}
+    mended = frozenset[int]()
+    if ask.repair:
+        items, origin, gone, mended = _mended(ask, format, source if body is None else ask.messages)
+        notes = (*notes, *_notes_of_repair(source, items, format))
+    _check_whole(ask, format, items)
+    pins = _pins(ask, source, origin)
+    lead = leading_system(ask.system, format)
+    try:
+        history = _history(
+            ask, [*lead, *items] if lead else items, format, [index + len(lead) for index in pins], body=body
+        )
+    except FormatError as error:
+        move_to_source(error, lead=len(lead), origin=origin)
+        raise
+    if body is None:
+        fixed = Fixed(system=None if lead else ask.system, tools=ask.tools)
+    else:
+        fixed = Fixed(system=None if lead else body.system, tools=body.tools, extra=body.extra or None)
+    sizes = sizes_for(counter, history.messages, fixed)
+    work = Work(
+        name=BLOCK,
+        ask=ask,
+        body=body,
+        format=format,
+        counter=counter,
+        strategy=strategy,
+        history=history,
+        sizes=sizes,
+        source=source,
+        source_sizes=sizes if origin is None else sizes_for(counter, source.copy(), fixed),
+        source_offset=len(lead) if origin is None else 0,
+        lead=len(lead),
+        origin=origin,
+        gone=gone,
+        mended=mended,
+        budget=budget,
+        tools=fixed.tools,
+        notes=notes,
+    )
+    if ask.on_trim is not None:
+        _let_callback_trim(work, fixed, ask.on_trim)
+    return work
+
+
+def _budget(ask: Ask) -> Budget | None:
+    """Return the budget asked for; None where there is none, and a callback that decides alone."""
+    if ask.on_trim is None:
+        return budget_of(ask.budget, ask.model, given=ask.messages)
+    return known_budget(ask.budget, ask.model)
+
+
+def _pins(ask: Ask, source: list[Any], origin: list[int] | None) -> frozenset[int]:
+    """Return the pins as positions in what is fitted."""
+    pins = resolve_pins(ask.pin, source) if ask.pin is not None and ask.pin != () else frozenset[int]()
+    if origin is None or not pins:
+        return pins
+    return frozenset(at for at, index in enumerate(origin) if index in pins)
+
+
+def _check_whole(ask: Ask, format: Format, items: list[Any]) -> None:
+    """Look over everything at once, where that is asked for or somebody is shown all of it.
+
+    With `strict` faults of the input are refused; after a repair those that it left, message by message.
+    """
+    if not ask.repair and (ask.strict or ask.on_trim is not None):
+        refuse_foreign(items, format.name)
+    if not ask.strict:
+        return
+    from trimtab.conversation.validity import validate  # not above: loaded by who asks for it
+
+    messages = items if ask.repair else ask.messages
+    refuse_faults(validate(messages, format=format, pending_calls=ask.pending_calls))
+
+
+def _history(
+    ask: Ask, messages: list[Any], format: Format, pins: list[int], *, body: Request | None
+) -> History:
+    return History(
+        messages,
+        format=format,
+        pins=pins,
+        pending_calls=ask.pending_calls,
+        leading=ask.leading,
+        latest_user=ask.latest_user,
+        elsewhere=body is not None and body.elsewhere,
+        looked_over=ask.repair,
+    )
+
+
+def _mended(
+    ask: Ask, format: Format, source: Any
+) -> tuple[list[Any], list[int], dict[int, Reason], frozenset[int]]:
+    """Repair the input, and say where each message of the result was."""
+    from trimtab.conversation.validity import repair  # not above: loaded by who asks for a repair
+
+    mended = repair(source, format=format, pending_calls=ask.pending_calls)
+    origin = list(mended.positions)
+    count = len(source) if isinstance(source, list) else len(format.read_request(source).messages)
+    left = set(range(count)) - set(origin)
+    return (
+        mended.messages,
+        origin,
+        dict.fromkeys(sorted(left), "repair"),
+        frozenset(change.index for change in mended.changes if _edits(change)),
+    )
+
+
+def _notes_of_repair(source: list[Any], items: list[Any], format: Format) -> list[str]:
+    """Say what a repair could not mend: nothing is left, or a message stands where it is refused."""
+    from trimtab.conversation.order import order_faults  # not above: loaded by who asks for a repair
+
+    if source and not items:
+        return [
+            "The repair left nothing: every message of the input was half of a tool call, or lacked what it"
+            " belongs to."
+        ]
+    fault = next(order_faults(format, items), None)
+    if fault is None:
+        return []
+    return [f"The repair left messages[{fault[0]}] of the result where the provider refuses it: {fault[1]}"]
+
+
+def _edits(change: Change) -> bool:
+    return change.action in ("edited", "moved")
+
+
+def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
+    """Run the callback and go on with what it leaves."""
+    history = work.history
+    budget = None if work.budget is None else within(work.budget, work.counter, work.tools)
+    if budget is None:
+        work.notes = (*work.notes, no_budget_note(capped=False))
+    context = TrimContext(
+        history,
+        work.sizes,
+        budget=budget,
+        limit_tokens=sys.maxsize if budget is None else budget.input_tokens,
+        lead=work.lead,
+        origin=work.origin,
+    )
+    let_trim(on_trim, context, block=BLOCK)
+    if not context.removed:
+        return
+    if work.origin is None:
+        work.source = history.originals[work.lead :]
+    remaining, misplaced = in_order(history, context.remaining, may_leave=lambda unit: not unit.open)
+    removed: dict[int, Reason] = {**context.removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
+    indices = sorted({index for unit in remaining for index in unit.indices})
+    work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
+    kept_pins = [at for at, index in enumerate(indices) if index in history.pins]
+    messages = assembled(history, remaining, {})
+    shared = {i for i, message in zip(indices, messages, strict=True) if message is not history.original(i)}
+    work.mended |= {work.source_index(i) for i in shared}
+    work.origin = [work.source_index(index) for index in indices if index >= work.lead]
+    work.history = History(
+        messages,
+        format=work.format,
+        pins=kept_pins,
+        pending_calls=history.pending_calls,
+        leading=None if work.ask.leading is None else sum(index < work.ask.leading for index in indices),
+        latest_user=_latest_user(work.ask, indices),
+        elsewhere=history.elsewhere,
+        looked_over=True,
+    )
+    sizes = sizes_for(work.counter, work.history.messages, fixed)
+    if sizes.additive:
+        sizes.known[:] = [None if index in shared else work.sizes.known[index] for index in indices]
+    work.sizes = sizes
+
+
+def _latest_user(ask: Ask, indices: Sequence[int]) -> int | None:
+    """Say where the message is now that the caller knows to be the user's latest; -1: look for it."""
+    if ask.latest_user is None or ask.latest_user < 0:
+        return ask.latest_user
+    return indices.index(ask.latest_user) if ask.latest_user in indices else -1

@@ -1,0 +1,428 @@
+"""The report of a fit, which is made when it is read, and so is each of its rows."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar, overload
+
+from trimtab._fitting.portion import Decision, Portion
+from trimtab._fitting.prepare import Work
+from trimtab._fitting.request import window_note, window_of
+from trimtab.budget import Budget
+from trimtab.conversation import State
+from trimtab.conversation.validity import validate
+from trimtab.counting.sizes import Shares, Sizes, counter_name, shared_out
+from trimtab.counting.unknown import unknown_in, unknown_notes
+from trimtab.formats import Format, Request, mapping_of
+from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report, ViolationLike
+from trimtab.report.lines import counted
+from trimtab.strategies.runner import Settled
+
+__all__ = ["Lazy", "Rows", "about", "block_report", "is_planned", "report_of", "system_rows", "violations_of"]
+
+T = TypeVar("T")
+
+
+def report_of(work: Work, decision: Decision[Portion], budget: Budget, output: list[Any]) -> Report:
+    """Make the report of a fit; no counter is called, and rows are made when they are read."""
+    settled, rows = decision.settled, Rows(decision)
+    inserted = (*rows.leading(), *rows.inserted())
+    sizes, lead_tokens = work.sizes, sum(row.tokens for row in rows.leading())
+    leads_system, led_system = (_leads_system(one, work.format) for one in (output, work.given))
+    beside_tokens = sizes.fixed_tokens(leads_system) + lead_tokens
+    before_tokens = rows.whole_before_tokens(sizes.fixed_tokens(led_system) + lead_tokens)
+    block = block_report(decision, rows, limit_tokens=budget.input_tokens - beside_tokens, output=output)
+    block = replace(block, tokens_after=settled.tokens - beside_tokens)
+    unknown = unknown_of(work.counter, work.format, work.tools, output, work.body)
+    return Report(
+        **about(
+            sizes,
+            budget,
+            counter=work.counter,
+            model=work.ask.model,
+            format=work.format,
+            leads_system=leads_system,
+            unknown=unknown,
+        ),
+        notes=(
+            *work.notes,
+            *window_note(work.ask.model, budget),
+            *settled.notes,
+            *_left_out(work, output),
+            *unknown_notes(unknown),
+        ),
+        planned=is_planned(settled),
+        shares=isinstance(work.sizes, Shares),
+        tokens_before=before_tokens,
+        tokens_after=settled.tokens,
+        fits=settled.fits,
+        kept_message_count=block.kept_message_count,
+        changed_message_count=block.changed_message_count,
+        evicted_message_count=block.evicted_message_count,
+        blocks=(block,),
+        messages=rows,
+        inserted=inserted,
+        violations=Lazy(lambda: violations_of(work.source, work.format, work.ask.pending_calls)),
+    )
+
+
+def _left_out(work: Work, output: list[Any]) -> list[str]:
+    """Say what the request body leaves out of messages that stay: what the provider takes no longer."""
+    body = work.body_of_request
+    if body.body is None:
+        return []
+    sent = work.format.write_request(body, list(output)).get(body.key)
+    if not isinstance(sent, list):
+        return []
+    kept = set(map(id, output))
+    less = len(output) - sum(id(message) in kept for message in sent)
+    if not less:
+        return []
+    return [
+        f"`request` leaves out parts of {counted(less, 'message')} that the provider takes no longer beside"
+        " what it now holds; `messages` has them."
+    ]
+
+
+def unknown_of(
+    counter: Any, format: Format, tools: Any, output: Sequence[Any], request: Request | None = None, /
+) -> tuple[str, ...]:
+    """List what of a request that goes out nobody can count from it; messages of one text have nothing."""
+    dicts = map(mapping_of, output)
+    pieces = [format.pieces(one) for one in dicts if not isinstance(one.get("content"), str)]
+    return unknown_in(counter, tools, pieces, request).phrases
+
+
+def _leads_system(messages: Sequence[Any], format: Format) -> bool:
+    """Tell whether messages begin with system text."""
+    return bool(messages) and format.kind(mapping_of(messages[0])) == "system"
+
+
+def about(
+    sizes: Sizes,
+    budget: Budget,
+    *,
+    counter: Any,
+    model: str | None,
+    format: Format,
+    leads_system: bool,
+    unknown: tuple[str, ...],
+) -> dict[str, Any]:
+    """List what a report says of the request as a whole; `sizes` has its fixed part."""
+    system_tokens, tools_tokens = sizes.fixed_parts(leads_system)
+    return {
+        "format": format.name,
+        "model": model,
+        "counter": counter_name(counter),
+        "exact": bool(getattr(counter, "exact", False)) and not unknown,
+        "window_tokens": budget.window,
+        "model_window_tokens": window_of(model),
+        "output_reserve_tokens": budget.output_reserve,
+        "overhead_tokens": budget.overhead_tokens,
+        "margin_tokens": budget.margin,
+        "input_tokens": budget.input_tokens,
+        "fixed_tokens": sizes.fixed_tokens(leads_system),
+        "system_tokens": system_tokens,
+        "tools_tokens": tools_tokens,
+    }
+
+
+def block_report(
+    decision: Decision[Portion], rows: Rows, *, limit_tokens: int, output: list[Any]
+) -> BlockReport:
+    """Make the row of one block; `output` is what of the request came from it."""
+    portion, settled = decision.portion, decision.settled
+    inserted = portion.lead + len(settled.insertions)
+    kept, changed = rows.staying_messages(len(output) - inserted), len(rows.changed)
+    return BlockReport(
+        name=portion.name,
+        limit_tokens=limit_tokens,
+        offered_tokens=limit_tokens,
+        tokens_before=rows.before_tokens(),
+        tokens_after=settled.tokens,
+        actions=_actions(portion, settled.actions),
+        kept_message_count=kept - changed,
+        changed_message_count=changed,
+        evicted_message_count=len(portion.source) - kept,
+    )
+
+
+def system_rows(tokens: Iterable[int]) -> list[InsertedRow]:
+    """List system text that became a message before all others."""
+    return [
+        InsertedRow(position=at, role="system", tokens=size, why="the text given as system=")
+        for at, size in enumerate(tokens)
+    ]
+
+
+def is_planned(settled: Settled) -> bool:
+    """Tell whether a summary is still to be written."""
+    return any(insertion.planned_tokens is not None for insertion in settled.insertions)
+
+
+def _actions(portion: Portion, actions: tuple[str, ...]) -> tuple[str, ...]:
+    """List what was done: first what left before anything was decided, then what the strategy did."""
+    reasons = set(portion.gone.values())
+    first = ["removed_by_callback"] if "callback" in reasons else []
+    if "repair" in reasons and "evicted" not in actions:
+        first.insert(0, "evicted")
+    return (*first, *(action for action in actions if action != "kept" or not first)) or ("kept",)
+
+
+def violations_of(messages: list[Any], format: Format, pending_calls: Collection[str]) -> list[ViolationLike]:
+    """List what the provider would refuse in the caller's messages, and open calls."""
+    return list(validate(messages, format=format, pending_calls=pending_calls))
+
+
+class Lazy(Sequence[T]):
+    """A sequence that is made when it is first looked into."""
+
+    __slots__ = ("_items", "_make")
+
+    def __init__(self, make: Callable[[], list[T]]) -> None:
+        self._make = make
+        self._items: list[T] | None = None
+
+    @property
+    def items(self) -> list[T]:
+        if self._items is None:
+            self._items = self._make()
+        return self._items
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def __repr__(self) -> str:
+        return repr(self.items)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle as what was made: a tuple, without the counter and the conversation."""
+        return tuple, (list(self.items),)
+
+
+class Rows(Lazy[MessageRow]):
+    """One row a message of the input, built when read; texts are added where they are asked for."""
+
+    __slots__ = ("_output", "_portion", "_request", "_settled")
+
+    def __init__(self, decision: Decision[Portion]) -> None:
+        super().__init__(self._rows)
+        self._portion = decision.portion
+        self._settled = decision.settled
+        self._request = decision.request
+        self._output: dict[int, int | None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._portion.source)
+
+    def with_text(self) -> list[MessageRow]:
+        """Return the rows, each with the text of its message."""
+        portion, texts = self._portion, self._portion.history.format.texts
+        source = portion.source
+        return [
+            replace(
+                row,
+                text="\n".join(slot.text for slot in texts(mapping_of(source[row.index - portion.start]))),
+            )
+            for row in self
+        ]
+
+    @property
+    def changed(self) -> set[int]:
+        """Positions, in the caller's list, of messages that are in the output, but not as they were."""
+        mended = self._portion.mended
+        return self._cut_or_edited | (mended & self._sizes_after().keys() if mended else mended)
+
+    @property
+    def _cut_or_edited(self) -> set[int]:
+        """Of these, those the strategy changed."""
+        portion = self._portion
+        return {portion.source_index(at) for at in self._settled.changed if at >= portion.lead}
+
+    def staying_messages(self, output_messages: int) -> int:
+        """Count the caller's messages in the output; one that was parted by a repair is one."""
+        return output_messages if self._portion.origin is None else len(self._sizes_after())
+
+    def leading(self) -> list[InsertedRow]:
+        """List what trimtab put before the caller's messages."""
+        lead = self._portion.lead
+        tokens = list(self._sizes_of_output().values())[:lead] if lead else []
+        return system_rows(size or 0 for size in tokens)
+
+    def inserted(self, *, offset: int = 0) -> list[InsertedRow]:
+        """List what was put in among the messages; `offset` is where the block begins in the output."""
+        settled, format = self._settled, self._portion.history.format
+        return [
+            InsertedRow(
+                position=offset + bisect_left(settled.before, insertion.at) + shift,
+                role=_role(format, insertion.message),
+                tokens=tokens,
+                why=insertion.why,
+            )
+            for shift, (insertion, tokens) in enumerate(
+                zip(settled.insertions, self._inserted_tokens(), strict=True)
+            )
+        ]
+
+    def _inserted_tokens(self) -> Sequence[int]:
+        """List the sizes of what was put in; of a black box's total all, where nothing else is there."""
+        settled, tokens = self._settled, self._settled.inserted_tokens
+        if not tokens or not isinstance(self._portion.sizes, Shares):
+            return tokens
+        alone = not settled.before and settled.cut >= len(self._portion.history)
+        return shared_out(settled.tokens if alone else min(settled.tokens, sum(tokens)), tokens)
+
+    def whole_before_tokens(self, beside_tokens: int) -> int | None:
+        """Return what the request had before; None where that is not known."""
+        sizes = self._portion.source_sizes
+        if isinstance(sizes, Shares):
+            return sizes.whole_tokens
+        total = self.before_tokens()
+        return None if total is None else total + beside_tokens
+
+    def before_tokens(self) -> int | None:
+        """Return what the block had before; None where that is not known."""
+        sizes = self._portion.source_sizes
+        if isinstance(sizes, Shares) and not self._portion.lead:
+            return sizes.whole_tokens
+        return _sum(self._sizes_before())
+
+    def _sizes_before(self) -> Sequence[int | None]:
+        """List the sizes of the caller's messages, as far as they are known."""
+        portion, sizes = self._portion, self._portion.source_sizes
+        if isinstance(sizes, Shares):
+            if sizes.whole_tokens is None:
+                return [None] * len(portion.source)
+            whole = [*portion.history.originals[: portion.lead], *portion.source]
+            return sizes.split(whole, sizes.whole_tokens)[portion.lead :]
+        known: list[int | None] = sizes.known[portion.source_offset :]
+        if portion.origin is not None and None in known:
+            originals, source = portion.history.originals, portion.source
+            for at, index in enumerate(portion.origin, portion.lead):
+                if known[index] is None and originals[at] is source[index]:
+                    known[index] = portion.sizes.known[at]
+        return known
+
+    def _sizes_after(self) -> dict[int, int | None]:
+        """Map the caller's messages that are in the output to their sizes there."""
+        if self._output is None:
+            lead, origin = self._portion.lead, self._portion.origin
+            sizes = self._sizes_of_output()
+            if origin is None:
+                self._output = {at - lead: size for at, size in sizes.items() if at >= lead}
+            else:
+                placed = [(origin[at - lead], size) for at, size in sizes.items() if at >= lead]
+                self._output = dict(placed)
+                if len(self._output) < len(placed):  # parts of one message went to several places
+                    self._output = {i: _sum([size for j, size in placed if i == j]) for i, _ in placed}
+        return self._output
+
+    def _sizes_of_output(self) -> dict[int, int | None]:
+        """Map positions in the history to sizes, for what is in the output; a black box's total is split."""
+        settled, sizes = self._settled, self._portion.sizes
+        there = [*settled.before, *range(settled.cut, len(self._portion.history))]
+        if isinstance(sizes, Shares):
+            inserted = {row.position for row in self.inserted()}
+            output = enumerate(settled.assemble(self._request))
+            own = [message for position, message in output if position not in inserted]
+            own_tokens = settled.tokens - sum(self._inserted_tokens())
+            return dict(zip(there, sizes.split(own, own_tokens), strict=True))
+        edited, known = settled.edited_tokens, sizes.known
+        return {at: edited.get(at, known[at]) for at in there}
+
+    def _rows(self) -> list[MessageRow]:
+        portion, changed = self._portion, self.changed
+        before, after = self._sizes_before(), self._sizes_after()
+        over, start = self._settled.reason, portion.start
+        reasons: dict[int, Reason] = {
+            **dict.fromkeys(changed - self._cut_or_edited, "repair"),
+            **{portion.source_index(at): reason for at, reason in self._settled.reasons.items()},
+            **portion.gone,
+        }
+        units, calls, rows = _units(portion), _calls(portion), []
+        for index, message in enumerate(portion.source):
+            fate: Fate = "evicted" if index not in after else "changed" if index in changed else "kept"
+            unit, state = units.get(index) or (index, "free")
+            call_ids, tool_names = calls.get(index, _NO_CALLS)
+            rows.append(
+                MessageRow(
+                    index=start + index,
+                    block=portion.name,
+                    role=_role(portion.history.format, message),
+                    fate=fate,
+                    reason=None if fate == "kept" else reasons.get(index, over),
+                    unit=start + unit,
+                    state=state,
+                    tokens_before=before[index],
+                    tokens_after=after.get(index),
+                    call_ids=call_ids,
+                    tool_names=tool_names,
+                    label=portion.labels[index] if portion.labels else None,
+                )
+            )
+        return rows
+
+
+_NO_CALLS: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+
+def _units(portion: Portion) -> dict[int, tuple[int, State]]:
+    """Map the caller's messages to the first message and the state of their unit."""
+    lead, origin = portion.lead, portion.origin
+    found: dict[int, tuple[int, State]] = {}
+    for unit in reversed(portion.history.units):
+        indices = unit.indices
+        if indices[-1] < lead:
+            continue
+        shared = (portion.source_index(max(indices[0], lead)), unit.state)
+        for at in indices:
+            found[at - lead if origin is None else origin[at - lead]] = shared
+    return found
+
+
+def _calls(portion: Portion) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Map the caller's messages to ids of calls they make or answer, and the names of the tools.
+
+    There are no names where one of them is not known.
+    """
+    history = portion.history
+    called: dict[str, str] = {}
+    found = {}
+    for at, ids in sorted(history.structure.calls.items()):
+        names = history.format.tool_names(history.messages[at])
+        called.update(names)
+        found[portion.source_index(at)] = _named(ids, names)
+    for at, answers in history.structure.answers.items():
+        index = portion.source_index(at)
+        if index not in found:
+            found[index] = _named([call_id for call_id, _ in answers], called)
+    return found
+
+
+def _named(ids: Iterable[str], names: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    ids = tuple(dict.fromkeys(ids))
+    tools = tuple([names.get(call_id, "") for call_id in ids])
+    return ids, tools if all(tools) else ()
+
+
+def _role(format: Format, message: Any) -> str:
+    if type(message) is not dict:
+        message = mapping_of(message)
+    return str(message.get("role") or format.kind(message))
+
+
+def _sum(sizes: Sequence[int | None]) -> int | None:
+    """Add up; None if one is not known."""
+    return sum(size for size in sizes if size is not None) if None not in sizes else None

@@ -1,0 +1,267 @@
+"""What `fit` was asked, looked over; and what `fit` and `Context` choose in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trimtab._fitting.callbacks import OnTrim, TrimContext
+from trimtab._shared.checks import (
+    check_flag,
+    check_messages,
+    check_pending_calls,
+    check_tools,
+    check_trim,
+    system_of,
+)
+from trimtab.budget import Budget
+from trimtab.counting import EstimateCounter, counter_for
+from trimtab.counting.checks import as_it_stands
+from trimtab.counting.door import as_counter
+from trimtab.counting.sizes import for_whole, reading
+from trimtab.counting.unknown import near_words
+from trimtab.errors import ConfigurationError, InvalidHistoryError, UnknownNameError
+from trimtab.formats import Format, Request
+from trimtab.models import facts_for
+from trimtab.strategies import Strategy
+
+__all__ = [
+    "Ask",
+    "body_of",
+    "budget_for",
+    "budget_of",
+    "check",
+    "check_model",
+    "counter_of",
+    "keep_all",
+    "known_budget",
+    "leading_system",
+    "no_budget_note",
+    "refuse_faults",
+    "take_model",
+    "window_note",
+    "window_of",
+]
+
+
+@dataclass(slots=True, kw_only=True)
+class Ask:
+    """What `fit` was called with."""
+
+    messages: Any
+    budget: Budget | float | None
+    model: str | None
+    counter: Any
+    format: str | Format
+    system: Any
+    tools: Any
+    strategy: Strategy | None
+    pin: Any
+    pending_calls: Collection[str]
+    on_trim: OnTrim | None
+    repair: bool
+    strict: bool = False
+    leading: int | None = None
+    """Messages at the front that stay, where the caller knows; None: the leading system messages."""
+    latest_user: int | None = -1
+    """Position of the latest message the user wrote, where the caller knows; -1: to be looked for."""
+    notes: tuple[str, ...] = ()
+    """What the report should say."""
+
+
+def check(ask: Ask) -> None:
+    """Refuse arguments of the wrong kind, and bring the others into one form.
+
+    Raises:
+        ConfigurationError: With what to write instead.
+    """
+    if type(ask.messages) is not list:
+        check_messages(ask.messages)
+    check_model(ask.model)
+    if ask.pending_calls != ():
+        ask.pending_calls = check_pending_calls(ask.pending_calls)
+    if ask.on_trim is not None:
+        check_trim(ask.on_trim)
+    if ask.system is not None:
+        ask.system = system_of(ask.system)
+    check_tools(ask.tools)
+    check_flag("repair", ask.repair)
+    check_flag("strict", ask.strict)
+
+
+def refuse_faults(violations: Iterable[Any], /) -> None:
+    """Raise what is no fault of ours: the input holds what a provider refuses.
+
+    Raises:
+        InvalidHistoryError: With all of them, and the first few in its text.
+    """
+    faults = tuple(one for one in violations if one.fault)
+    if not faults:
+        return
+    said = "; ".join(one.message.rstrip(".") for one in faults[:_MOST_SAID])
+    more = f"; and {len(faults) - _MOST_SAID} more" if len(faults) > _MOST_SAID else ""
+    count = f"{len(faults)} faults" if len(faults) > 1 else "a fault"
+    raise InvalidHistoryError(
+        f"the input has {count}, and strict=True was asked for: {said}{more}. Mend it with repair(messages),"
+        " or leave strict=True out: what can be mended then leaves, and the report lists it",
+        violations=faults,
+    )
+
+
+_MOST_SAID = 3
+"""Faults in the text of an error; `.violations` has all of them."""
+
+
+def check_model(model: object, /) -> None:
+    """Refuse what is no name of a model."""
+    if model is not None and not isinstance(model, str):
+        raise ConfigurationError(f"model is the name of a model, not {model!r}")
+
+
+def take_model(ask: Ask) -> tuple[str, ...]:
+    """Take the model a request body names, if it is known and nothing else was asked for."""
+    named = _model_in(ask.messages)
+    if named is None:
+        return ()
+    try:
+        facts_for(named)
+    except UnknownNameError:
+        if ask.counter is not None:
+            return ()
+        return (f"The model of the request body, {named!r}, is not known: tokens are estimated.",)
+    ask.model = named
+    return ()
+
+
+def _model_in(given: object) -> str | None:
+    """Return the model a request body names."""
+    named = given.get("model") if isinstance(given, Mapping) else None
+    return named if isinstance(named, str) else None
+
+
+def body_of(ask: Ask, format: Format) -> Request | None:
+    if isinstance(ask.messages, Mapping):
+        request = format.read_request(ask.messages)
+        for name, given, held in (
+            ("system", ask.system, request.system),
+            ("tools", ask.tools, request.tools),
+        ):
+            if given is not None and held is not None:
+                raise ConfigurationError(f"{name} is given twice: by {name}= and in the request body")
+        system = request.system if ask.system is None else ask.system
+        tools = request.tools if ask.tools is None else ask.tools
+        return replace(request, system=system, tools=tools)
+    return None
+
+
+def counter_of(
+    counter: Any, model: str | None, format: Format | None = None, body: Request | None = None
+) -> Any:
+    """Return the counter asked for: the one given, the model's own, or the estimate; for a wire form.
+
+    With a body it is one for a whole request: tools that are not in it are not sent.
+
+    Raises:
+        ConfigurationError: What was given is no counter.
+        UnknownNameError: The model is not known.
+    """
+    if counter is not None:
+        counter = as_counter(counter)
+    else:
+        counter = counter_for(model) if model is not None else EstimateCounter()
+    if format is None:
+        return counter
+    counter = as_it_stands(reading(counter, format))
+    return counter if body is None else for_whole(counter, body.tools)
+
+
+def budget_of(budget: Budget | float | None, model: str | None, /, *, given: object = None) -> Budget:
+    """Return the budget asked for, or the window of the model less its output limit; see `known_budget`.
+
+    Raises:
+        ConfigurationError: There is none, and no known window; or the window is smaller.
+    """
+    found = known_budget(budget, model)
+    if found is None:
+        model = _model_in(given) if model is None else model
+        known = "no model is named" if model is None else f"the window of {model!r} is not known"
+        raise ConfigurationError(f"{known}: pass budget= (tokens, or a Budget){near_words(model)}")
+    return found
+
+
+def known_budget(budget: Budget | float | None, model: str | None, /) -> Budget | None:
+    """Return the budget asked for, or the window of the model less its output limit; None without either.
+
+    Raises:
+        ConfigurationError: The window is smaller; see `budget_for`.
+    """
+    if budget is not None:
+        return budget_for(budget, model)
+    window_tokens = window_of(model)
+    if window_tokens is None or model is None:
+        return None
+    return Budget(window_tokens, output_reserve=facts_for(model).output_reserve_tokens)
+
+
+def budget_for(budget: Budget | float, model: str | None, /) -> Budget:
+    """Return a budget that was given for a model.
+
+    A bare number above the model's known window is refused, since no request of that size is taken. A
+    `Budget` is the caller's word on the window, for models whose window is larger where they are served; the
+    report has both.
+
+    Raises:
+        ConfigurationError: It is a bare number, and the window is smaller.
+    """
+    made = Budget.of(budget)
+    window_tokens = None if isinstance(budget, Budget) else window_of(model)
+    if window_tokens is not None and made.window > window_tokens:
+        raise ConfigurationError(
+            f"budget={made.window:,} passes the window of {model!r}, {window_tokens:,} tokens for input"
+            f" and output together: leave budget out to fill it, or pass budget=Budget({made.window}) if"
+            " the window is larger where you use it"
+        )
+    return made
+
+
+def window_of(model: str | None, /) -> int | None:
+    """Return the window of a model; None where it is not known."""
+    if model is None:
+        return None
+    try:
+        return facts_for(model).window_tokens
+    except UnknownNameError:  # with a counter of the caller's, any name will do
+        return None
+
+
+def window_note(model: str | None, budget: Budget, /) -> tuple[str, ...]:
+    """Say where the budget goes by a larger window than the model's; nothing where it does not."""
+    window_tokens = window_of(model)
+    if window_tokens is None or budget.window <= window_tokens:
+        return ()
+    return (
+        f"The budget goes by a window of {budget.window:,} tokens; that of {model!r} is known to be"
+        f" {window_tokens:,}.",
+    )
+
+
+def no_budget_note(*, capped: bool) -> str:
+    """Say in a report why so little left: there was no budget, and a callback decided.
+
+    Args:
+        capped: There is a block with a cap in tokens, which holds without a budget, too.
+    """
+    caps = ", what passed max_tokens of its block left," if capped else ","
+    return f"No budget was given: what on_trim removed left{caps} and nothing else."
+
+
+def keep_all(context: TrimContext) -> None:
+    """Stand in for a callback where only what it may ask for is prepared."""
+
+
+def leading_system(system: str | list[Any] | None, format: Format) -> list[Any]:
+    """Write system text as a message, where the wire form keeps it among them."""
+    if system is None or not format.rules.system_in_messages:
+        return []
+    return [format.message("system", [system] if isinstance(system, str) else list(system))]

@@ -1,0 +1,492 @@
+"""What stays of each block within a budget: the fold of `allocation.py`, answered by strategies."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Generator, Iterator, Sequence
+from functools import partial
+from typing import cast
+
+from trimtab._fitting.allocation import Claim, offers
+from trimtab._fitting.layout import Composition, Part, by_block
+from trimtab._fitting.margins import held
+from trimtab._fitting.outcome import BlockDecision, Outcome, mark_tokens_of
+from trimtab._fitting.portion import in_block
+from trimtab._fitting.prepare import DEFAULT_STRATEGY
+from trimtab.budget import Budget
+from trimtab.conversation import History
+from trimtab.conversation.order import Row, misplaced, stands_apart
+from trimtab.counting.sizes import Shares, shared_out
+from trimtab.errors import BudgetExceededError
+from trimtab.strategies.base import EvictionRequest
+from trimtab.strategies.cuts import count_back
+from trimtab.strategies.drop import Strict
+from trimtab.strategies.openers import begin_of
+from trimtab.strategies.runner import Settled, run, running
+from trimtab.strategies.summarizer import SummaryCall
+from trimtab.strategies.truncate_text import TruncateText
+
+__all__ = ["Steps", "claims_of", "settling"]
+
+Steps = Generator[SummaryCall, str | None, Outcome]
+"""An algorithm that comes to an outcome, and yields what it needs from outside."""
+
+
+def settling(composition: Composition, budget: Budget | None) -> Steps:
+    """Settle what stays of each block, whatever the margin; yields what it needs from outside.
+
+    Without a budget all of it stays but what passes a cap in tokens.
+    """
+    if budget is None:
+        return _settling_without_end(composition)
+    return held(
+        budget,
+        composition.counter,
+        composition.policy.tools,
+        composition.format,
+        decide=lambda resolved: _settling(composition, resolved),
+        decided=lambda outcome: (outcome.error is None, outcome.tokens, outcome.messages),
+        everything=lambda: [*composition.lead, *composition.source],
+    )
+
+
+def _settling(composition: Composition, budget: Budget) -> Steps:
+    outcome = yield from _Settlement(composition, budget).run()
+    if outcome.error is not None or outcome.tokens <= budget.input_tokens:
+        return outcome
+    return (yield from _given_less(outcome))
+
+
+def _settling_without_end(composition: Composition) -> Steps:
+    """Settle in more room than any request takes, and go by what came of it."""
+    outcome = yield from _settling(composition, composition.budget)
+    outcome.budget = Budget(max(1, outcome.tokens))
+    for decision in outcome.decisions:
+        decision.room_tokens = None
+        if decision.cap_tokens is not None:  # a share of no budget is no cap
+            decision.cap_tokens = decision.portion.block.max_tokens
+    return outcome
+
+
+def _given_less(outcome: Outcome) -> Steps:
+    """Settle again with less room for the blocks: a black box counts the whole higher than them.
+
+    They get as much less as it is over, then twice that; and between what is not enough and what is more
+    than enough, half of it, to within a part of the room. No summarizer is asked to make it closer.
+    """
+    composition, room = outcome.composition, outcome.budget.input_tokens
+    asks_model = any(_asks_model(part) for part in composition.parts)
+    low, less, high = 0, min(room, outcome.tokens - room), room + 1
+    found: Outcome | None = None
+    while low < less < high:
+        tried = yield from _Settlement(composition, outcome.budget, less_tokens=less).run()
+        if tried.error is not None:
+            high = less
+        elif tried.tokens <= room:
+            found, high = tried, less
+        else:
+            low, outcome = less, tried
+        if found is not None and (asks_model or high - low <= room // _CLOSE):
+            return found
+        less = (low + high) // 2 if high <= room else min(room, max(low + outcome.tokens - room, 2 * low))
+    if found is not None:
+        return found
+    outcome.error = _exceeded_by_whole(outcome)
+    return outcome
+
+
+_CLOSE = 64
+"""Part of the room within which the search for what a black box lets pass ends."""
+
+
+def _asks_model(part: Part) -> bool:
+    return bool(getattr(part.block.gives_way_by, "asks_model", False))
+
+
+def claims_of(composition: Composition) -> tuple[list[Claim], int]:
+    """Return what the blocks ask for, in the order they were added, and the room there is for them."""
+    settlement = _Settlement(composition, composition.budget)
+    return settlement.claims(), settlement.room
+
+
+class _Settlement:
+    """One run of the fold."""
+
+    def __init__(self, composition: Composition, budget: Budget, *, less_tokens: int = 0) -> None:
+        self._composition = composition
+        self._budget = budget
+        self._parts = [composition.parts[at] for at in composition.adding]
+        self._decided: dict[int, BlockDecision] = {}
+        self._marks: dict[str, int] = {}
+        """What the mark of each block costs, by name, if all of the block stays."""
+        self._beside_tokens = _beside_tokens(composition, leads_system=_begins_with_system(composition))
+        self.room = budget.input_tokens - self._beside_tokens - less_tokens
+
+    def run(self) -> Steps:
+        """Offer the room block by block, and put together what came of it."""
+        floors_ignored, error = False, None
+        claims = self.claims()
+        if self._all_fits(claims):
+            return self._plan(claims, floors_ignored=False, error=None)
+        if self.room < 0:
+            return self._plan(claims, floors_ignored=False, error=self._no_room(claims))
+        try:
+            fold = offers(claims, self.room, ties=self._composition.ties)
+            used: int | None = None
+            while True:
+                offer = next(fold) if used is None else fold.send(used)
+                part = self._parts[offer.at]
+                with in_block(part.name):
+                    decision = yield from self._settle(part, claims[offer.at], offer.limit_tokens)
+                decision.room_tokens = offer.room_tokens
+                self._decided[offer.at] = decision
+                if not decision.settled.fits:
+                    error = self._exceeded(decision, claims[offer.at])
+                    break
+                used = decision.tokens
+        except StopIteration as done:
+            floors_ignored = done.value.floors_ignored
+        except BudgetExceededError as raised:
+            error = self._in_request(raised)
+        return self._plan(claims, floors_ignored=floors_ignored, error=error)
+
+    def claims(self) -> list[Claim]:
+        """List what each block asks for."""
+        claims = []
+        for part in self._parts:
+            with in_block(part.name):
+                claims.append(self._claim(part))
+        return claims
+
+    def _all_fits(self, claims: list[Claim]) -> bool:
+        """Tell whether a black box says that everything fits, though it counts the blocks higher."""
+        if not self._composition.is_black_box or self._composition.left() > self._budget.input_tokens:
+            return False
+        if any(claim.most_tokens < claim.need_tokens for claim in claims):
+            return False
+        for at, (part, claim) in enumerate(zip(self._parts, claims, strict=True)):
+            request = self._request(part, claim.need_tokens)
+            self._decided[at] = _all_of(part, request, tokens=claim.need_tokens - self._marks[part.name])
+            self._decided[at].room_tokens = self.room
+        return True
+
+    def _claim(self, part: Part) -> Claim:
+        block, room = part.block, self._budget.input_tokens
+        need, cap = _need_tokens(part, max(0, self.room)), block.cap_tokens(room)
+        caps = cap < room and not block.pinned  # at the whole room it is the room that ends it
+        if part.whole:
+            must = min(need, cap) if caps else need
+        else:
+            must = _least_tokens(part) if part.history.may_hold() else 0
+        self._marks[part.name] = mark = mark_tokens_of(part)
+        return Claim(
+            name=block.name,
+            need_tokens=need + mark,
+            rank=block.rank,
+            must_tokens=must,
+            floor_tokens=block.floor_tokens(room),
+            cap_tokens=cap if caps else None,
+            share=block.share,
+            once=_asks_model(part),
+        )
+
+    def _settle(
+        self, part: Part, claim: Claim, limit_tokens: int
+    ) -> Generator[SummaryCall, str | None, BlockDecision]:
+        """Ask the block's strategy, if it does not fit as it is."""
+        request = self._request(part, limit_tokens)
+        need = claim.need_tokens - self._marks[part.name]
+        if need <= limit_tokens:
+            decision = _all_of(part, request, tokens=need)
+        else:
+            settled = yield from running(part.block.gives_way_by, request)
+            if settled.reason == "over_limit" and limit_tokens == claim.cap_tokens:
+                settled.reason = "over_cap"
+            decision = BlockDecision(
+                portion=part, settled=settled, request=request, offered_tokens=limit_tokens
+            )
+        decision.charge_mark(limit_tokens)
+        return decision
+
+    def _request(self, part: Part, limit_tokens: int) -> EvictionRequest:
+        additive = part.sizes.additive
+        return EvictionRequest(
+            part.history,
+            part.sizes,
+            limit_tokens=limit_tokens,
+            constant_limit_tokens=part.block.cap_tokens(self._budget.input_tokens),
+            block=part.name,
+            counted=count_back(part.history, part.sizes, limit_tokens) if additive else None,
+            led=part.history.format.rules.ordered and self._is_led(part),
+        )
+
+    def _is_led(self, part: Part) -> bool:
+        """Tell whether a block in front of this one surely has something that may come first."""
+        decided = {id(decision.portion): decision for decision in self._decided.values()}
+        for ahead in self._composition.parts:
+            if ahead is part:
+                return False
+            decision = decided.get(id(ahead))
+            if any(map(partial(_may_lead, ahead.history), _sure(ahead, decision))):
+                return True
+        return False
+
+    def _plan(
+        self, claims: list[Claim], *, floors_ignored: bool, error: BudgetExceededError | None
+    ) -> Outcome:
+        """Put decisions in the order of the request; blocks not reached keep what must stay."""
+        composition = self._composition
+        for at, part in enumerate(self._parts):
+            if at not in self._decided:
+                self._decided[at] = self._least(part, claims[at])
+            self._decided[at].cap_tokens = claims[at].cap_tokens
+        places = {composition.adding[at]: decision for at, decision in self._decided.items()}
+        outcome = Outcome(
+            composition=composition,
+            budget=self._budget,
+            decisions=[places[at] for at in range(len(composition.parts))],
+            floors_ignored=floors_ignored,
+            error=error,
+        )
+        _let_go_together(outcome)
+        _let_go_misplaced(outcome)
+        for decision in outcome.decisions:  # another message may carry the mark now
+            decision.charge_mark(decision.cap_tokens)
+        if not floors_ignored:
+            for at, claim in enumerate(claims):
+                self._decided[at].miss(min(claim.floor_tokens, claim.most_tokens))
+        _add_up(outcome)
+        return outcome
+
+    def _least(self, part: Part, claim: Claim) -> BlockDecision:
+        """Decide about a block that no room was left for: what must stay of it, at its shortest."""
+        request = self._request(part, claim.must_tokens)
+        need = _need_tokens(part, claim.must_tokens)
+        if need <= claim.must_tokens:
+            return _all_of(part, request, tokens=need)
+        settled = run(DEFAULT_STRATEGY, request)
+        return BlockDecision(portion=part, settled=settled, request=request, offered_tokens=claim.must_tokens)
+
+    def _exceeded(self, decision: BlockDecision, claim: Claim) -> BudgetExceededError:
+        """Make the error for a block whose strategy could not keep to its limit."""
+        settled, limit, name = decision.settled, decision.offered_tokens, decision.portion.name
+        block, room = decision.portion.block, self._budget.input_tokens
+        needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
+        at_cap = limit == claim.cap_tokens
+        change = "Raise its cap" if at_cap else "Raise the budget or its rank, or give other blocks a cap"
+        return BudgetExceededError(
+            f"block {name!r} does not fit: it needs at least {needed:,} tokens and {limit:,} are left for it,"
+            f" {needed - limit:,} too few (strategy {block.gives_way_by.name}). {change}.",
+            needed_tokens=needed if at_cap else room + needed - limit,
+            limit_tokens=limit if at_cap else room,
+            block=name,
+        )
+
+    def _in_request(self, error: BudgetExceededError) -> BudgetExceededError:
+        """Say of the whole request what the fold says of its blocks; a block's cap stays as it is."""
+        if error.needed_tokens is None or error.limit_tokens != self.room:
+            return error
+        room, beside = self._budget.input_tokens, self._beside_tokens
+        more = f" Beside the blocks the request takes {beside:,} of {room:,} tokens." if beside else ""
+        return BudgetExceededError(
+            f"{error}{more}",
+            needed_tokens=beside + error.needed_tokens,
+            limit_tokens=room,
+            block=error.block,
+        )
+
+    def _no_room(self, claims: list[Claim]) -> BudgetExceededError:
+        needed, room = self._beside_tokens, self._budget.input_tokens
+        return BudgetExceededError(
+            f"the request does not fit: system text, tools and framing take {needed:,} tokens and {room:,}"
+            f" are there, {needed - room:,} too few. Raise the budget, or shorten them.",
+            needed_tokens=needed + sum(claim.must_tokens for claim in claims),
+            limit_tokens=room,
+        )
+
+
+def _need_tokens(part: Part, room_tokens: int) -> int:
+    """Return a block's size; counted only until it passes the room, unless all of it must stay."""
+    history, sizes = part.history, part.sizes
+    if isinstance(sizes, Shares):
+        return sizes.whole(history.originals)
+    if part.whole:
+        sizes.count_each()
+    elif count_back(history, sizes, room_tokens) > 0:
+        return room_tokens + 1
+    return sizes.total(0, len(history))
+
+
+def _all_of(part: Part, request: EvictionRequest, *, tokens: int) -> BlockDecision:
+    """Keep a block as it is."""
+    settled = Settled(cut=0, tokens=tokens, actions=("kept",))
+    return BlockDecision(portion=part, settled=settled, request=request, offered_tokens=request.limit_tokens)
+
+
+def _least_tokens(part: Part) -> int:
+    """Return the size of what may not leave, held texts at their shortest."""
+    units = [unit for unit in part.history.units if unit.state != "free"]
+    request = EvictionRequest(part.history, part.sizes, limit_tokens=0, block=part.name, alive=units)
+    if not units or request.fits(units):  # the least there is, which no strategy may be asked for
+        return 0
+    answer = TruncateText().evict(request)
+    return request.total(answer.kept) if answer.needed_tokens is None else answer.needed_tokens
+
+
+def _sure(part: Part, decision: BlockDecision | None) -> Iterator[int]:
+    """List the messages of a block that stay: by what was settled, or else those that must."""
+    if decision is not None:
+        yield from (index for index, _ in decision.rows() if index >= 0)
+    elif part.whole:
+        yield from range(len(part.history))
+    else:
+        yield from (unit.first for unit in part.history.units if unit.state != "free")
+
+
+def _may_lead(history: History, index: int) -> bool:
+    return history.kind(index) != "system" and not history.cannot_lead(index)
+
+
+def _begins_with_system(composition: Composition) -> bool:
+    """Tell whether the request will begin with a system message, whatever leaves."""
+    if composition.lead:
+        return True
+    first = composition.parts[0] if composition.parts else None
+    if first is None or not (first.whole or isinstance(first.block.gives_way_by, Strict)):
+        return False
+    return len(first.history) > 0 and first.history.kind(0) == "system"
+
+
+def _beside_tokens(composition: Composition, *, leads_system: bool) -> int:
+    """Return what the request costs beside its blocks."""
+    sizes, lead = composition.request_sizes, composition.lead
+    if isinstance(sizes, Shares):
+        return sizes.request_tokens(lead) if lead else sizes.base_tokens()
+    return sizes.fixed_tokens(leads_system) + sum(map(sizes.of, range(len(lead))))
+
+
+def _let_go_together(outcome: Outcome) -> None:
+    """Take out what belongs to something another block let go."""
+    composition = outcome.composition
+    starts, gone = composition.starts, set[int]()
+    for unit in composition.bonds.units:
+        there = {index for index in unit if _stays(outcome.decisions, starts, index)}
+        if len(there) < len(unit):
+            gone |= there
+    for at, places in by_block(starts, ((index, index) for index in gone)).items():
+        outcome.decisions[at].take_out({place for place, _ in places}, reason="unit_of_removed")
+
+
+def _let_go_misplaced(outcome: Outcome) -> None:
+    """Take out what the provider would refuse where the blocks of the request now meet."""
+    format, decisions, composition = outcome.format, outcome.decisions, outcome.composition
+    untouched = all(not one.settled.before and not one.settled.cut for one in decisions)
+    if not format.rules.ordered or outcome.error is not None or untouched:
+        return
+    together = _Together(composition)
+    starts, begin = composition.starts, 0
+    rows: list[Row] = []
+    for at, (decision, start) in enumerate(zip(decisions, starts, strict=True)):
+        history = decision.portion.history
+        for index, message in decision.rows():
+            place = start + index if index >= 0 else -2
+            rows.append(Row(place, message, [together.of(place)] if index >= 0 else []))
+        if begin == start:  # nothing but system text so far
+            stop = begin_of(history)
+            begin = starts[at + 1] if stop == len(history) and at + 1 < len(starts) else start + stop
+
+    def leaving(row: Row, before: Row | None) -> list[int]:
+        """Let the row go with what belongs to it, or, where it must stay, what stands before it."""
+        for one in (row, before):
+            found = [owner for owner in (one.owners if one else ()) if together.may_leave(owner)]
+            if found:
+                return found
+        return []
+
+    leave = misplaced(format, rows, first=begin, stands=stands_apart(format, begin), leaving=leaving)
+    gone = ((row.place, row.place) for row in rows if not set(row.owners).isdisjoint(leave))
+    for at, places in by_block(starts, gone).items():
+        decisions[at].take_out({place for place, _ in places}, reason="cannot_lead")
+
+
+class _Together:
+    """Messages of a request that leave together, whatever block they are in."""
+
+    def __init__(self, composition: Composition) -> None:
+        self._first: dict[int, int] = {}
+        staying = set[int]()
+        for part, start in zip(composition.parts, composition.starts, strict=True):
+            for unit in part.history.units:
+                self._join([start + index for index in unit.indices])
+                if unit.state != "free":
+                    staying.add(start + unit.first)
+        for members in composition.bonds.units:
+            self._join(sorted(members))
+        self._staying = {self.of(index) for index in staying}
+
+    def of(self, index: int) -> int:
+        """Return the message that stands for all that leaves with one."""
+        first = index
+        while (one := self._first.get(first, first)) != first:
+            first = one
+        self._first[index] = first
+        return first
+
+    def may_leave(self, first: int) -> bool:
+        """Tell whether nothing among them must stay."""
+        return first not in self._staying
+
+    def _join(self, indices: Sequence[int]) -> None:
+        for index in indices[1:]:
+            one, other = sorted((self.of(indices[0]), self.of(index)))
+            self._first[other] = one
+
+
+def _stays(decisions: list[BlockDecision], starts: list[int], index: int) -> bool:
+    at = bisect_right(starts, index) - 1
+    return decisions[at].settled.keeps(index - starts[at])
+
+
+def _add_up(outcome: Outcome) -> None:
+    """Count the whole; leave out marks for the cache that it has no room for."""
+    outcome.tokens = _total(outcome)
+    carry = [one for one in outcome.decisions if one.portion.block.cache_control is not None]
+    if carry and outcome.error is None and outcome.tokens > outcome.budget.input_tokens:
+        for decision in carry:
+            decision.leave_mark()
+        outcome._messages = None
+        outcome.tokens = _total(outcome)
+    outcome.notes.extend(
+        f"cache_control of block {one.portion.name!r} was left out: there was no room for its mark."
+        for one in carry
+        if not one.marked
+    )
+
+
+def _total(outcome: Outcome) -> int:
+    composition, decisions = outcome.composition, outcome.decisions
+    planned = any(one.planned_tokens is not None for d in decisions for one in d.settled.insertions)
+    if composition.is_black_box and not planned:
+        sizes = cast("Shares", composition.request_sizes)
+        messages, beside = outcome.messages(), _beside_tokens(composition, leads_system=False)
+        total = sizes.request_tokens(messages) if messages else sizes.base_tokens()
+        outcome.fixed_tokens = min(total, sizes.base_tokens())
+        outcome.lead_tokens = max(0, min(total, beside) - outcome.fixed_tokens)
+        blocks_tokens = total - outcome.fixed_tokens - outcome.lead_tokens
+        parts = shared_out(blocks_tokens, [decision.tokens for decision in decisions])
+        for decision, tokens in zip(decisions, parts, strict=True):
+            decision.settled.tokens, decision.mark_tokens = tokens, 0  # the total has the marks in it
+        return total
+    outcome.given_fixed_tokens = composition.request_sizes.fixed_tokens(outcome.led_system)
+    beside = _beside_tokens(composition, leads_system=outcome.leads_system)
+    return beside + sum(decision.tokens for decision in decisions)
+
+
+def _exceeded_by_whole(outcome: Outcome) -> BudgetExceededError:
+    needed, limit = outcome.tokens, outcome.budget.input_tokens
+    return BudgetExceededError(
+        f"the request does not fit: the counter says {needed:,} tokens of the whole and {limit:,} are there,"
+        f" {needed - limit:,} too few, although the blocks alone fit. Raise the budget, or add a margin.",
+        needed_tokens=needed,
+        limit_tokens=limit,
+    )

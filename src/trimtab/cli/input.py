@@ -1,0 +1,208 @@
+"""From bytes to conversations: what kind of input it is, and one entry a conversation.
+
+JSONL is read line by line and never held whole. What cannot be read becomes an entry with an
+error, so that the lines after it are still answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import PurePath
+from typing import Any, BinaryIO, Literal, NamedTuple
+
+from trimtab.cli.json_out import BrokenJSONError, parse
+from trimtab.errors import FormatError
+
+__all__ = ["INPUT_KINDS", "Entry", "InputKind", "entries"]
+
+InputKind = Literal["auto", "json", "jsonl", "messages-jsonl"]
+INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "jsonl", "messages-jsonl")
+
+_LINE_SUFFIXES = (".jsonl", ".ndjson")
+_BOM = b"\xef\xbb\xbf"
+_HEAD_LINES = 2
+"""Lines looked at to tell JSON from JSONL; neither is decided by the first alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One conversation of the input, or why it cannot be read."""
+
+    line: int | None = None
+    """Its line in JSONL, from 1; None if the input is this conversation."""
+    value: Any = None
+    """A list of messages, a mapping that holds one, or (if asked for) one with parts of a request."""
+    error: FormatError | None = None
+
+
+class _Line(NamedTuple):
+    """One line of the input that is not blank, and where it stands, from 1."""
+
+    number: int
+    raw: bytes
+
+
+def entries(
+    file: BinaryIO, *, kind: InputKind = "auto", name: str = "", parts: bool = False
+) -> Iterator[Entry]:
+    """Read conversations one by one; with kind "jsonl" no line waits for the one after it.
+
+    Args:
+        file: The bytes; read once, forward.
+        kind: What they are; "auto" goes by the suffix of `name`, then by the first two lines.
+        name: Name of the file, if it has one.
+        parts: Any mapping will do that is no message: the caller knows what its keys are.
+    """
+    raw, head = _head(file) if kind == "auto" else (b"", [])
+    if kind == "auto":
+        kind = "jsonl" if PurePath(name).suffix.lower() in _LINE_SUFFIXES else _kind_of(head)
+    if kind == "json":
+        yield _entry((raw + file.read()).removeprefix(_BOM), parts=parts)
+        return
+    lines = chain(head, _numbered(file, raw.count(b"\n") + 1))
+    if kind == "messages-jsonl":
+        yield _one_conversation(lines)
+    elif len(head) == _HEAD_LINES and all(map(_holds_message, head)):
+        yield Entry(error=_single_message("the lines look like single messages"))
+    else:
+        yield from (_entry(line.raw, number=line.number, parts=parts) for line in lines)
+
+
+def _head(file: BinaryIO) -> tuple[bytes, list[_Line]]:
+    """Read until two lines have something in them; give all bytes, and these lines."""
+    raw, lines = b"", list[_Line]()
+    while len(lines) < _HEAD_LINES and (one := file.readline()):
+        lines += _numbered([one], raw.count(b"\n") + 1)
+        raw += one
+    return raw, lines
+
+
+def _numbered(lines: Iterable[bytes], start: int) -> Iterator[_Line]:
+    """Number lines and leave out blank ones; the first may begin with a byte order mark."""
+    for number, line in enumerate(lines, start):
+        # Without its end, so that the column of a line that is cut off is a column of this line.
+        raw = (line.removeprefix(_BOM) if number == 1 else line).rstrip(b"\r\n")
+        if raw.strip():
+            yield _Line(number, raw)
+
+
+def _kind_of(head: list[_Line]) -> InputKind:
+    """Tell JSON from JSONL: in JSONL a line is complete, in a document the first is not.
+
+    A first line that is broken, not cut off, is a bad line of JSONL if the second one is whole.
+    """
+    if len(head) < _HEAD_LINES:
+        return "json"
+    try:
+        parse(head[0].raw)
+    except BrokenJSONError as error:
+        if error.cut_off or not _is_whole(head[1]):
+            return "json"
+    return "jsonl"
+
+
+def _is_whole(line: _Line) -> bool:
+    try:
+        return isinstance(parse(line.raw), list | dict)
+    except BrokenJSONError:
+        return False
+
+
+def _holds_message(line: _Line) -> bool:
+    try:
+        return _is_message(parse(line.raw))
+    except BrokenJSONError:
+        return False
+
+
+def _is_body(value: object) -> bool:
+    """Tell whether it looks like a request body; the `input` of a tool call does not make one."""
+    if not isinstance(value, Mapping) or "role" in value:
+        return False
+    return "messages" in value or "contents" in value or ("input" in value and "type" not in value)
+
+
+def _is_conversation(value: object) -> bool:
+    return isinstance(value, list) or _is_body(value)
+
+
+def _is_message(value: object) -> bool:
+    """Tell whether it looks like one message, not like a conversation."""
+    return isinstance(value, Mapping) and not _is_body(value) and ("role" in value or "type" in value)
+
+
+def _entry(raw: bytes, *, number: int | None = None, parts: bool = False) -> Entry:
+    """Read one conversation, from a line or from the whole input."""
+    try:
+        return Entry(line=number, value=_conversation(parse(raw, whole=number is None), parts=parts))
+    except FormatError as error:
+        return Entry(line=number, error=error)
+
+
+def _conversation(value: Any, *, parts: bool = False) -> Any:
+    """Insist on a conversation.
+
+    Raises:
+        FormatError: It is something else; the message says what would be read.
+    """
+    value = _unpacked(value)
+    if isinstance(value, list) and value and all(map(_is_conversation, value)):
+        raise FormatError("a list of conversations, not of messages: write one a line and use --input jsonl")
+    if _is_message(value):
+        raise _single_message("a single message, not a list of them")
+    if not _is_conversation(value) and not (parts and isinstance(value, Mapping)):
+        what = f"a mapping with {_keys(value)}" if isinstance(value, Mapping) else f"{value!r:.40}"
+        raise FormatError(
+            "a conversation is a list of messages, or a mapping with 'messages', 'input' or 'contents',"
+            f" not {what}"
+        )
+    return value
+
+
+_ANSWER_KEYS = frozenset({"file", "line", "report", "changes", "violations"})
+"""What our commands write beside a conversation."""
+
+
+def _unpacked(value: Any) -> Any:
+    """Take the conversation out of what `fit` or `repair` wrote: commands can be piped into each other.
+
+    Raises:
+        FormatError: It was refused there.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    beside = _ANSWER_KEYS.intersection(value)
+    if isinstance(value.get("error"), Mapping) and len(value) == 1 + len(beside):
+        raise FormatError(f"refused before: {value['error'].get('message', value['error'])}")
+    for key in ("messages", "request"):
+        if not beside.isdisjoint(("report", "changes")) and len(value) == 1 + len(beside) and key in value:
+            return value[key]
+    return value
+
+
+def _keys(value: Mapping[str, Any]) -> str:
+    names = ", ".join(map(repr, list(value)[:4])) + (", …" if len(value) > 4 else "")
+    return names or "no keys"
+
+
+def _single_message(what: str) -> FormatError:
+    return FormatError(
+        f"{what}; if all lines together are one conversation, a message a line, use --input messages-jsonl"
+    )
+
+
+def _one_conversation(lines: Iterable[_Line]) -> Entry:
+    """Read lines that are a message each as one conversation; the first bad line ends it."""
+    messages: list[Any] = []
+    for number, raw in lines:
+        try:
+            value = parse(raw)
+        except BrokenJSONError as error:
+            return Entry(error=FormatError(f"line {number}: {error}"))
+        if not isinstance(value, Mapping) or _is_body(value):
+            what = "a whole conversation (use --input jsonl)" if _is_conversation(value) else f"{value!r:.40}"
+            return Entry(error=FormatError(f"line {number}: a message is a mapping, not {what}"))
+        messages.append(value)
+    return Entry(value=messages)

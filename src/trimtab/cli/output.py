@@ -1,0 +1,293 @@
+"""From answers to bytes: JSON or text on standard output, messages on standard error, the exit code."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn, ParamSpec, Protocol
+
+import click
+
+from trimtab.cli.files import STANDARD_INPUT, Files, files_of, opened
+from trimtab.cli.input import Entry, InputKind, entries
+from trimtab.cli.json_out import dump
+from trimtab.cli.progress import Progress
+from trimtab.cli.words import said
+from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
+from trimtab.report.lines import counted, plain
+
+__all__ = [
+    "Answer",
+    "Refused",
+    "answer_all",
+    "encoded",
+    "leave_pipe",
+    "usage",
+    "wants_colour",
+]
+
+P = ParamSpec("P")
+
+
+class Answer(Protocol):
+    """What a command says of one conversation."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it fits, is valid, was counted."""
+        ...
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens of it, for the summary of many; None where nothing was counted."""
+        ...
+
+    def data(self) -> dict[str, Any]:
+        """Say it for programs."""
+        ...
+
+    def result(self) -> Any:
+        """Give what was made of the conversation, ready to send, and nothing beside it."""
+        ...
+
+    def text(self, *, width: int, colour: bool) -> str:
+        """Say it for people, where it is the only one."""
+        ...
+
+    def row(self) -> str:
+        """Say it for people in one line (or a few), where it is one of many."""
+        ...
+
+
+def _public_name(error: ContextError) -> str:
+    """Name the class of the error tree that an error is of."""
+    tree = ContextError.__module__
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == tree)
+
+
+class Place(NamedTuple):
+    """Where a conversation stands in the input."""
+
+    file: str | None = None
+    """None: the input is one file, named as such."""
+    line: int | None = None
+    """None: the file is this conversation."""
+
+    @property
+    def is_only(self) -> bool:
+        """Whether there are no others."""
+        return self.file is None and self.line is None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What an answer for programs begins with."""
+        return {key: value for key, value in self._asdict().items() if value is not None}
+
+    def label(self, file: str = "") -> str:
+        """Name it for people; `file` where the input is one."""
+        line = () if self.line is None else (f"line {self.line}",)
+        return ", ".join(filter(None, (self.file or file, *line)))
+
+
+Render = Callable[[Answer, Place], bytes]
+"""Writes an answer."""
+
+
+class Verdicts(NamedTuple):
+    """How a summary says what became of conversations."""
+
+    passing: str
+    """As in "all 3 conversations in 2 files *fit*"."""
+    failing: str
+    """As in "1 of 3 conversations *do not fit*"."""
+
+
+class Refused(click.ClickException):
+    """Wrong usage: nothing was answered, exit 2."""
+
+    exit_code = 2
+
+
+def usage(command: Callable[P, None]) -> Callable[P, None]:
+    """Make errors of ours that no conversation caused a message and exit 2."""
+
+    @functools.wraps(command)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except ContextError as error:
+            raise Refused(said(error)) from error
+
+    return checked
+
+
+class _Unanswered:
+    """In the place of an answer: what went wrong with one conversation."""
+
+    ok = False
+    tokens = None
+
+    def __init__(self, error: ContextError) -> None:
+        self.error = error
+        self.report = getattr(error, "report", None)
+
+    def data(self) -> dict[str, Any]:
+        """Give the error with its numbers, and the report of the best attempt if there is one."""
+        error = self.error
+        told = {key: value for key, value in vars(error).items() if type(value) in (int, str) and value != ""}
+        data: dict[str, Any] = {"error": {"type": _public_name(error), "message": said(error), **told}}
+        return data if self.report is None else {**data, "report": self.report.to_dict()}
+
+    def result(self) -> None:
+        """Give nothing: there is no such request."""
+
+    def text(self, *, width: int, colour: bool) -> str:
+        """Show the best attempt; the error itself is on standard error."""
+        return "" if self.report is None else str(self.report.to_text(width=width, colour=colour))
+
+    def row(self) -> str:
+        """Say nothing: the error is on standard error, with its line."""
+        return ""
+
+
+def answer_all(
+    answer: Callable[[Any], Answer],
+    *,
+    files: Sequence[str],
+    kind: InputKind,
+    output: str,
+    verdicts: Verdicts,
+    full: bool = False,
+    bare: bool = False,
+    parts: bool = False,
+) -> NoReturn:
+    """Answer every conversation of the input in its order, and exit 0 or 1.
+
+    Ends early where nobody reads on.
+
+    Args:
+        answer: Answers one conversation.
+        files: The FILE arguments; none is standard input.
+        kind: What each file is.
+        output: "json" or "text".
+        verdicts: What the summary says of conversations.
+        full: In text, write more than a row for each of many.
+        bare: Write what was made of each and nothing beside it; nothing for one that was refused.
+        parts: An entry may be a mapping with parts of a request.
+
+    Raises:
+        Refused: The only conversation was refused for how trimtab was called.
+    """
+    if bare and output != "json":
+        raise Refused("messages alone are JSON: leave out --output text")
+    found_files = files_of(files)
+    progress = Progress(len(found_files.paths), errors=sys.stderr, results=sys.stdout)
+    render = _as_result if bare else _as_json if output == "json" else _as_report if full else _as_text
+    done = failed = tokens = 0
+    for place, label, entry in _placed(found_files, progress, kind=kind, parts=parts):
+        found, written = _answered(answer, entry, place, render)
+        done += 1
+        tokens += found.tokens or 0
+        if not found.ok:
+            failed += 1
+            progress.clear()
+        if isinstance(found, _Unanswered):
+            click.echo(f"trimtab: {plain(place.label(label))}: {plain(said(found.error))}", err=True)
+        try:
+            click.echo(written, nl=False)
+        except BrokenPipeError:
+            leave_pipe()
+            break
+        progress.step(done)
+    progress.clear()
+    if (failed and done > 1) or found_files.many:
+        click.echo(f"trimtab: {_summary(done, failed, tokens, found_files, verdicts)}", err=True)
+    sys.exit(1 if failed else 0)
+
+
+def _placed(
+    files: Files, progress: Progress, *, kind: InputKind, parts: bool
+) -> Iterator[tuple[Place, str, Entry]]:
+    """Read the conversations of all files, each with its place and the name of its file."""
+    for path in files.paths:
+        is_stdin = path == STANDARD_INPUT
+        label = "standard input" if is_stdin else path
+        with opened(path) as file:
+            progress.begin(file)
+            for entry in entries(file, kind=kind, name="" if is_stdin else path, parts=parts):
+                yield Place(label if files.many else None, entry.line), label, entry
+
+
+def _summary(done: int, failed: int, tokens: int, files: Files, verdicts: Verdicts) -> str:
+    """Say in one line how it went with all of them."""
+    listed = counted(done, "conversation")
+    listed += f" in {counted(len(files.paths), 'file')}" if files.many else ""
+    total = f"; {counted(tokens, 'token')} in all" if files.many and tokens else ""
+    if failed:
+        return f"{failed:,} of {listed} {verdicts.failing}{total}"
+    return f"all {listed} {verdicts.passing}{total}"
+
+
+def leave_pipe() -> None:
+    """Write into nothing from now on: who read our output has enough (`| head`), and that is no fault."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _answered(
+    answer: Callable[[Any], Answer], entry: Entry, place: Place, render: Render
+) -> tuple[Answer, bytes]:
+    """Answer one conversation and write the answer; among many an error is its answer."""
+    try:
+        if entry.error is not None:
+            raise entry.error
+        found = answer(entry.value)
+        return found, render(found, place)
+    except MissingExtraError as error:
+        raise Refused(said(error)) from error
+    except ConfigurationError as error:
+        if place.is_only:
+            raise Refused(said(error)) from error
+        failed = _Unanswered(error)
+    except ContextError as error:
+        failed = _Unanswered(error)
+    except RecursionError:
+        failed = _Unanswered(FormatError("nested too deep"))
+    return failed, render(failed, place)
+
+
+def _as_json(found: Answer, place: Place) -> bytes:
+    return dump({**place.data, **found.data()}, indent=_indent(place))
+
+
+def _as_result(found: Answer, place: Place) -> bytes:
+    return b"" if isinstance(found, _Unanswered) else dump(found.result(), indent=_indent(place))
+
+
+def _indent(place: Place) -> int | None:
+    return 2 if place.is_only and sys.stdout.isatty() else None
+
+
+def _as_text(found: Answer, place: Place) -> bytes:
+    if place.is_only:
+        return _as_report(found, place)
+    row = found.row()
+    return encoded(f"{plain(place.label())}: {row}\n" if row else "")
+
+
+def _as_report(found: Answer, place: Place) -> bytes:
+    text = found.text(width=shutil.get_terminal_size().columns, colour=wants_colour())
+    shown = f"{text}\n" if place.is_only else f"{plain(place.label())}\n{text}\n\n"
+    return encoded(shown if text else "")
+
+
+def wants_colour() -> bool:
+    """Colour for a terminal that can show it, unless NO_COLOR is set (no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def encoded(text: str) -> bytes:
+    """Encode text, escaping what the encoding of the terminal does not have."""
+    return text.encode(sys.stdout.encoding or "utf-8", "backslashreplace")

@@ -1,0 +1,277 @@
+"""`trimtab session`: conversations kept in a store, one command for each thing to do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, BinaryIO
+
+import click
+from click.shell_completion import CompletionItem
+
+from trimtab.cli.json_out import dump
+from trimtab.cli.output import Refused, encoded, usage
+from trimtab.cli.session.commands import Masking, begun, existing, id_option, name_of, store_option, stored
+from trimtab.cli.session.copies import copy, export, fork, import_
+from trimtab.cli.session.io import INPUT_KINDS, begin_options, messages_in, options_in
+from trimtab.cli.session.orders import clear, delete, pin, redact, undo, unpin
+from trimtab.cli.session.output import (
+    event_data,
+    event_line,
+    output_option,
+    report_text,
+    say_missing,
+    view_data,
+    view_text,
+    when,
+    write,
+    write_lines,
+)
+from trimtab.errors import BudgetExceededError
+from trimtab.report.lines import counted, plain
+from trimtab.session import Session
+from trimtab.session.log_checks import KINDS
+from trimtab.stores import Event
+
+__all__ = ["session"]
+
+version_type = click.IntRange(min=0)
+
+HELP = """Keep conversations in a store, and look at them.
+
+A session is a log that only grows, and a view of it that fits a budget. The store is a file
+(chats.db, as sqlite:///chats.db), PostgreSQL or Redis.
+
+\b
+Exit codes: 0  all is well
+            1  no such session or event, not readable, or the store refuses
+            2  wrong usage
+"""
+
+
+EPILOG = """\b
+Examples:
+  trimtab session add --store chats.db --id ada --budget 4k chat.json
+  trimtab session show --store chats.db --id ada --output text
+  trimtab session history --store chats.db --id ada --ids --output text
+  trimtab session list --store chats.db
+"""
+
+
+@click.group(cls=Masking, help=HELP, epilog=EPILOG)
+def session() -> None:
+    """Take the options that stand before a command; there are none."""
+
+
+@session.command()
+@click.option(
+    "--input",
+    "kind",
+    type=click.Choice(INPUT_KINDS),
+    default="auto",
+    show_default=True,
+    help="What FILE is: one JSON document, or a message a line.",
+)
+@click.option(
+    "--event-id",
+    "event_ids",
+    metavar="ID",
+    multiple=True,
+    help="Id of the message in the log; added again under it, it is stored once. One for each message.",
+)
+@begin_options
+@output_option
+@id_option
+@store_option
+@click.argument("file", type=click.File("rb"), required=False)
+@usage
+def add(
+    file: BinaryIO | None,
+    url: str,
+    name: str,
+    output: str,
+    kind: Any,
+    event_ids: tuple[str, ...],
+    **given: Any,
+) -> None:
+    """Add messages to a session; begin it if it is new.
+
+    Reads FILE or standard input: a JSON message, a list of them, or JSONL, a message a line. All of
+    them are stored, or none. Writes the stored events.
+
+    A new session needs --budget or --model. Options given for one that is there change it, and
+    those left out stay; --system "" and --anchor "[]" take away what it has.
+    """
+    options = options_in(given)
+    with stored(url, create=bool(options)) as store:
+        messages = messages_in(file, kind=kind)
+        if event_ids and len(event_ids) != len(messages):
+            raise Refused(
+                f"there are {counted(len(messages), 'message')} and {len(event_ids)} times --event-id"
+            )
+        one = begun(store, name, options)
+        events = one.extend(messages, ids=event_ids or None)
+        say_missing(one, adds=True)
+        write([event_data(event) for event in events], lambda: _added(one, events), output=output)
+
+
+def _added(one: Session, events: list[Event]) -> str:
+    status = one.status()
+    try:
+        numbers = f"view {one.fit().report.tokens_after:,} of {status.budget_tokens:,} tokens"
+    except BudgetExceededError as error:
+        numbers = f"the view does not fit: {error}"
+    waiting = f", {status.pending_messages:,} of its messages wait for a summary or for room"
+    lines = [event_line(event, ids=True) for event in events]
+    return "\n".join([*lines, numbers + (waiting if status.pending_messages else "")])
+
+
+@session.command()
+@click.option("--at", type=version_type, metavar="VERSION", help="The view as it was at this version.")
+@click.option("--report", "only_report", is_flag=True, help="The report alone.")
+@output_option
+@id_option
+@store_option
+@usage
+def show(url: str, name: str, output: str, at: int | None, only_report: bool) -> None:
+    """Show the view: messages that fit, ready to send.
+
+    As JSON a list of messages; where the wire form has system text beside them, a request body with both.
+    As text the messages and the report.
+    """
+    with stored(url) as store:
+        one = existing(store, name)
+        fitted = one.fit(at=at)
+        say_missing(one)
+        report = fitted.report
+
+        def text() -> str:
+            shown = "" if only_report else f"{view_text(one.format, fitted)}\n\n"
+            return shown + report_text(report)
+
+        write(report.to_dict() if only_report else view_data(one.format, fitted), text, output=output)
+
+
+def _complete_kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the kinds of events to a shell, after those that are there."""
+    before, comma, begun = incomplete.rpartition(",")
+    return [CompletionItem(f"{before}{comma}{kind}") for kind in (*KINDS, "all") if kind.startswith(begun)]
+
+
+def _kinds(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...] | None:
+    """Read `message,summary`, or `all`."""
+    kinds = tuple(one.strip() for one in value.split(","))
+    if kinds == ("all",):
+        return None
+    for kind in kinds:
+        if kind not in KINDS:
+            raise click.BadParameter(f"{kind!r} is none of {', '.join(KINDS)} or all")
+    return kinds
+
+
+@session.command()
+@click.option(
+    "--kinds",
+    metavar="KIND,…",
+    default="message",
+    show_default=True,
+    callback=_kinds,
+    shell_complete=_complete_kinds,
+    help="Kinds of events, decisions of trimtab among them (summary, evicted …); all of them: all.",
+)
+@click.option("--ids", is_flag=True, help="In text, the id of each event in place of its time.")
+@click.option("--after", type=version_type, default=0, metavar="VERSION", help="Only what came after it.")
+@click.option("--before", type=version_type, metavar="VERSION", help="Only what came before it.")
+@click.option("--limit", type=version_type, metavar="N", help="At most so many events.")
+@output_option
+@id_option
+@store_option
+@usage
+def history(
+    url: str,
+    name: str,
+    output: str,
+    kinds: tuple[str, ...] | None,
+    after: int,
+    before: int | None,
+    limit: int | None,
+    ids: bool,
+) -> None:
+    """Write everything that was said, oldest first, an event a line."""
+    with stored(url) as store:
+        events = existing(store, name).history(after=after, before=before, kinds=kinds)
+        write_lines(_lines(islice(events, limit), output, ids=ids))
+
+
+def _lines(events: Iterator[Event], output: str, *, ids: bool) -> Iterator[bytes]:
+    for event in events:
+        yield dump(event_data(event)) if output == "json" else encoded(f"{event_line(event, ids=ids)}\n")
+
+
+@session.command()
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="At most so many."
+)
+@output_option
+@id_option
+@store_option
+@click.argument("query")
+@usage
+def recall(url: str, name: str, output: str, query: str, limit: int) -> None:
+    """Find messages that are no longer in the view.
+
+    Those with more words of QUERY come first, newer before older.
+    """
+    with stored(url) as store:
+        one = existing(store, name)
+        events = one.recall(query, limit)
+        say_missing(one)
+        write(
+            [event_data(event) for event in events],
+            lambda: "\n".join(map(event_line, events)) or "nothing found outside the view",
+            output=output,
+        )
+
+
+@session.command("list")
+@output_option
+@store_option
+@usage
+def list_(url: str, output: str) -> None:
+    """List the sessions of a store.
+
+    Name, version, and the time of the newest event of each.
+    """
+    with stored(url) as store:
+        rows = list(filter(None, (name_of(store, one) for one in store.sessions())))
+        write(rows, lambda: "\n".join(map(_row, rows)) or "no sessions", output=output)
+
+
+@session.command("stats")
+@output_option
+@id_option
+@store_option
+@usage
+def status(url: str, name: str, output: str) -> None:
+    """Tell where a session stands, in numbers."""
+    with stored(url) as store:
+        one = existing(store, name)
+        say_missing(one)
+        numbers = one.status().to_dict()
+        write({"id": name, **numbers}, lambda: _table(numbers), output=output)
+
+
+def _row(row: dict[str, Any]) -> str:
+    if "error" in row:
+        return plain(f"{'?':>9}  {row['id']}: {row['error']}")
+    return f"{row['version']:>9,}  {when(row['time'])}  {plain(row['id'])}"
+
+
+def _table(numbers: dict[str, Any]) -> str:
+    rows = [(key.replace("_", " "), value) for key, value in numbers.items() if value is not None]
+    shown = [(f"{value:,}" if isinstance(value, int) else plain(str(value)), key) for key, value in rows]
+    return "\n".join(f"{value:>9}  {key}" for value, key in shown)
+
+
+for command in (clear, copy, delete, export, fork, import_, pin, redact, undo, unpin):
+    session.add_command(command)

@@ -1,0 +1,60 @@
+"""Units: the messages that stay or leave together.
+
+A unit is an assistant message with calls plus every message that answers them, wherever they
+are; a message bound to the next one plus that one; or a message alone. Its members are whole
+messages or, where one message answers several calls, parts of messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+from trimtab._shared.checks import check_pending_calls, listed
+from trimtab._shared.lazy import later
+from trimtab.conversation.reader import History
+from trimtab.conversation.units import State, Unit, format_of, refuse_foreign, resolve_pins
+from trimtab.formats import Format
+
+if TYPE_CHECKING:
+    from trimtab.conversation.validity import Change, Repaired, Violation, repair, validate
+else:
+    # What a `fit` of a valid conversation does not need.
+    __getattr__ = later(
+        globals(),
+        dict.fromkeys(
+            ("Change", "Repaired", "Violation", "repair", "validate"), "trimtab.conversation.validity"
+        ),
+    )
+
+__all__ = ["Change", "History", "Repaired", "State", "Unit", "Violation", "group", "repair", "validate"]
+
+
+def group(
+    messages: Iterable[Any],
+    *,
+    format: str | Format = "auto",
+    pin: Any = (),
+    pending_calls: Collection[str] = (),
+) -> tuple[Unit, ...]:
+    """Group a conversation into units, in order of their first message.
+
+    Args:
+        messages: A list of messages; read in place, never changed.
+        format: Name of the wire form, or a `Format`; "auto" goes by the shapes that occur.
+        pin: Indices, or a predicate `(message, index)`, of messages that must not leave.
+        pending_calls: Ids of calls whose results are still to come (SPEC A4b).
+
+    Returns:
+        Every message, or part of one, in exactly one unit. Results without a call are alone.
+
+    Raises:
+        ConfigurationError: An argument is of the wrong kind, or a pin is out of range.
+        FormatError: An entry is no message; `.path` says which.
+
+    Complexity: O(n) in messages and calls.
+    """
+    items, ids = listed(messages), check_pending_calls(pending_calls)
+    chosen, pins = format_of(items, format), resolve_pins(pin, items)
+    refuse_foreign(items, chosen.name, listed=True)
+    return History(items, format=chosen, pins=pins, pending_calls=ids, looked_over=True).units

@@ -1,0 +1,109 @@
+"""Putting together what stays: the caller's own messages, edited and joined only where they must be."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab.conversation import History, Unit
+from trimtab.formats import Path
+
+__all__ = [
+    "Document",
+    "Insertion",
+    "assemble_one",
+    "assembled",
+    "keep_parts",
+    "merge_edits",
+    "owns_text",
+    "put_in",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insertion:
+    """A message that trimtab writes into a conversation in place of others.
+
+    Args:
+        at: It stands before what stays from this message on.
+        message: In the conversation's wire form.
+        why: What it is for, in a few words, for the report.
+        covers: Messages it stands for; none of them stays.
+        planned_tokens: Its size, where the message itself is still to be written; None: it is counted.
+    """
+
+    at: int
+    message: Any
+    why: str
+    covers: frozenset[int] = frozenset()
+    planned_tokens: int | None = None
+
+
+class Document(dict[str, Any]):
+    """A message that will be joined with others, and knows how it is labelled; edited copies know it, too."""
+
+    def __init__(self, message: Mapping[str, Any], *, label: str | None) -> None:
+        super().__init__(message)
+        self.label = label
+
+
+def owns_text(unit: Unit, index: int, path: Path) -> bool:
+    """Tell whether a text of a message is the unit's, where units share the message by its parts."""
+    own = unit.parts.get(index)
+    return own is None or next((key for key in path if isinstance(key, int)), None) in own
+
+
+def merge_edits(
+    old: Mapping[int, Mapping[Path, str]], new: Iterable[tuple[int, Mapping[Path, str]]]
+) -> dict[int, Mapping[Path, str]]:
+    """Lay new texts over old ones, message by message."""
+    merged = dict(old)
+    for index, texts in new:
+        merged[index] = {**merged.get(index, {}), **texts}
+    return merged
+
+
+def keep_parts(history: History, index: int, message: Any, parts: Collection[int]) -> Any:
+    """Return a message with only these of its parts."""
+    gone = sorted(history.structure.parts_of(index).difference(parts))
+    return history.format.without_parts(message, gone) if gone else message
+
+
+def assembled(
+    history: History,
+    units: Iterable[Unit],
+    edits: Mapping[int, Mapping[Path, str]],
+    insertions: Sequence[Insertion] = (),
+) -> list[Any]:
+    """Put kept units back into the caller's messages, in order, edited where they must be."""
+    kept: dict[int, set[int] | None] = {}
+    for unit in units:
+        for index in unit.indices:
+            part = unit.parts.get(index)
+            if part is None:
+                kept[index] = None
+            else:
+                kept[index] = {*(kept.get(index) or ()), *part}
+    indices = sorted(kept)
+    messages = [assemble_one(history, index, kept[index], edits.get(index)) for index in indices]
+    return put_in(messages, indices, insertions) if insertions else messages
+
+
+def put_in(messages: list[Any], indices: Sequence[int], insertions: Sequence[Insertion]) -> list[Any]:
+    """Put messages in among those that stay, whose places in the conversation are `indices`."""
+    for shift, insertion in enumerate(insertions):
+        messages.insert(bisect_left(indices, insertion.at) + shift, insertion.message)
+    return messages
+
+
+def assemble_one(
+    history: History, index: int, parts: Collection[int] | None, texts: Mapping[Path, str] | None
+) -> Any:
+    """Return the caller's message, edited only where a text or part of it goes."""
+    message = history.original(index)
+    if texts:
+        edited = history.format.with_texts(message, texts)
+        message = Document(edited, label=message.label) if isinstance(message, Document) else edited
+    return message if parts is None else keep_parts(history, index, message, parts)

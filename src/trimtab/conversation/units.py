@@ -1,0 +1,382 @@
+"""What a unit is, and which messages or parts of messages make one."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, NoReturn
+
+from trimtab._shared.checks import check_parameters, move
+from trimtab.conversation.pairing import Pairing
+from trimtab.errors import ConfigurationError, FormatError
+from trimtab.formats import Format, Kind, Structure, detect, formats, get_format
+from trimtab.formats.base import entry_of
+from trimtab.formats.foreign import ROLES, check_message
+
+__all__ = [
+    "NO_PARTS",
+    "Group",
+    "Parts",
+    "State",
+    "Unit",
+    "format_of",
+    "members",
+    "refuse_foreign",
+    "resolve_pins",
+    "results_behind",
+    "results_in_place",
+    "unresolved",
+    "with_openers",
+    "with_stored",
+]
+
+State = Literal["pinned", "held", "free"]
+"""Pinned neither leaves nor changes; held does not leave but may be shortened; free may leave."""
+
+Parts = Mapping[int, tuple[int, ...]]
+"""Parts by message."""
+
+NO_PARTS: Parts = {}
+"""What a unit of whole messages has for `parts`."""
+
+
+class Unit:
+    """Messages that stay or leave together, by index into the conversation.
+
+    It cannot be changed: a strategy is shown what is pinned and cannot write that it is not.
+
+    Example:
+        >>> from trimtab import group
+        >>> [unit.indices for unit in group([
+        ...     {"role": "user", "content": "2 + 2?"},
+        ...     {"role": "assistant", "tool_calls": [
+        ...         {"id": "a", "type": "function", "function": {"name": "add", "arguments": "{}"}}]},
+        ...     {"role": "tool", "tool_call_id": "a", "content": "4"}])]
+        [(0,), (1, 2)]
+    """
+
+    __slots__ = ("indices", "kind", "open", "parts", "state")
+
+    indices: tuple[int, ...]
+    """Positions of its messages, ascending."""
+    kind: Kind
+    """Kind of its first message."""
+    state: State
+    open: bool
+    """True while a result can still come (SPEC A4b)."""
+    parts: Parts
+    """Which parts of a message belong to it, for messages shared with other units."""
+
+    def __init__(
+        self,
+        indices: tuple[int, ...],
+        *,
+        kind: Kind,
+        state: State = "free",
+        open: bool = False,
+        parts: Parts = NO_PARTS,
+    ) -> None:
+        _put_indices(self, indices)
+        _put_kind(self, kind)
+        _put_state(self, state)
+        _put_open(self, open)
+        _put_parts(self, parts)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a unit cannot be changed: {self!r} keeps its {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a unit cannot be changed: {self!r} keeps its {name}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unit, (self.indices, self.kind, self.state, self.open, dict(self.parts))
+
+    @property
+    def first(self) -> int:
+        """Position of its first message; units are ordered by it."""
+        return self.indices[0]
+
+    def __repr__(self) -> str:
+        """Show the positions and the state."""
+        shared = f", parts={dict(self.parts)}" if self.parts else ""
+        return f"Unit({list(self.indices)}, {self.kind}, {self.state}{shared})"
+
+
+# Slots are written by their descriptors: __setattr__ refuses, and this is the cheapest way around it.
+_put_indices = Unit.__dict__["indices"].__set__
+_put_kind = Unit.__dict__["kind"].__set__
+_put_state = Unit.__dict__["state"].__set__
+_put_open = Unit.__dict__["open"].__set__
+_put_parts = Unit.__dict__["parts"].__set__
+
+
+def _unit(indices: tuple[int, ...], kind: Kind, state: State, open: bool, parts: Parts) -> Unit:
+    """Make a unit again from a copy or a pickle."""
+    return Unit(indices, kind=kind, state=state, open=open, parts=parts)
+
+
+class Group:
+    """A unit in the making."""
+
+    __slots__ = ("indices", "kind", "parts")
+
+    def __init__(self, kind: Kind | None = None) -> None:
+        self.kind: Kind | None = kind
+        self.indices: set[int] = set()
+        self.parts: dict[int, list[int]] = {}
+
+    def add(self, index: int, part: int | None) -> None:
+        """Take a message, or one part of it, into the group."""
+        self.indices.add(index)
+        if part is not None:
+            self.parts.setdefault(index, []).append(part)
+
+    def take(self, other: Group) -> None:
+        """Become one with another."""
+        self.indices |= other.indices
+        for index, parts in other.parts.items():
+            self.parts.setdefault(index, []).extend(parts)
+
+
+class _Groups(dict[Any, Group]):
+    """Units in the making, by the message that began each; which unit a message is at home in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._home: dict[int, int] = {}
+
+    def of(self, key: Any) -> Group:
+        return self.setdefault(self._home.get(key, key), Group())
+
+    def bind(self, index: int, to: int) -> None:
+        """Make a message a part of another's unit."""
+        self._home[index] = self._home.get(to, to)
+
+    def keep_whole(self, index: int, owners: Sequence[int | None]) -> None:
+        """Put a message into the unit of every call it answers, which become one."""
+        first, *others = [*dict.fromkeys(one for one in owners if one is not None)] or [index]
+        group = self.of(first)
+        group.add(index, None)
+        for other in others:
+            group.take(self.pop(self._home.get(other, other)))
+            self.bind(other, first)
+
+
+def members(structure: Structure, pairing: Pairing, *, whole: Collection[int] = ()) -> list[Group]:
+    """Sort messages, or their parts, into units.
+
+    Args:
+        structure: Columns of all the messages.
+        pairing: What answers what.
+        whole: Messages that stay or leave whole, since a part of them belongs to something elsewhere.
+    """
+    groups = _Groups()
+    for index in range(structure.count):
+        if index - 1 in structure.bound:
+            groups.bind(index, index - 1)
+        answers = structure.answers.get(index)
+        if answers is None:
+            groups.of(index).add(index, None)
+            continue
+        if index in whole and answers[0][1] is not None:
+            groups.keep_whole(index, pairing.owner[index])
+            continue
+        for (_, part), owner in zip(answers, pairing.owner[index], strict=True):
+            if owner is not None:
+                groups.of(owner).add(index, part)
+            elif part is None:
+                groups.of(index).add(index, None)
+            else:
+                groups[index, part] = orphan = Group("tool")
+                orphan.add(index, part)
+        if (loose := structure.loose.get(index)) is not None:
+            # Where the message calls, too, the results of its calls are members.
+            rest = groups.of(index if index in structure.calls else (index,))
+            for part in loose:
+                rest.add(index, part)
+    made = list(groups.values())
+    return _with_references(made, structure, pairing, whole) if structure.references else made
+
+
+def _with_references(
+    groups: list[Group], structure: Structure, pairing: Pairing, whole: Collection[int]
+) -> list[Group]:
+    """Make results without a call, and the references before them, one unit: any of these may be the call.
+
+    A result directly behind a reference is bound to that, and to no other.
+    """
+    first = min(structure.references)
+    strays = [
+        index
+        for index, owners in pairing.owner.items()
+        if index > first and None in owners and index not in whole and index - 1 not in structure.bound
+    ]
+    if not strays:
+        return groups
+    joining = {*strays, *(index for index in structure.references if index < max(strays))}
+    one, rest = Group(), list[Group]()
+    for group in groups:
+        if joining.isdisjoint(group.indices):
+            rest.append(group)
+        else:
+            one.take(group)
+    return [*rest, one]
+
+
+def with_openers(
+    units: Sequence[Unit], cannot_lead: Callable[[int], bool], opener_of: Callable[[int], int | None]
+) -> list[Unit]:
+    """Hold the user messages that open the turns of what must stay and cannot lead.
+
+    Where no user message does, it is the nearest unit before it whose first message may lead.
+
+    Args:
+        units: All units of a conversation.
+        cannot_lead: Tells whether the provider refuses a message as the first.
+        opener_of: Finds the user message that opens the turn of a message.
+    """
+    users, others = set[int | None](), set[int | None]()
+    for unit in units:
+        if unit.state != "free" and unit.kind != "system" and cannot_lead(unit.first):
+            user = opener_of(unit.first)
+            users.add(user)
+            if user is None:
+                before = (one.first for one in reversed(units) if one.first < unit.first)
+                others.add(next((first for first in before if not cannot_lead(first)), None))
+    return [
+        _held(unit)
+        if unit.state == "free"
+        and (unit.first in others or (unit.kind == "user" and not users.isdisjoint(unit.indices)))
+        else unit
+        for unit in units
+    ]
+
+
+def with_stored(units: Sequence[Unit], pairing: Pairing) -> list[Unit]:
+    """Hold results without a call, where the provider has stored calls: without it theirs would wait."""
+    stored = {index for index, owners in pairing.owner.items() if None in owners}
+    return [
+        _held(unit) if unit.state == "free" and not stored.isdisjoint(unit.indices) else unit
+        for unit in units
+    ]
+
+
+def _held(unit: Unit) -> Unit:
+    return Unit(unit.indices, kind=unit.kind, state="held", open=unit.open, parts=unit.parts)
+
+
+def results_behind(
+    answers: Mapping[int, tuple[tuple[str, int | None], ...]], index: int, ids: tuple[str, ...]
+) -> int:
+    """Count the messages directly behind a call that answer it, each id once."""
+    open_ids = set(ids)
+    found = 0
+    i = index + 1
+    while (entry := answers.get(i)) is not None:
+        call_id, part = entry[0]
+        if len(entry) != 1 or part is not None or call_id not in open_ids:
+            break
+        open_ids.discard(call_id)
+        found += 1
+        i += 1
+    return found
+
+
+def results_in_place(structure: Structure, start: int) -> int:
+    """Count the messages that answer a call, made at or after `start`, from directly behind it."""
+    answers, found = structure.answers, 0
+    for index, ids in structure.calls.items():
+        if index < start:
+            continue
+        if len(ids) == 1 and answers.get(index + 1) == ((ids[0], None),):
+            found += 1
+            continue
+        found += results_behind(answers, index, ids)
+    return found
+
+
+def unresolved(
+    answers: Mapping[int, tuple[tuple[str, int | None], ...]], index: int, ids: tuple[str, ...]
+) -> list[str]:
+    """List the ids of a call that the messages directly behind it do not answer."""
+    missing = dict.fromkeys(ids)
+    i = index + 1
+    while (found := answers.get(i)) is not None:
+        for call_id, _ in found:
+            missing.pop(call_id, None)
+        i += 1
+    return list(missing)
+
+
+def refuse_foreign(messages: Sequence[Any], form: str, *, start: int = 0, listed: bool = False) -> None:
+    """Refuse the first message of which no wire form knows what it is, or whom it is from.
+
+    Args:
+        messages: Messages, as they came in or as dicts.
+        form: Name of the wire form they are read in.
+        start: Position of the first of them in the list that an error is to name.
+        listed: The caller lists roles and untyped blocks as violations, or mends them: they pass.
+
+    Raises:
+        FormatError: With what it looks like; `.path` says which.
+    """
+    for at, message in enumerate(messages):
+        if message.__class__ is dict:
+            try:
+                # A role and a text: nearly every message, and there is nothing to mistake.
+                if message["content"].__class__ is str and message["role"] in ROLES:
+                    continue
+            except (KeyError, TypeError):
+                pass  # no such key, or a role that nothing can be looked up by
+        try:
+            check_message(
+                message if message.__class__ is dict else entry_of(messages, at), form, listed=listed
+            )
+        except FormatError as error:
+            if error.path:
+                move(error, start)
+                raise
+            path = f"messages[{start + at}]"
+            raise FormatError(f"{path}: {error}", path=path) from None
+
+
+def format_of(messages: Any, format: str | Format, model: str | None = None) -> Format:
+    """Return the wire form asked for; "auto" goes by the shapes that occur, then by the model.
+
+    Raises:
+        ConfigurationError: It is neither a name nor a `Format`.
+        UnknownNameError: No wire form has that name.
+    """
+    if format == "auto":
+        return detect(messages, model=model)
+    if not isinstance(format, str) and not hasattr(format, "scan"):
+        names = ", ".join(formats())
+        raise ConfigurationError(f"format is 'auto', a name ({names}) or a Format, not {format!r}")
+    return get_format(format)
+
+
+def resolve_pins(pin: object, messages: Sequence[Any]) -> frozenset[int]:
+    """Turn `pin=` into positions: indices (negative ones from the end) or a predicate's matches.
+
+    Raises:
+        ConfigurationError: An index is out of range, or `pin` is neither.
+    """
+    if callable(pin):
+        check_parameters("pin", pin, "message", "index")
+        return frozenset(i for i, message in enumerate(messages) if pin(message, i))
+    if isinstance(pin, (str, bytes)) or not isinstance(pin, Iterable):
+        raise ConfigurationError(
+            f"pin is a list of positions or a function (message, index) -> bool, not {reprlib.repr(pin)}"
+        )
+    count = len(messages)
+    found = set()
+    for index in pin:
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise ConfigurationError(
+                "pin holds positions of messages, as in [0, -1], or is a function (message, index) -> bool;"
+                f" {reprlib.repr(index)} is no position"
+            )
+        if not -count <= index < count:
+            raise ConfigurationError(f"pin: index {index} is out of range for {count} messages")
+        found.add(index % count)
+    return frozenset(found)

@@ -1,0 +1,252 @@
+"""Would the provider accept this conversation, and the least change that makes it so.
+
+`validate` lists what a provider would refuse; `repair` takes out results without a call and calls
+without a result, and moves results to where they belong. Neither changes what it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trimtab._shared.checks import check_messages, check_pending_calls
+from trimtab.conversation.order import order_faults
+from trimtab.conversation.pairing import Pairing, last_turn_of, late_results, open_calls, pair
+from trimtab.conversation.repairs import Change, repaired
+from trimtab.conversation.units import format_of, refuse_foreign
+from trimtab.errors import FormatError
+from trimtab.formats import Fault, Format, Request, Rules, Structure, mapping_of
+
+__all__ = ["Change", "Repaired", "Violation", "repair", "validate"]
+
+PairRule = Literal["orphan_result", "repeated_result", "unanswered_call", "open_call", "late_result"]
+"""The rules about calls and results; any other rule is about the shape of one message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One thing a provider would refuse, or, with `fault=False`, one worth knowing."""
+
+    index: int | None
+    """Position of the message, from 0; None for what is about the request and no single message."""
+    rule: str
+    """One word why: a `PairRule`, or what is wrong with the message's shape."""
+    message: str
+    """What is wrong, in our words, and what the provider would say."""
+    call_id: str | None = None
+    """Id of the call concerned, if any."""
+    fault: bool = True
+    """False for an open call, whose result can still come, and for a result whose call can be stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """A repaired conversation and what was done to it."""
+
+    messages: list[Any]
+    """A new list; messages that needed no edit are the caller's own objects."""
+    changes: tuple[Change, ...]
+    """What was done, by position in the input; empty if nothing was."""
+    positions: tuple[int, ...]
+    """Where each message of the result was in the input."""
+    request: Any
+    """The same in the form it came in: a copy of the request body, or the list."""
+
+
+def validate(
+    messages: Sequence[Any] | Mapping[str, Any],
+    *,
+    format: str | Format = "auto",
+    pending_calls: Collection[str] = (),
+) -> list[Violation]:
+    """List what the provider would refuse in a conversation, by position.
+
+    Of a request body the rest decides too: its model, thinking, marks for the prompt cache, and whether it
+    holds any message at all. A list without messages is no fault: it may be a part of a request.
+
+    Args:
+        messages: A list of messages or a request body; entries that are no messages are reported.
+        format: Name of the wire form; "auto" goes by the shapes that occur.
+        pending_calls: Ids of calls whose results are still to come; these calls count as open.
+
+    Returns:
+        Violations sorted by index, those of the request as a whole first; `[]` if the provider would take
+        it. Those with `fault=False` are no reason to refuse it.
+
+    Raises:
+        ConfigurationError: `messages` is no list and no body, or `pending_calls` no list of ids.
+        FormatError: A request body without a list of messages.
+        UnknownNameError: No wire form has that name.
+
+    Complexity: O(n) in messages, parts and calls.
+
+    Example:
+        >>> for found in validate([{"role": "tool", "tool_call_id": "a", "content": "4"}]):
+        ...     print(found.index, found.rule, found.call_id)
+        0 orphan_result a
+    """
+    pending = check_pending_calls(pending_calls)
+    chosen, request = _taken(messages, format)
+    items, broken = _readable(request.messages)
+    refuse_foreign(items, chosen.name, listed=True)
+    structure = Structure(len(items))
+    chosen.scan(items, 0, len(items), structure)
+    structure.elsewhere |= request.elsewhere
+    faults = chosen.faults(items) if request.body is None else chosen.faults(items, request)
+    unread = {violation.index for violation in broken}
+    found = [
+        *broken,
+        *(_shape_violation(fault) for fault in faults if fault.index is None or fault.index not in unread),
+        *_order_violations(chosen, items),
+        *_pair_violations(chosen, items, structure, pending),
+    ]
+    return sorted(found, key=lambda violation: -1 if violation.index is None else violation.index)
+
+
+def repair(
+    messages: Sequence[Any] | Mapping[str, Any],
+    *,
+    format: str | Format = "auto",
+    pending_calls: Collection[str] = (),
+) -> Repaired:
+    """Make calls and results match with the least change.
+
+    Faults in the shape of single messages stay as they are. Orphan and repeated results leave, and
+    so do unanswered calls that are not open; a message leaves when nothing of it is left, or nothing of
+    what it needs. A result stays if its call may be stored by the provider. A late result moves behind its
+    call, after the results already there; where results must come first in their message, they move there.
+    What the provider then takes in no such order leaves, with what belongs to it; where nothing would be left
+    that may come first, what comes first stays, and `validate` tells. Of a conversation that is
+    nothing but orphans an empty list is left, which every provider refuses: nothing is invented. A valid
+    conversation comes back as a new list of the same objects.
+
+    Args:
+        messages: A list of messages or a request body; never changed.
+        format: Name of the wire form; "auto" goes by the shapes that occur.
+        pending_calls: Ids of calls whose results are still to come; these calls stay.
+
+    Raises:
+        ConfigurationError: `messages` is no list and no body, or `pending_calls` no list of ids.
+        FormatError: An entry is no message, or the body has no list of messages.
+        UnknownNameError: No wire form has that name.
+
+    Complexity: O(n) in messages, parts and calls.
+
+    Example:
+        >>> repair([{"role": "user", "content": "2 + 2?"},
+        ...         {"role": "tool", "tool_call_id": "a", "content": "4"}]).messages
+        [{'role': 'user', 'content': '2 + 2?'}]
+    """
+    pending = check_pending_calls(pending_calls)
+    chosen, request = _taken(messages, format)
+    originals = list(request.messages)
+    refuse_foreign(originals, chosen.name, listed=True)
+    items = originals.copy()
+    structure = Structure(len(items))
+    chosen.scan(items, 0, len(items), structure)
+    structure.elsewhere |= request.elsewhere
+    result, changes = repaired(chosen, originals, structure, pending_calls=pending)
+    kept = [placed.message for placed in result]
+    return Repaired(
+        messages=kept,
+        changes=changes,
+        positions=tuple(placed.position for placed in result),
+        request=chosen.write_request(request, kept),
+    )
+
+
+def _taken(messages: Any, format: str | Format) -> tuple[Format, Request]:
+    check_messages(messages)
+    named = messages.get("model") if isinstance(messages, Mapping) else None
+    chosen = format_of(messages, format, named if isinstance(named, str) else None)
+    if isinstance(messages, Mapping):
+        return chosen, chosen.read_request(messages)
+    return chosen, Request(messages=messages)
+
+
+def _readable(messages: Sequence[Any]) -> tuple[list[Any], list[Violation]]:
+    """Read every entry as a dict; one that is no message becomes an empty one and a violation."""
+    items: list[Any] = []
+    broken: list[Violation] = []
+    for index, message in enumerate(messages):
+        try:
+            items.append(mapping_of(message))
+        except FormatError as error:
+            items.append({})
+            broken.append(Violation(index=index, rule="not_a_message", message=f"messages[{index}]: {error}"))
+    return items, broken
+
+
+def _shape_violation(fault: Fault) -> Violation:
+    return Violation(index=fault.index, rule=fault.rule, message=_where(fault))
+
+
+def _order_violations(format: Format, items: list[Any]) -> Iterator[Violation]:
+    for index, words in order_faults(format, items):
+        yield Violation(index=index, rule="wrong_order", message=f"messages[{index}]: {words}")
+
+
+def _where(fault: Fault) -> str:
+    keys = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in fault.path)
+    if fault.index is None:
+        return f"request{keys}: {fault.detail}"
+    return f"messages[{fault.index}]{keys}: {fault.detail}"
+
+
+def _pair_violations(
+    format: Format, items: list[Any], structure: Structure, pending_calls: Collection[str]
+) -> Iterator[Violation]:
+    pairing = pair(structure, range(structure.count))
+    yield from _result_violations(format.rules, items, structure, pairing)
+    last_turn = last_turn_of(structure.count, structure.kinds.get, structure.bound.__contains__)
+    still_open = open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls)
+    for index, call_id in pairing.unanswered:
+        if (index, call_id) in still_open:
+            text = f"call {call_id!r} waits for its result"
+            yield Violation(index=index, rule="open_call", message=text, call_id=call_id, fault=False)
+        else:
+            text = f"call {call_id!r} has no result"
+            said = _said_of(items[index], format.rules, format.rules.unanswered_call)
+            yield _violation(format.rules, index, "unanswered_call", call_id, text, said)
+
+
+def _said_of(message: Any, rules: Rules, said: str) -> str:
+    """Return the provider's words for a message of its type."""
+    kind = message.get("type") if rules.words_by_type else None
+    return rules.words_by_type.get(kind, said) if isinstance(kind, str) else said
+
+
+def _result_violations(
+    rules: Rules, items: list[Any], structure: Structure, pairing: Pairing
+) -> Iterator[Violation]:
+    in_one = rules.results_in_one
+    late = late_results(structure, pairing, in_one=in_one) if rules.results_follow_call else frozenset()
+    behind_call: set[int] = set()
+    for index, answers in structure.answers.items():
+        if index - 1 in structure.calls or index - 1 in behind_call:
+            behind_call.add(index)
+        for (call_id, part), owner in zip(answers, pairing.owner[index], strict=True):
+            if owner is None and structure.elsewhere and call_id:
+                text = f"messages[{index}]: result for {call_id!r}, whose call must be among stored messages"
+                yield Violation(index=index, rule="orphan_result", call_id=call_id, message=text, fault=False)
+            elif owner is None:
+                stray = rules.stray_result if index in behind_call and call_id else ""
+                said = stray or _said_of(items[index], rules, rules.orphan_result)
+                text = f"result for {call_id!r}, which no earlier message calls"
+                yield _violation(rules, index, "orphan_result", call_id, text, said)
+            elif (index, part) in pairing.repeated:
+                text = f"a further result for call {call_id!r} of messages[{owner}]"
+                yield _violation(rules, index, "repeated_result", call_id, text, rules.repeated_result)
+            elif (index, part) in late:
+                text = f"result for call {call_id!r} does not directly follow messages[{owner}]"
+                yield _violation(rules, index, "late_result", call_id, text, rules.late_result)
+
+
+def _violation(rules: Rules, index: int, rule: PairRule, call_id: str, text: str, said: str) -> Violation:
+    """Make a violation of a pair rule with the provider's words, as far as it has any."""
+    if rules.unchecked_prefix is not None and call_id.startswith(rules.unchecked_prefix):
+        said = "the provider does not check this pair, but half of it misleads the model"
+    quoted = said.format(call_id=call_id, index=index)
+    message = f"messages[{index}]: {text}" + (f"; {quoted}" if quoted else "")
+    return Violation(index=index, rule=rule, message=message, call_id=call_id or None)

@@ -1,0 +1,236 @@
+"""The door of counters: what is given as `counter=`, made into what the engine asks.
+
+A function is probed once with a list of one long message, and with that message's text where the answer
+leaves open which of the two it counts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
+
+from trimtab._shared.checks import answers_later
+from trimtab._shared.steps import Steps, arun, run
+from trimtab.counting.base import AdditiveCounter
+from trimtab.counting.checks import counter_name, failure_of
+from trimtab.counting.estimate import EstimateCounter
+from trimtab.counting.simple import CharCounter, counter_from_text
+from trimtab.errors import ConfigurationError, ContextError
+
+__all__ = ["WORDS", "as_awaited", "as_counter", "counter_in_words"]
+
+WORDS = ("estimate", "chars")
+"""Words for counters; "chars" may have a number behind it, as in "chars:4"."""
+
+_TEXT = "The quick brown fox jumps over the lazy dog. " * 40
+_MESSAGE = {"role": "user", "content": _TEXT}
+_LEAST_TOKENS = len(_TEXT) // 20
+"""Whoever reads the text counts more: a token of twenty characters on average is in no vocabulary."""
+
+_REMEMBERED = 16
+"""Functions whose answer to the probe is kept, and with it what was counted by text."""
+
+
+def as_counter(counter: Any, /) -> Any:
+    """Return what counts for what was given: a counter, a function, or words such as "chars:4".
+
+    A function that counts a text counts each text of a message, as `counter_from_text` makes it do.
+
+    Raises:
+        ConfigurationError: It cannot count, or nobody can tell what it counts; with what to pass instead.
+    """
+    if isinstance(counter, str):
+        return _in_words(counter)
+    if isinstance(counter, type):
+        name = counter.__name__
+        raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
+    call = getattr(counter, "count", counter)
+    if call is not counter and callable(call) and not _is_async(cast("Hashable", type(counter))):
+        return counter
+    if counter is len:
+        raise ConfigurationError(
+            "counter=len counts messages, not tokens; pass counter_from_text(fn) or a Counter"
+        )
+    if not callable(call):
+        raise ConfigurationError(
+            f"counter must have count(messages) or be a function over a list of messages, not {counter!r:.80}"
+        )
+    if call is not counter or answers_later(call):
+        raise ConfigurationError(
+            f"{counter_name(counter)} counts asynchronously and fit() does not: await afit(...), or pass a"
+            " counter that answers at once"
+        )
+    return _of_function(counter) if _is_hashable(counter) else _of_function.__wrapped__(counter)
+
+
+async def as_awaited(counter: Any, /) -> Any:
+    """Return what counts where answers may be awaited; see `as_counter`.
+
+    Raises:
+        ConfigurationError: As there; or it is an async function that counts a text.
+    """
+    from trimtab.counting.awaited import awaited  # not above: only who awaits needs it
+
+    if counter is None:
+        return None
+    if inspect.isroutine(counter) and answers_later(counter) and not await _counts_lists(counter):
+        raise ConfigurationError(
+            f"counter={counter_name(counter)} is an async function that counts a text, and is asked about"
+            " lists of messages: write one that counts a list of messages, or pass an object with async"
+            " methods count_message(message) and fixed_tokens(system, tools, *, has_system, extra)"
+        )
+    made = awaited(counter)
+    return made if made is not counter else as_counter(counter)
+
+
+def counter_in_words(words: str, /) -> AdditiveCounter | None:
+    """Make the counter that `estimate`, `chars` or `chars:N` stands for; None if it is none of these.
+
+    Raises:
+        ConfigurationError: N is no number above 0.
+    """
+    if words == "estimate":
+        return EstimateCounter()
+    kind, _, number = words.partition(":")
+    if kind != "chars":
+        return None
+    try:
+        return CharCounter(float(number)) if number else CharCounter()
+    except ValueError as error:
+        why = error if isinstance(error, ConfigurationError) else f"{number!r} is not a number"
+        raise ConfigurationError(f"{words}: {why}") from error
+
+
+def _in_words(words: str) -> AdditiveCounter:
+    try:
+        counter = counter_in_words(words)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"counter={error}") from error
+    if counter is None:
+        raise ConfigurationError(
+            f"counter={words!r} is none of 'estimate' and 'chars:N' (as 'chars:4'); for the counter of a"
+            f" model pass model={words!r}"
+        )
+    return counter
+
+
+@lru_cache(maxsize=64)
+def _is_async(kind: Hashable) -> bool:
+    return inspect.iscoroutinefunction(getattr(kind, "count", None))
+
+
+def _is_hashable(function: Any) -> bool:
+    try:
+        hash(function)
+    except TypeError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _of_function(function: Callable[[Any], Any]) -> Any:
+    """Return a function that counts lists as it is, and one that counts a text as a counter of messages."""
+
+    def answer(asked: Any) -> _Answer:
+        try:
+            return _read(function(asked))
+        except BaseException as cause:
+            raise failure_of(cause, counter=counter_name(function), of="a probe") from cause
+
+    if run(_probe(function), answer, errors=ContextError):
+        return function
+    return counter_from_text(function, name=f"{counter_name(function)}, a function of a text")
+
+
+async def _counts_lists(function: Callable[[Any], Any]) -> bool:
+    if not _is_hashable(function):
+        return await _ask_later(function)
+    found = _COUNT_LISTS.get(function)
+    if found is None:
+        found = await _ask_later(function)
+        while len(_COUNT_LISTS) >= _REMEMBERED:
+            _COUNT_LISTS.pop(next(iter(_COUNT_LISTS)), None)
+        _COUNT_LISTS[function] = found
+    return found
+
+
+_COUNT_LISTS: dict[Callable[[Any], Any], bool] = {}
+"""What the probe told of async functions: asking may cost a request each."""
+
+
+async def _ask_later(function: Callable[[Any], Any]) -> bool:
+    async def answer(asked: Any) -> _Answer:
+        try:
+            return _read(await function(asked))
+        except BaseException as cause:
+            raise failure_of(cause, counter=counter_name(function), of="a probe") from cause
+
+    return await arun(_probe(function), answer, errors=ContextError)
+
+
+class _Answer(NamedTuple):
+    """What a function answered to the probe."""
+
+    tokens: int | None
+    """None: it failed, or this is no count."""
+    is_fraction: bool = False
+
+
+_FAILED = _Answer(None)
+
+
+def _read(answer: Any) -> _Answer:
+    if inspect.iscoroutine(answer):
+        answer.close()  # or Python warns that it was never awaited
+    if isinstance(answer, bool) or not isinstance(answer, (int, float)) or answer < 0:
+        return _FAILED
+    return _Answer(answer) if isinstance(answer, int) else _Answer(None, is_fraction=True)
+
+
+def _probe(function: Callable[[Any], Any]) -> Steps[bool]:
+    """Find out whether a function counts a list of messages; else it counts a text.
+
+    One that fails on everything is taken at its word, as one over lists: what it is asked in earnest says
+    why it fails.
+
+    Raises:
+        ConfigurationError: It counts something else, or its answers don't tell.
+    """
+    of_list = yield from _try([_MESSAGE])
+    if of_list.tokens is not None and of_list.tokens >= _LEAST_TOKENS:
+        return True
+    of_text = yield from _try(_TEXT)
+    if of_text.tokens is not None and (of_list.tokens is None or of_text.tokens >= _LEAST_TOKENS):
+        return False
+    if of_list.tokens is not None and of_text.tokens is not None:
+        raise _unclear_error(
+            function,
+            f"it answers {of_list.tokens} for a list of one message and {of_text.tokens} for that message's"
+            f" text of {len(_TEXT):,} characters, so it reads neither",
+        )
+    if of_text.is_fraction:
+        raise _unclear_error(function, "it answers a text with a fraction, and a count is a whole number")
+    if of_list is _FAILED:
+        of_message = yield from _try(_MESSAGE)
+        if of_message.tokens is not None:
+            raise _unclear_error(function, "it counts a single message")
+    return True
+
+
+def _try(what: Any) -> Steps[_Answer]:
+    try:
+        told: _Answer = yield what
+    except ContextError:
+        return _FAILED
+    return told
+
+
+def _unclear_error(function: Callable[[Any], Any], why: str) -> ConfigurationError:
+    name = counter_name(function)
+    return ConfigurationError(
+        f"counter={name} counts neither a text nor a list of messages: {why}. For a function of a text write"
+        " counter=lambda text: math.ceil(len(text) / 4); for one of a list of messages"
+        " counter=lambda messages: sum(count(message) for message in messages)"
+    )

@@ -1,0 +1,61 @@
+"""How far a count may be from the bill, as its counter says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from trimtab.counting.checks import checked_count, counter_name
+from trimtab.counting.media import is_seen, media_tokens
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Media, Pieces
+from trimtab.models import MediaRule
+
+__all__ = ["known_margin", "margin_of", "unseen_tokens", "unsure_of"]
+
+
+def known_margin(counter: Any, tokens: int, /) -> int | None:
+    """Ask a counter how far a count of its may be off, either way; None if it does not say.
+
+    Raises:
+        CountingError: It answered what is no number of tokens.
+    """
+    ask = getattr(counter, "margin_tokens", None)
+    if ask is None:
+        return 0 if getattr(counter, "exact", False) is True else None
+    margin = ask(tokens)
+    return None if margin is None else checked_count(lambda: margin, counter, None)
+
+
+def margin_of(counter: Any, tokens: int, /) -> int:
+    """Ask the same of a counter that has to know.
+
+    Raises:
+        ConfigurationError: It does not say.
+    """
+    margin = known_margin(counter, tokens)
+    if margin is None:
+        raise ConfigurationError(
+            f"margin='auto': counter {counter_name(counter)} does not say how far its counts may be off"
+            " (it needs margin_tokens(tokens)); pass margin= as a number of tokens"
+        )
+    return margin
+
+
+def unsure_of(counter: Any, tools: Any, pieces: Sequence[Pieces], /) -> int | None:
+    """Ask a counter how much of a count it cannot know, whatever its margin is otherwise.
+
+    Returns:
+        None for a counter that does not say, where there are media whose size nothing shows.
+    """
+    media = [medium for one in pieces for medium in one.media]
+    ask = getattr(counter, "unsure_tokens", None)
+    if ask is None:
+        return 0 if all(is_seen(medium, MediaRule()) for medium in media) else None
+    late: int = sum(ask(one.tools) for one in pieces if one.tools)
+    return late + int(ask(tools, media))
+
+
+def unseen_tokens(media: Iterable[Media], rule: MediaRule, /) -> int:
+    """Sum what is charged for media of which a message does not hold enough."""
+    return sum(media_tokens(medium, rule) for medium in media if not is_seen(medium, rule))

@@ -1,0 +1,280 @@
+"""What images, sounds and files are charged, from as much of them as a message holds.
+
+Nothing here decodes a picture: sizes are read from the first bytes of the data, and pages of a PDF from
+its list of objects. Where a size cannot be known, more is taken than is likely, or the most there can be.
+"""
+
+from __future__ import annotations
+
+import binascii
+import math
+import re
+import zlib
+from itertools import islice
+from typing import NamedTuple
+
+from trimtab.formats.base import Media
+from trimtab.models import MediaRule
+
+_HEADER_CHARS = 400_000
+"""Base64 characters looked at for an image's size: a JPEG may have a thumbnail before it."""
+
+_PATCH_PIXELS, _MAX_PATCHES = 32, 1_536
+_TILE_PIXELS, _LONG_PIXELS, _SHORT_PIXELS = 512, 2_048, 768
+_CROP_PIXELS, _SMALL_PIXELS = (256, 768), 384
+_MOST_TILES, _MOST_CROPS = 8, 12
+
+_BYTES_PER_SECOND = 8_000
+"""Of compressed sound at 64 kbit/s; at a higher rate the estimate is too high, on the safe side."""
+
+_MP3_KILOBITS = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0)
+_SOUND_CHARS = 65_536
+"""Base64 characters looked at for a sound's rate: an MP3 may have a picture before it."""
+_VIDEO_BYTES_PER_SECOND = 100_000
+"""Of video at 0.8 Mbit/s, the low end of what is sent; errs high."""
+_VIDEO_SECONDS = 60
+"""Of a video that is not in the message; nothing is known of it."""
+_PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+_OBJECTS = re.compile(rb"/Type\s*/ObjStm\b")
+_STREAM = re.compile(rb"stream\r?\n")
+"""Where compressed objects begin, among them pages, since PDF 1.5 (ISO 32000-1, 7.5.7)."""
+_DICTIONARY_BYTES = 400
+_MOST_OBJECT_STREAMS = 2_000
+"""Of some 100 objects each; a file may be made to be slow to read."""
+_MOST_OBJECT_BYTES = 64_000_000
+"""Of them unpacked: a file of zeros could be any size. 1,000 pages have about 300,000."""
+_FIRST_PAGE_BYTES, _LEAST_PAGE_BYTES, _MOST_PAGES = 20_000, 3_000, 100
+"""Of a PDF whose pages nobody can count, an encrypted one say: fonts and all with the first (billed: one page
+for 13 and 19 kB, 2026-11), and few others are smaller. Errs high; Claude takes no more pages (docs "PDF
+support", 2026-11)."""
+
+
+class Pixels(NamedTuple):
+    """Size of an image."""
+
+    width: int
+    height: int
+
+
+def is_seen(media: Media, rule: MediaRule, /) -> bool:
+    """Tell whether a message holds enough of a medium to know what it is charged."""
+    if rule.part_tokens is not None:
+        return True
+    encoded = base64_of(media.data)
+    if media.kind == "image":
+        flat = rule.patch_factor is None and rule.pixels_per_token is None and not rule.tile_tokens
+        return flat or media.detail == "low" or image_size(encoded[:_HEADER_CHARS]) is not None
+    if media.kind == "audio":
+        return _bytes_a_second(_decoded(encoded[:_SOUND_CHARS])) is not None
+    if media.kind == "video":
+        return _video_seconds(encoded) is not None
+    return bool(encoded) and (not _is_pdf(encoded) or _pages(_decoded(encoded)) > 0)
+
+
+def media_tokens(media: Media, rule: MediaRule, /) -> int:
+    """Count one image, sound or file by a model's rule."""
+    if rule.part_tokens is not None:
+        return rule.part_tokens
+    if media.kind == "image":
+        return _image_tokens(media, rule)
+    if media.kind == "audio":
+        return _audio_tokens(base64_of(media.data), rule)
+    if media.kind == "video" and rule.video_tokens_per_second is not None:
+        return _video_tokens(base64_of(media.data), rule)
+    return _file_tokens(base64_of(media.data), rule)
+
+
+def _image_tokens(media: Media, rule: MediaRule) -> int:
+    size = image_size(base64_of(media.data)[:_HEADER_CHARS])
+    if rule.patch_factor is not None:
+        patches = _MAX_PATCHES if size is None else _patches(size)
+        return rule.image_tokens + math.ceil(patches * rule.patch_factor)
+    if rule.pixels_per_token is not None:
+        return _area_tokens(size, rule)
+    if not rule.tile_tokens or media.detail == "low":
+        return rule.image_tokens
+    if rule.crops:
+        return rule.image_tokens + _crops(size) * rule.tile_tokens
+    tiles = _MOST_TILES if size is None else _tiles(size)
+    return rule.image_tokens + tiles * rule.tile_tokens
+
+
+def _patches(size: Pixels) -> int:
+    across = math.ceil(size.width / _PATCH_PIXELS) * math.ceil(size.height / _PATCH_PIXELS)
+    return min(across, _MAX_PATCHES)
+
+
+def _tiles(size: Pixels) -> int:
+    """Scale into a square, then to the short side, never up, and count the squares it covers."""
+    scale = min(1.0, _LONG_PIXELS / max(size))
+    scale *= min(1.0, _SHORT_PIXELS / (min(size) * scale))
+    width, height = (max(1, round(side * scale)) for side in size)
+    return math.ceil(width / _TILE_PIXELS) * math.ceil(height / _TILE_PIXELS)
+
+
+def _crops(size: Pixels | None) -> int:
+    """Count the crops of an image: none if it is small, squares of two thirds of the short side else."""
+    if size is None:
+        return _MOST_CROPS
+    if max(size) <= _SMALL_PIXELS:
+        return 0
+    least, most = _CROP_PIXELS
+    side = min(max(int(min(size) / 1.5), least), most)
+    return math.ceil(size.width / side) * math.ceil(size.height / side)
+
+
+def _area_tokens(size: Pixels | None, rule: MediaRule) -> int:
+    """Count an image by its pixels, scaled down to the longest side and the most tokens allowed."""
+    most = rule.most_image_tokens
+    if size is None:
+        return rule.image_tokens + (most or _MAX_PATCHES)
+    scale = min(1.0, rule.long_pixels / max(size))
+    tokens = math.ceil(size.width * size.height * scale * scale / (rule.pixels_per_token or 1))
+    return rule.image_tokens + (tokens if most is None else min(tokens, most))
+
+
+def image_size(encoded: str, /) -> Pixels | None:
+    """Read the pixels of a PNG, GIF, JPEG or WebP from its first bytes; None if it says none."""
+    data = _decoded(encoded)
+    size = None
+    if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
+        size = Pixels(_big(data, 16, 4), _big(data, 20, 4))
+    elif data[:6] in (b"GIF87a", b"GIF89a") and len(data) >= 10:
+        size = Pixels(_little(data, 6, 2), _little(data, 8, 2))
+    elif data.startswith(b"\xff\xd8"):
+        size = _jpeg_size(data)
+    elif data[:4] == b"RIFF" and data[8:12] == b"WEBP" and len(data) >= 30:
+        size = _webp_size(data)
+    return size if size is not None and min(size) > 0 else None
+
+
+def _jpeg_size(data: bytes) -> Pixels | None:
+    """Walk the segments to the start of a frame (C0 to CF, of which C4, C8 and CC are tables)."""
+    at = 2
+    while at + 9 <= len(data) and data[at] == 0xFF:
+        marker = data[at + 1]
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            return Pixels(_big(data, at + 7, 2), _big(data, at + 5, 2))
+        at += 2 + max(2, _big(data, at + 2, 2))
+    return None
+
+
+def _webp_size(data: bytes) -> Pixels | None:
+    kind = data[12:16]
+    if kind == b"VP8X":
+        return Pixels(_little(data, 24, 3) + 1, _little(data, 27, 3) + 1)
+    if kind == b"VP8L":
+        bits = _little(data, 21, 4)
+        return Pixels((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+    if kind == b"VP8 ":
+        return Pixels(_little(data, 26, 2) & 0x3FFF, _little(data, 28, 2) & 0x3FFF)
+    return None
+
+
+def _audio_tokens(encoded: str, rule: MediaRule) -> int:
+    rate = _bytes_a_second(_decoded(encoded[:_SOUND_CHARS])) or _BYTES_PER_SECOND
+    seconds = _bytes_in(encoded) / rate
+    return math.ceil(seconds * rule.audio_tokens_per_second) + rule.audio_tokens
+
+
+def _bytes_a_second(data: bytes) -> int | None:
+    """Read the rate of a WAVE file or of an MP3's first frame; None if it says none."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WAVE" and len(data) >= 32:
+        return _little(data, 28, 4) or None
+    at = 0
+    if data[:3] == b"ID3" and len(data) >= 10:
+        size = 0
+        for byte in data[6:10]:
+            size = size << 7 | byte & 0x7F
+        at = 10 + size
+    frame = data[at : at + 3]
+    # 11 bits of sync, then version 1 and layer 3, as nearly every MP3 has them
+    if len(frame) == 3 and frame[0] == 0xFF and frame[1] & 0xFE == 0xFA:
+        return _MP3_KILOBITS[frame[2] >> 4] * 125 or None
+    return None
+
+
+def _video_tokens(encoded: str, rule: MediaRule) -> int:
+    seconds = _video_seconds(encoded)
+    if seconds is None:
+        seconds = _bytes_in(encoded) / _VIDEO_BYTES_PER_SECOND if encoded else _VIDEO_SECONDS
+    return math.ceil(max(1.0, seconds) * (rule.video_tokens_per_second or 0))
+
+
+def _video_seconds(encoded: str) -> float | None:
+    """Read the length of an MP4 from its movie header; None if it has none."""
+    data = _decoded(encoded)
+    at = data.find(b"mvhd")
+    if data[4:8] != b"ftyp" or at < 0 or at + 24 > len(data):
+        return None
+    wide = data[at + 4] == 1
+    scale = _big(data, at + (24 if wide else 16), 4)
+    length = _big(data, at + (28 if wide else 20), 8 if wide else 4)
+    return length / scale if scale else None
+
+
+def _file_tokens(encoded: str, rule: MediaRule) -> int:
+    if not encoded:
+        return rule.file_tokens
+    if _is_pdf(encoded):
+        pages = _pages(_decoded(encoded))
+        if rule.pdf_bytes_per_token is None:
+            return (pages or _likely_pages(_bytes_in(encoded))) * rule.page_tokens
+        tokens = math.ceil(_bytes_in(encoded) / rule.pdf_bytes_per_token)
+        return min(tokens, pages * rule.page_tokens) if pages else tokens
+    # text, most likely, and few texts have less than three bytes a token
+    return math.ceil(_bytes_in(encoded) / 3)
+
+
+def _pages(data: bytes) -> int:
+    """Count the pages of a PDF, those in compressed objects too; 0 where none can be seen."""
+    pages, left, view = len(_PAGE.findall(data)), _MOST_OBJECT_BYTES, memoryview(data)
+    for found in islice(_OBJECTS.finditer(data), _MOST_OBJECT_STREAMS):
+        begin = _STREAM.search(data, found.end(), found.end() + _DICTIONARY_BYTES)
+        if begin is None or left <= 0:
+            continue
+        try:
+            objects = zlib.decompressobj().decompress(view[begin.end() :], left)
+        except zlib.error:  # encrypted, or packed in another way
+            continue
+        pages += len(_PAGE.findall(objects))
+        left -= len(objects)
+    return pages
+
+
+def _likely_pages(size_bytes: int) -> int:
+    """Guess how many pages a PDF has where none can be seen."""
+    more = max(0, size_bytes - _FIRST_PAGE_BYTES)
+    return min(_MOST_PAGES, 1 + math.ceil(more / _LEAST_PAGE_BYTES))
+
+
+def _is_pdf(encoded: str) -> bool:
+    return encoded.startswith("JVBERi")  # "%PDF-" in base64
+
+
+def base64_of(data: str | None) -> str:
+    """Return the base64 in a data URL or bare; "" for a web address or nothing."""
+    if data is None or data.startswith(("http://", "https://", "file-", "gs://", "s3://")):
+        return ""
+    if data.startswith("data:"):
+        return data.partition(",")[2]
+    return data
+
+
+def _bytes_in(encoded: str) -> int:
+    return len(encoded) * 3 // 4 - encoded.count("=", -2)
+
+
+def _decoded(encoded: str) -> bytes:
+    try:
+        return binascii.a2b_base64(encoded[: len(encoded) // 4 * 4])
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _big(data: bytes, at: int, width: int) -> int:
+    return int.from_bytes(data[at : at + width], "big")
+
+
+def _little(data: bytes, at: int, width: int) -> int:
+    return int.from_bytes(data[at : at + width], "little")

@@ -1,0 +1,415 @@
+"""Counting by a provider's own endpoint: a question a request, shared, remembered, not waited for long."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, NamedTuple, Self
+from weakref import WeakKeyDictionary
+
+from trimtab.counting.awaited import Digests
+from trimtab.counting.checks import count_of, counter_name, failure_of
+from trimtab.counting.fallback import Said, StandIn
+from trimtab.counting.remote_clients import Told, endpoint_of
+from trimtab.counting.simple import not_negative
+from trimtab.errors import ConfigurationError, CountingError
+from trimtab.formats import mapping_of
+
+__all__ = ["CountQuestion", "RemoteCounter"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountQuestion:
+    """The request whose tokens are asked for."""
+
+    messages: tuple[dict[str, Any], ...]
+    """In the wire form of the caller."""
+    system: Any = None
+    """System text that stands outside the messages; None if there is none."""
+    tools: Any = None
+    """Tool schemas; None if there are none."""
+
+
+_COMPARED = 4
+"""Answers of a fit that its estimates are compared with."""
+
+
+class _Answer(NamedTuple):
+    """What a request costs."""
+
+    tokens: int
+    estimated: str | None = None
+    """Why some of it or all is an estimate; None if the provider said it."""
+
+
+class _Failed(NamedTuple):
+    why: str
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A question that is being asked, by everybody who waits for its answer."""
+
+    task: asyncio.Task[Told | _Failed]
+    waiting: int = 0
+
+
+class _Loop:
+    """What belongs to one event loop."""
+
+    def __init__(self, max_concurrent: int) -> None:
+        self.slots = asyncio.Semaphore(max_concurrent)
+        self.flights: dict[Any, _Flight] = {}
+
+    def end(self, key: Any, flight: _Flight) -> None:
+        """Forget a question; not one that was asked anew since."""
+        if self.flights.get(key) is flight:
+            del self.flights[key]
+
+
+class RemoteCounter:
+    """An async counter that asks the provider what a request costs; for `afit`.
+
+    A whole request is asked about, so that what comes out is the provider's own number; what single messages
+    have of it is shared by estimate. A fit asks once if all fits, and O(log n) times if not. Equal requests
+    are asked about once, also while the first is underway. Where the provider fails or is too slow the
+    estimate answers, raised by how far it may be off and by how much more the provider last said than it;
+    `name` and `exact` (which reports show), `failures` and `last_failure` say so.
+
+    Raises:
+        ConfigurationError: A number is out of range, or `ask` is no function.
+
+    Example:
+        >>> import asyncio
+        >>> from trimtab import afit
+        >>> async def ask(question):
+        ...     return 3 + 4 * len(question.messages)  # in earnest: ask an endpoint
+        >>> counter = RemoteCounter(ask)
+        >>> messages = [{"role": "user", "content": str(n)} for n in range(9)]
+        >>> fitted = asyncio.run(afit(messages, 20, counter=counter))
+        >>> len(fitted.messages), fitted.report.tokens_after
+        (4, 19)
+    """
+
+    reads_extra = True
+    """Takes the other charged parts of a body as a fourth argument of `count_request`."""
+
+    def __init__(
+        self,
+        ask: Callable[[CountQuestion], Awaitable[int]],
+        /,
+        *,
+        name: str | None = None,
+        estimate: Any = None,
+        timeout_seconds: float = 10.0,
+        retry_after_seconds: float = 30.0,
+        max_concurrent: int = 4,
+        max_entries: int = 4_096,
+    ) -> None:
+        """Set the counter up; nothing is asked yet.
+
+        Args:
+            ask: Asks the provider; an async function.
+            name: What reports call it; None: the name of the function.
+            estimate: Counts what the provider does not. None: `EstimateCounter()`.
+            timeout_seconds: How long one answer is waited for; above 0.
+            retry_after_seconds: How long only the estimate answers after a failure: a fit asks several
+                questions, and each would wait for as long.
+            max_concurrent: Questions underway at once in one event loop, at least 1.
+            max_entries: Answers remembered.
+        """
+        if not callable(ask):
+            raise ConfigurationError(f"ask is an async function of a CountQuestion, not {ask!r:.80}")
+        self._ask = ask
+        self._made_of = {
+            "name": name,
+            "estimate": estimate,
+            "timeout_seconds": timeout_seconds,
+            "retry_after_seconds": retry_after_seconds,
+            "max_concurrent": max_concurrent,
+            "max_entries": max_entries,
+        }
+        if name is not None and not isinstance(name, str):
+            raise ConfigurationError(f"name is a text, not {name!r:.80}")
+        self._name = name or counter_name(ask)
+        self._stand_in = StandIn(estimate)
+        self._timeout_seconds = _seconds("timeout_seconds", timeout_seconds)
+        self._retry_after_seconds = _seconds("retry_after_seconds", retry_after_seconds, least=0.0)
+        self._max_concurrent = not_negative("max_concurrent", max_concurrent)
+        if not self._max_concurrent:
+            raise ConfigurationError("max_concurrent must be 1 or more")
+        self._max_entries = not_negative("max_entries", max_entries)
+        self._known: OrderedDict[Any, Told] = OrderedDict()
+        self._latest: Said | None = None
+        self._estimated: str | None = None
+        self._lock = threading.Lock()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = WeakKeyDictionary()
+        self._silent_until = 0.0
+        self.failures = 0
+        """Questions the estimate answered in place of the provider."""
+        self.last_failure: str | None = None
+        """Why it did so last; None if it never did."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel by what it is made of; answers, and what is under way, stay behind."""
+        return _make, (type(self), self._ask, self._made_of)
+
+    @classmethod
+    def of(
+        cls,
+        client: Any,
+        /,
+        *,
+        model: str,
+        options: Mapping[str, Any] | None = None,
+        estimate: Any = None,
+        timeout_seconds: float = 10.0,
+    ) -> Self:
+        """Ask through an async client of the anthropic, google-genai or openai package.
+
+        Args:
+            client: `AsyncAnthropic`, `google.genai.Client` or `AsyncOpenAI`; it stays the caller's, with
+                its keys and retries. Messages are in its form: Messages, contents, Responses items.
+            model: Whose tokens are counted.
+            options: Further arguments of the endpoint, such as `thinking` and `tool_choice`.
+            estimate: Counts what the provider does not. None: by the model table, or an estimate.
+            timeout_seconds: How long one answer is waited for, retries of the client included.
+
+        Raises:
+            ConfigurationError: It has no such endpoint, or does not answer later.
+        """
+        endpoint = endpoint_of(client, model=model, options=options)
+        by = endpoint.estimate() if estimate is None else estimate
+        ask: Any = endpoint.ask  # may say more than a number
+        return cls(ask, name=f"{model} by its provider", estimate=by, timeout_seconds=timeout_seconds)
+
+    def __repr__(self) -> str:
+        """Show the name, and how often the estimate answered."""
+        return f"<{type(self).__name__} {self.name!r} failures={self.failures}>"
+
+    @property
+    def name(self) -> str:
+        """What reports call it; says so where the estimate answers in its place."""
+        why = self.last_failure if self._is_silent() else self._estimated
+        return self._name if why is None else f"{self._name}; now estimated ({why})"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the provider itself said the latest count, and answers now."""
+        return self._estimated is None and not self._is_silent()
+
+    def margin_tokens(self, tokens: int, /) -> int:
+        """Say how far off a count may be, either way.
+
+        Not at all while the provider answers; else as far as the estimate says, a tenth if it does not.
+        """
+        return 0 if self.exact else self._stand_in.margin_tokens(tokens)
+
+    def _for_one_fit(self) -> _ForOneFit:
+        """Return what one fit asks, which says of that fit's own counts whether they were estimated."""
+        return _ForOneFit(self)
+
+    async def count(self, messages: Sequence[Any], /) -> int:
+        """Count a request that is these messages alone."""
+        return await self.count_request(messages)
+
+    async def count_request(
+        self,
+        messages: Sequence[Any],
+        system: Any = None,
+        tools: Any = None,
+        extra: Mapping[str, Any] | None = None,
+        /,
+    ) -> int:
+        """Ask the provider for the tokens of a request; else the estimate answers.
+
+        A request without messages, which no provider takes, is always estimated; so are an output schema
+        (`extra`), which the endpoints take in other words than requests do, and tools that one refuses.
+        """
+        answer = await _ForOneFit(self).answered(messages, system, tools, extra)
+        self._estimated = answer.estimated
+        return answer.tokens
+
+    async def _said(self, key: Any, question: CountQuestion) -> Told | _Failed:
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None:
+                self._known.move_to_end(key)
+                return known
+        said = await self._shared(key, question)
+        if isinstance(said, Told):
+            self._remember(key, said)
+            self._latest = Said(question, said)
+        return said
+
+    async def _shared(self, key: Any, question: CountQuestion) -> Told | _Failed:
+        """Ask, or wait with those who have asked the same already; the last to go takes the question back."""
+        loop = asyncio.get_running_loop()
+        mine = self._loops.setdefault(loop, _Loop(self._max_concurrent))
+        flight = mine.flights.get(key)
+        if flight is None:
+            task = loop.create_task(self._asked(question, mine.slots))
+            flight = mine.flights[key] = _Flight(task)
+            landed = flight
+            task.add_done_callback(lambda _: mine.end(key, landed))
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting and not flight.task.done():
+                mine.end(key, flight)
+                flight.task.cancel()
+
+    async def _asked(self, question: CountQuestion, slots: asyncio.Semaphore) -> Told | _Failed:
+        async with slots:
+            if self._is_silent():  # also if others failed while this one waited for its turn
+                self.failures += 1
+                return _Failed(str(self.last_failure))
+            try:
+                return await self._told(question)
+            except CountingError as error:
+                self.failures += 1
+                self.last_failure = str(error)[:200]
+                self._silent_until = time.monotonic() + self._retry_after_seconds
+                return _Failed(self.last_failure)
+
+    async def _told(self, question: CountQuestion) -> Told:
+        """Ask the provider, no longer than its time.
+
+        Raises:
+            CountingError: It failed, was too slow, or answered no count.
+        """
+        of = "a request"
+        try:
+            async with asyncio.timeout(self._timeout_seconds) as limit:
+                try:
+                    answer: Any = await self._ask(question)
+                except TimeoutError as cause:
+                    if limit.expired():
+                        raise
+                    raise failure_of(cause, counter=self._name, of=of) from cause
+        except TimeoutError as cause:
+            raise CountingError(
+                f"counter {self._name} did not answer within {self._timeout_seconds:g} seconds",
+                counter=self._name,
+            ) from cause
+        except asyncio.CancelledError as cause:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            what = f"counter {self._name} failed on a request: something inside was cancelled"
+            raise CountingError(what, counter=self._name) from cause
+        except BaseException as cause:
+            raise failure_of(cause, counter=self._name, of=of) from cause
+        told = answer if isinstance(answer, Told) else Told(answer)
+        return told._replace(tokens=count_of(told.tokens, counter=self._name, of=of))
+
+    def _is_silent(self) -> bool:
+        return self.last_failure is not None and time.monotonic() < self._silent_until
+
+    def _remember(self, key: Any, told: Told) -> None:
+        with self._lock:
+            self._known[key] = told
+            while len(self._known) > self._max_entries:
+                self._known.popitem(last=False)
+
+
+class _ForOneFit:
+    """A remote counter, as one fit asks it: knows of each count of the fit whether it was estimated.
+
+    Estimates err high, so that a budget holds whose margin was chosen while the provider still answered.
+    """
+
+    reads_extra = True
+
+    def __init__(self, counter: RemoteCounter) -> None:
+        self.digests = Digests()
+        self._counter = counter
+        self._said: deque[Said] = deque(maxlen=_COMPARED)
+        self._estimated: str | None = None
+        self._has_margin = False
+
+    @property
+    def name(self) -> str:
+        """What the report calls it; with what was estimated in this fit, and why."""
+        name, why = self._counter._name, self._why
+        return name if why is None else f"{name}; {'in part' if self._said else 'now'} estimated ({why})"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the provider itself said all that this fit goes by."""
+        return self._why is None
+
+    @property
+    def _why(self) -> str | None:
+        """Why counts are estimated, so far and from here; None if they are not."""
+        if self._estimated is None and not self._said and self._counter._is_silent():
+            return self._counter.last_failure
+        return self._estimated
+
+    def margin_tokens(self, tokens: int, /) -> int:
+        """Say how far off a count may be; what a budget keeps free is not added to estimates again."""
+        if self.exact:
+            return 0
+        self._has_margin = True
+        return self._counter._stand_in.margin_tokens(tokens)
+
+    async def count(self, messages: Sequence[Any], /) -> int:
+        """Count a request that is these messages alone."""
+        return await self.count_request(messages)
+
+    async def count_request(
+        self,
+        messages: Sequence[Any],
+        system: Any = None,
+        tools: Any = None,
+        extra: Mapping[str, Any] | None = None,
+        /,
+    ) -> int:
+        """Count as the counter does, and keep in mind how."""
+        answer = await self.answered(messages, system, tools, extra)
+        self._estimated = answer.estimated or self._estimated
+        return answer.tokens
+
+    async def answered(
+        self, messages: Sequence[Any], system: Any, tools: Any, extra: Mapping[str, Any] | None
+    ) -> _Answer:
+        counter, stand_in = self._counter, self._counter._stand_in
+        dicts = tuple(mapping_of(message) for message in messages)
+        if not dicts:
+            return _Answer(stand_in.count([], system, tools) + stand_in.beside(None, extra))
+        question = CountQuestion(messages=dicts, system=system, tools=tools or None)
+        said = await counter._said(self.digests.key_of("ask", (dicts, system, tools or None)), question)
+        if isinstance(said, _Failed):
+            latest = () if counter._latest is None else (counter._latest,)
+            tokens = stand_in.compared(stand_in.count(dicts, system, tools), self._said or latest)
+            return _Answer(self._raised(tokens + stand_in.beside(None, extra)), said.why)
+        self._said.append(Said(question, said))
+        beside = stand_in.beside(said.tools, extra)
+        if not beside:
+            return _Answer(said.tokens)
+        what = " and ".join([*["tools"] * bool(said.tools), *["output schema"] * bool(extra)])
+        return _Answer(said.tokens + self._raised(beside), f"{what}, which the endpoint does not take")
+
+    def _raised(self, tokens: int) -> int:
+        return tokens if self._has_margin else tokens + self._counter._stand_in.margin_tokens(tokens)
+
+
+def _seconds(name: str, value: float, *, least: float | None = None) -> float:
+    wrong = isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value)
+    if wrong or (value <= 0 if least is None else value < least):
+        raise ConfigurationError(
+            f"{name} is a number of seconds {'above 0' if least is None else 'of 0 or more'}, not"
+            f" {value!r:.80}"
+        )
+    return float(value)
+
+
+def _make(kind: type[RemoteCounter], ask: Any, options: Mapping[str, Any]) -> RemoteCounter:
+    return kind(ask, **options)

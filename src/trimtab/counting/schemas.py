@@ -1,0 +1,353 @@
+"""Tool and output schemas as text: TypeScript, as OpenAI's models are shown them, or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from trimtab.errors import FormatError
+from trimtab.formats.base import mapping_of
+from trimtab.formats.values import compact_json
+from trimtab.models import ToolsStyle
+
+_MAX_DEPTH = 32
+"""Nesting after which a type is written as `any`; nobody writes schemas so deep."""
+
+_MAX_TYPES = 20_000
+"""Types written before the rest of a tool's schema is `any`: references can multiply."""
+
+_SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
+
+_SCHEMA_KEYS = (
+    "parameters",
+    "input_schema",
+    "parametersJsonSchema",
+    "parameters_json_schema",
+)
+"""Where a function tool holds the schema of its arguments, by wire form."""
+
+_DECLARED_KEYS = ("functionDeclarations", "function_declarations")
+"""Where one entry of a tool list holds several functions."""
+
+
+SETTINGS = ("tool_choice", "thinking", "task_budget")
+"""Charged parts of a body that are no text: they set how much of a prompt the provider adds."""
+
+
+class ToolShape(NamedTuple):
+    """What of one tool is charged: its texts, and how many properties its schema has."""
+
+    texts: tuple[str, ...]
+    properties: int
+    nested: tuple[str, ...] = ()
+    """Those of the texts that stand in schemas inside its schema."""
+
+
+_NOT_SHOWN = ("additionalProperties", "required")
+"""Keys of an output schema that are not charged, by the bills for two of them (2026-11)."""
+
+
+def tools_text(tools: Any, /, *, style: ToolsStyle) -> str:
+    """Write tool schemas as the text that is counted for them.
+
+    Takes function tools of any provider's form; what is none of these is written as JSON.
+
+    Example:
+        >>> print(tools_text([{"type": "function", "function": {"name": "add", "parameters": {
+        ...     "type": "object", "properties": {"a": {"type": "integer"}}}}}], style="typescript"))
+        namespace functions {
+        <BLANKLINE>
+        type add = (_: {
+        a?: number,
+        }) => any;
+        <BLANKLINE>
+        } // namespace functions
+    """
+    if style == "json" or not isinstance(tools, Sequence) or isinstance(tools, str):
+        return tools if isinstance(tools, str) else compact_json(tools)
+    functions: list[str] = []
+    rest: list[str] = []
+    for tool in _shown_tools(tools):
+        function = _function_of(tool)
+        if function is None:
+            rest.append(compact_json(tool))
+        else:
+            functions.append(_declaration(function))
+    if functions:
+        rest.insert(0, "\n\n".join(("namespace functions {", *functions, "} // namespace functions")))
+    return "\n".join(rest)
+
+
+def tool_shapes(tools: Any, /, *, style: ToolsStyle) -> list[ToolShape]:
+    """List what is charged for each tool: its schema as JSON, or only its words.
+
+    Example:
+        >>> tool_shapes(
+        ...     [{"name": "add", "input_schema": {"properties": {"a": {"type": "integer"}}}}], style="words"
+        ... )
+        [ToolShape(texts=('add', 'a', 'integer'), properties=1, nested=())]
+    """
+    return [_shape(tool, style) for tool in _shown_tools(_listed(tools))]
+
+
+def _shape(tool: Any, style: ToolsStyle) -> ToolShape:
+    function = _function_of(tool)
+    if function is None:
+        return ToolShape((compact_json(tool),), 0)
+    schema = _schema_of(function)
+    if style == "words":
+        words = _Words()
+        words.read(schema, 0)
+        told = [
+            text for key in ("name", "description") if isinstance(text := function.get(key), str) and text
+        ]
+        return ToolShape((*told, *words.texts), words.properties, tuple(words.nested))
+    shown = {key: function[key] for key in ("name", "description") if function.get(key)}
+    return ToolShape((compact_json({**shown, "input_schema": schema}),), 0)
+
+
+class _Words:
+    """Collects what the author of a schema wrote in it: names, types, descriptions, values."""
+
+    __slots__ = ("nested", "properties", "texts")
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.nested: list[str] = []
+        self.properties = 0
+
+    def read(self, schema: Any, depth: int) -> None:
+        """Read one schema and those inside it."""
+        if depth > _MAX_DEPTH or not isinstance(schema, Mapping) or len(self.texts) > _MAX_TYPES:
+            return
+        kind = schema.get("type")
+        # an object says so by its properties
+        self._take(() if str(kind).lower() == "object" else kind, depth)
+        self._take(schema.get("description"), depth)
+        self._take(schema.get("enum"), depth)
+        properties = _as_mapping(schema.get("properties"))
+        for name, value in properties.items():
+            self.properties += 1
+            self._take(str(name), depth if depth == 0 else depth + 1)
+            self.read(value, depth + 1)
+        inside = [schema.get("items"), schema.get("additionalProperties")]
+        inside += [value for key in ("anyOf", "oneOf", "allOf") for value in _listed(schema.get(key))]
+        inside += _as_mapping(schema.get("$defs")).values()
+        for value in inside:
+            self.read(value, depth + 2)
+
+    def _take(self, value: Any, depth: int) -> None:
+        found = [str(item) for item in _listed(value)]
+        self.texts.extend(found)
+        if depth > 1:
+            self.nested.extend(found)
+
+
+def provider_tools(tools: Any, /) -> list[str]:
+    """Name the tools that the provider runs or describes itself: their schemas are not in the request."""
+    return [
+        name
+        for tool in _shown_tools(_listed(tools))
+        if (name := _provider_tool(_as_mapping(tool))) is not None
+    ]
+
+
+def _provider_tool(tool: Mapping[str, Any]) -> str | None:
+    if not tool or tool.get("type") == "custom" or _function_of(tool) is not None:
+        return None
+    kind = tool.get("type", "function")
+    if kind != "function":
+        return str(kind)
+    # Gemini's have no type: the one key names the tool
+    return None if "function" in tool or "name" in tool else str(next(iter(tool)))
+
+
+def is_forced(extra: Mapping[str, Any] | None, /) -> bool:
+    """Tell whether a request makes the model call a tool, by the choice under `tool_choice`."""
+    return _as_mapping((extra or {}).get("tool_choice")).get("type") in ("any", "tool")
+
+
+def is_thinking(extra: Mapping[str, Any] | None, /) -> bool:
+    """Tell whether a request gives the model a budget for thinking, under `thinking`."""
+    return _as_mapping((extra or {}).get("thinking")).get("type") == "enabled"
+
+
+def with_functions(tools: Any, extra: Mapping[str, Any] | None, /) -> tuple[Any, Mapping[str, Any] | None]:
+    """Take legacy `functions` out of `extra` and put them behind the tools.
+
+    They are charged alike.
+
+    Returns:
+        All tool schemas and the rest of `extra`, which is None if nothing is left.
+
+    Example:
+        >>> with_functions([{"name": "add"}], {"functions": [{"name": "old"}]})
+        ([{'name': 'add'}, {'name': 'old'}], None)
+    """
+    functions = extra.get("functions") if extra else None
+    if extra is None or not functions:
+        return tools, extra or None
+    rest = {key: value for key, value in extra.items() if key != "functions"}
+    return [*_listed(tools), *_listed(functions)], rest or None
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    if isinstance(value, list | tuple):
+        return value
+    return (value,) if value else ()
+
+
+def output_schema_text(extra: Mapping[str, Any] | None, /) -> str:
+    """Write the schema an answer has to follow as the text that is counted for it; "" for none."""
+    form = _as_mapping((extra or {}).get("response_format"))
+    schema = _as_mapping(form.get("json_schema"))
+    if not schema:
+        return ""
+    named = [str(schema[key]) for key in ("name", "description") if schema.get(key)]
+    return "\n".join((*named, compact_json(_shown(schema.get("schema"), 0))))
+
+
+def system_texts(system: Any, /) -> list[str]:
+    """List the texts of a system prompt that stands outside the messages."""
+    if system is None or system == "":
+        return []
+    if isinstance(system, str):
+        return [system]
+    if isinstance(system, Sequence):
+        return [text for part in system for text in system_texts(part)]
+    text = _as_mapping(system).get("text")
+    return [text] if isinstance(text, str) else [compact_json(system)]
+
+
+def _as_mapping(value: Any) -> Mapping[str, Any]:
+    try:
+        return mapping_of(value)
+    except FormatError:
+        return {}
+
+
+def _shown(schema: Any, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        return None
+    if isinstance(schema, Mapping):
+        return {
+            key: _shown(value, depth + 1)
+            for key, value in schema.items()
+            # a property may have such a name; then its value is a schema
+            if key not in _NOT_SHOWN or isinstance(value, Mapping)
+        }
+    if isinstance(schema, list):
+        return [_shown(value, depth + 1) for value in schema]
+    return schema
+
+
+def _shown_tools(tools: Sequence[Any]) -> Iterator[Any]:
+    """Yield the tools a model is shown from the start, each function by itself."""
+    for tool in tools:
+        entry = _as_mapping(tool)
+        declared = next((entry[key] for key in _DECLARED_KEYS if entry.get(key)), None)
+        if declared is not None:
+            yield from _listed(declared)
+        elif entry.get("defer_loading") is not True:
+            yield tool
+
+
+def _schema_of(function: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _as_mapping(next((function[key] for key in _SCHEMA_KEYS if function.get(key)), {}))
+
+
+def function_tool(tool: Any, /) -> dict[str, Any] | None:
+    """Write a function tool of any provider's form as Chat Completions do; None for other tools."""
+    function = _function_of(tool)
+    if function is None:
+        return None
+    if isinstance(tool, Mapping) and "function" in tool:
+        return dict(tool)
+    described = {key: function[key] for key in ("name", "description") if function.get(key)}
+    return {"type": "function", "function": {**described, "parameters": _schema_of(function)}}
+
+
+def _function_of(tool: Any) -> Mapping[str, Any] | None:
+    """Return the mapping that holds name and schema, in whichever provider's form it is."""
+    entry = _as_mapping(tool)
+    found = _as_mapping(entry["function"]) if "function" in entry else entry
+    known = entry.get("type", "function") == "function" or "input_schema" in entry
+    return found if known and isinstance(found.get("name"), str) else None
+
+
+def _declaration(function: Mapping[str, Any]) -> str:
+    schema = _schema_of(function)
+    properties = _Writer(schema).properties(schema, 0)
+    about = _comment(schema.get("description"))
+    signature = f"(_: {about and chr(10)}{about}{{\n{properties}\n}})" if properties else "()"
+    described = _comment(function.get("description"))
+    return f"{described}type {function['name']} = {signature} => any;"
+
+
+def _comment(text: Any) -> str:
+    """Write a description before what it describes; its lines are charged stripped."""
+    if not isinstance(text, str) or not text.strip():
+        return ""
+    return "// " + "\n".join(line.strip() for line in text.strip().splitlines()) + "\n"
+
+
+class _Writer:
+    """Writes one JSON schema as a TypeScript type."""
+
+    __slots__ = ("_inside", "_root", "_types")
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._inside: list[str] = []
+        self._types = 0
+
+    def properties(self, schema: Mapping[str, Any], depth: int) -> str:
+        """Write the properties of an object, one a line."""
+        required = schema.get("required")
+        required = required if isinstance(required, list | tuple) else ()
+        lines = [
+            self._property(str(name), _as_mapping(value), depth, optional=name not in required)
+            for name, value in _as_mapping(schema.get("properties")).items()
+        ]
+        return "\n".join(lines)
+
+    def _property(self, name: str, schema: Mapping[str, Any], depth: int, *, optional: bool) -> str:
+        mark = "?" if optional else ""
+        default = f" // default: {compact_json(schema['default'])}" if "default" in schema else ""
+        return f"{_comment(schema.get('description'))}{name}{mark}: {self.type(schema, depth + 1)},{default}"
+
+    def type(self, schema: Any, depth: int) -> str:
+        """Write one schema as a type; `any` for what has none."""
+        self._types += 1
+        if not isinstance(schema, Mapping) or depth > _MAX_DEPTH or self._types > _MAX_TYPES:
+            return "any"
+        if "$ref" in schema:
+            return self._referred(str(schema["$ref"]), depth + 1)
+        if isinstance(schema.get("enum"), list | tuple):
+            return " | ".join(map(compact_json, schema["enum"]))
+        if "const" in schema:
+            return compact_json(schema["const"])
+        options = schema.get("anyOf") or schema.get("oneOf") or schema.get("type")
+        if isinstance(options, list | tuple):
+            return " | ".join(self._option(schema, option, depth + 1) for option in options)
+        if options == "array":
+            return self.type(schema.get("items"), depth + 1) + "[]"
+        inner = self.properties(schema, depth) if options == "object" or "properties" in schema else None
+        if inner is not None:
+            return f"{{\n{inner}\n}}" if inner else "object"
+        return _SIMPLE.get(str(options), "any")
+
+    def _option(self, schema: Mapping[str, Any], option: Any, depth: int) -> str:
+        return self.type({**schema, "type": option} if isinstance(option, str) else option, depth)
+
+    def _referred(self, reference: str, depth: int) -> str:
+        """Write the type a reference leads to; `any` where it leads back into itself."""
+        if reference in self._inside:
+            return "any"
+        found: Any = self._root
+        for key in reference.removeprefix("#/").split("/"):
+            found = found.get(key) if isinstance(found, Mapping) else None
+        self._inside.append(reference)
+        written = self.type(found, depth)
+        self._inside.pop()
+        return written

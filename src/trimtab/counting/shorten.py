@@ -1,0 +1,204 @@
+"""Shorten one text to a number of tokens, with a marker where it was cut. Knows no tokenizer.
+
+A tokenizer is not additive (a letter more can mean a token less), so sizes found on the way only steer the
+search; what is returned has itself been counted. Each count costs its text, so the search first jumps to
+where the average size of a character points, and only then closes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from trimtab.counting.borders import border_after, border_before
+from trimtab.counting.bracket import Bracket
+from trimtab.counting.graphemes import boundary_at_or_after, boundary_at_or_before
+
+__all__ = ["CUT_MARKER", "Keep", "cut_text", "cut_text_near", "shorten"]
+
+Keep = Literal["end", "start", "both"]
+"""Which part of a text stays."""
+
+CUT_MARKER = "[text cut by trimtab]"
+"""Stands where text was cut (SPEC A10); 6 tokens in o200k and cl100k.
+
+A constant without a number, so that equal input gives equal output and a text that was cut before and fits
+stays as it is. It claims nothing and asks for nothing, so a tool that writes it itself gains nothing by it.
+"""
+
+
+def shorten(
+    text: str,
+    limit_tokens: int,
+    *,
+    count: Callable[[str], int],
+    keep: Keep,
+    marker: str = CUT_MARKER,
+    size_tokens: int | None = None,
+) -> str | None:
+    """Return the longest part of `text` that fits, with `marker` for what was cut.
+
+    Cuts fall between grapheme clusters. The result has been counted and fits; with the cluster next to a cut
+    put back (for "both": on either side) it would not fit, or nothing would be cut.
+
+    Args:
+        limit_tokens: The most the result may have by `count`, the marker included.
+        count: Tokens of a text; need not be additive. Called O(log n) times, first with `text` and `marker`.
+        keep: "end": marker, then the tail. "start": the head, then the marker. "both": head, marker and
+            tail, head and tail of about equal length, the odd code point to the head.
+        size_tokens: `count(text)` if it is known, to save counting it.
+
+    Returns:
+        `text` itself if it fits, the bare marker if only that fits, None if not even that does.
+
+    Example:
+        >>> shorten("one two three four five six seven", 28, count=len, keep="both")
+        'one [text cut by trimtab]ven'
+    """
+    size_tokens = count(text) if size_tokens is None else size_tokens
+    if size_tokens <= limit_tokens:
+        return text
+    marker_tokens = count(marker)
+    if marker_tokens > limit_tokens:
+        return None
+    job = _Job(text=text, limit_tokens=limit_tokens, size_tokens=size_tokens, count=count, marker=marker)
+    place = _PLACES[keep]
+    job.known_tokens[place(text, 0)] = marker_tokens
+    bracket = Bracket(low=0, low_tokens=marker_tokens, high=len(text) + 1, high_tokens=size_tokens)
+    cut = _longest(job, bracket, place=lambda kept_chars: place(text, kept_chars))
+    return _written(text, _filled(job, cut) if keep == "both" else cut, marker)
+
+
+def cut_text(text: str, kept_chars: int, *, keep: Keep, marker: str = CUT_MARKER) -> str:
+    """Keep at most `kept_chars` code points of `text`, and a marker for the rest.
+
+    Counts nothing. The marker is not among the `kept_chars`. More of them never keep less of the text.
+
+    Returns:
+        `text` itself if it has no more than `kept_chars`, the bare marker if no cluster fits in them.
+
+    Example:
+        >>> cut_text("one two three", 6, keep="both")
+        'one[text cut by trimtab]ree'
+    """
+    kept_chars = max(0, kept_chars)
+    return text if len(text) <= kept_chars else _written(text, _PLACES[keep](text, kept_chars), marker)
+
+
+def cut_text_near(
+    text: str, kept_chars: int, other_chars: int, *, keep: Keep, marker: str = CUT_MARKER
+) -> str:
+    """Return what `cut_text(text, kept_chars)` has near its cut, without what `other_chars` keeps, too.
+
+    It ends at borders between tokens, so two cuts differ in size by as much as these parts of them
+    do; for a function that counts in another way it is an estimate.
+
+    Example:
+        >>> cut_text_near("one two three four five six", 8, 12, keep="end")
+        '[text cut by trimtab]five'
+        >>> cut_text_near("one two three four five six", 12, 8, keep="end")
+        '[text cut by trimtab]our five'
+    """
+    cut, other = (_PLACES[keep](text, min(chars, len(text))) for chars in (kept_chars, other_chars))
+    start = border_before(text, min(cut.start, other.start))
+    stop = border_after(text, max(cut.stop, other.stop))
+    part = text[start : cut.start], text[cut.stop : stop]
+    return (marker if cut.start < cut.stop else "").join(part)
+
+
+class _Cut(NamedTuple):
+    """What is cut out of a text: the code points from `start` to `stop`."""
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """One text to shorten, and how to measure the outcome."""
+
+    text: str
+    limit_tokens: int
+    size_tokens: int
+    count: Callable[[str], int]
+    marker: str
+    known_tokens: dict[_Cut, int] = field(default_factory=dict)
+    """Sizes counted so far: neighbouring numbers of code points often mean the same cut."""
+
+    def tokens(self, cut: _Cut) -> int:
+        """Count the text with `cut` taken out; an empty cut leaves the whole text."""
+        if cut.start >= cut.stop:
+            return self.size_tokens
+        if cut not in self.known_tokens:
+            self.known_tokens[cut] = self.count(_written(self.text, cut, self.marker))
+        return self.known_tokens[cut]
+
+
+def _written(text: str, cut: _Cut, marker: str) -> str:
+    return text[: cut.start] + marker + text[cut.stop :]
+
+
+def _keeping_end(text: str, kept_chars: int) -> _Cut:
+    return _Cut(0, boundary_at_or_after(text, len(text) - kept_chars))
+
+
+def _keeping_start(text: str, kept_chars: int) -> _Cut:
+    return _Cut(boundary_at_or_before(text, kept_chars), len(text))
+
+
+def _keeping_both(text: str, kept_chars: int) -> _Cut:
+    head_chars = (kept_chars + 1) // 2
+    return _Cut(
+        boundary_at_or_before(text, head_chars),
+        boundary_at_or_after(text, len(text) - (kept_chars - head_chars)),
+    )
+
+
+_PLACES: dict[Keep, Callable[[str, int], _Cut]] = {
+    "end": _keeping_end,
+    "start": _keeping_start,
+    "both": _keeping_both,
+}
+
+
+def _longest(job: _Job, bracket: Bracket, *, place: Callable[[int], _Cut]) -> _Cut:
+    """Find a cut that fits while the next one in the order of `place` does not."""
+    bracket.close(lambda kept_chars: job.tokens(place(kept_chars)), limit_tokens=job.limit_tokens)
+    return place(bracket.low)
+
+
+def _filled(job: _Job, cut: _Cut) -> _Cut:
+    """Give back what still fits on either side; one may take more than the other."""
+    for _ in range(_ROUNDS):
+        wider = _longest_side(job, _longest_side(job, cut, grow=_more_head), grow=_more_tail)
+        if wider == cut:
+            break
+        cut = wider
+    return cut
+
+
+_ROUNDS = 8
+"""Bounds the counts. Two rounds were enough for every text tried; more are for counters that play tricks."""
+
+
+def _more_head(job: _Job, cut: _Cut, chars: int) -> _Cut:
+    return _Cut(min(cut.stop, boundary_at_or_before(job.text, cut.start + chars)), cut.stop)
+
+
+def _more_tail(job: _Job, cut: _Cut, chars: int) -> _Cut:
+    return _Cut(cut.start, max(cut.start, boundary_at_or_after(job.text, cut.stop - chars)))
+
+
+def _longest_side(job: _Job, cut: _Cut, *, grow: Callable[[_Job, _Cut, int], _Cut]) -> _Cut:
+    """Move one border of `cut` inwards as far as fits."""
+    chars = 1
+    while (first := grow(job, cut, chars)) == cut and chars < cut.stop - cut.start:
+        chars += 1
+    tokens = job.tokens(first)
+    if first == cut or tokens > job.limit_tokens:
+        return cut
+    bracket = Bracket(
+        low=chars, low_tokens=tokens, high=cut.stop - cut.start + 1, high_tokens=job.size_tokens
+    )
+    return _longest(job, bracket, place=lambda more_chars: grow(job, cut, more_chars))

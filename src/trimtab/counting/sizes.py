@@ -1,0 +1,394 @@
+"""The sizes of one fit: what is known, what is counted on demand, what a black box says.
+
+`Sizes` belongs to one conversation and one counter. With an additive counter each message is
+counted when it is first asked for and never again. A black box is a function of a whole list:
+it is asked about lists only, and what a part of one costs is a share of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol, cast
+
+from trimtab.counting.additive import Additive
+from trimtab.counting.checks import checked_count, count_of, counter_name, placed
+from trimtab.counting.estimate import EstimateCounter
+from trimtab.counting.schemas import SETTINGS, with_functions
+from trimtab.counting.texts import TextCounter
+from trimtab.errors import CountingError, FormatError
+from trimtab.formats import Format, Prices, mapping_of
+from trimtab.formats.values import compact_json
+
+__all__ = [
+    "Fixed",
+    "Shares",
+    "Sizes",
+    "counter_name",
+    "fixed_tokens_of",
+    "for_whole",
+    "reading",
+    "shared_out",
+    "sizes_for",
+]
+
+
+class Walked(Protocol):
+    """A history that can read and count at once (`units.History`)."""
+
+    @property
+    def walked_from(self) -> int:
+        """Oldest message counted while it was looked over."""
+        ...
+
+    def walk(self, start: int, room_tokens: int, sizes: list[int | None], prices: Prices, /) -> int | None:
+        """Read and count from what was read last back to `start`, until the room is passed."""
+        ...
+
+
+class Fixed:
+    """What a request costs beside its messages: system text, tools, output schema, framing.
+
+    Legacy functions are among the tools, so that every counter charges them.
+    """
+
+    __slots__ = ("extra", "system", "tools")
+
+    def __init__(self, system: Any = None, tools: Any = None, extra: Any = None) -> None:
+        self.system = system
+        self.tools, self.extra = with_functions(tools, extra) if extra else (tools, None)
+
+
+_CHECKED = (Additive.count_back, TextCounter.count_back)
+"""Ways to count back that check each size themselves."""
+
+
+class Traits(NamedTuple):
+    """What is known of a class of counters."""
+
+    checks_itself: bool
+    """Its own `count_back` checks each size."""
+    trusted: bool
+    """Its `count_message` is ours, which checks itself."""
+
+
+@lru_cache(maxsize=64)
+def _traits(kind: Hashable) -> Traits:
+    return Traits(
+        getattr(kind, "count_back", None) in _CHECKED,
+        getattr(kind, "count_message", None) is TextCounter.count_message,
+    )
+
+
+class Sizes:
+    """Sizes in tokens of a conversation's messages under an additive counter."""
+
+    additive = True
+
+    def __init__(self, counter: Any, messages: list[Any], fixed: Fixed | None) -> None:
+        self.counter = counter
+        self.messages = messages
+        self.known: list[int | None] = [None] * len(messages)
+        """Tokens of each message; None where nobody asked."""
+        self._fixed = Fixed() if fixed is None else fixed
+        self._is_part = fixed is None
+        self._fixed_counts: dict[bool, FixedCount] = {}
+        self._back = getattr(counter, "count_back", None)
+        traits = _traits(cast("Hashable", type(counter)))
+        self._checks_itself = traits.checks_itself
+        self._own = counter.count_message if traits.trusted else None
+
+    def fixed_tokens(self, leads_system: bool, /) -> int:
+        """Return what a request costs beside its messages: framing, tools, system text beside them.
+
+        Args:
+            leads_system: Whether the first of its messages is system text. What comes out says so, not what
+                went in: a later system message or a summary may have become the first.
+        """
+        return 0 if self._is_part else self._fixed_count(leads_system).tokens
+
+    def _fixed_count(self, leads_system: bool) -> FixedCount:
+        """Ask, once, for all there is to say: a report is read without asking a counter."""
+        has_system = leads_system or bool(self._fixed.system)
+        made = self._fixed_counts.get(has_system)
+        if made is None:
+            made = self._fixed_counts[has_system] = _fixed_count(self.counter, self._fixed, has_system)
+        return made
+
+    def most_fixed_tokens(self, leads_system: bool, /) -> int:
+        """Return the same of a request that may still come to begin with system text."""
+        tokens = self.fixed_tokens(leads_system)
+        return tokens if leads_system else max(tokens, self.fixed_tokens(True))
+
+    def fixed_parts(self, leads_system: bool, /) -> tuple[int | None, int | None]:
+        """Return what of the fixed tokens is system text, and tools; None where they cannot be told apart."""
+        if self._is_part:
+            return 0, 0
+        count = self._fixed_count(leads_system)
+        return count.system_tokens, count.tools_tokens
+
+    def of(self, index: int, /) -> int:
+        """Count one message, unless it is known."""
+        size = self.known[index]
+        if size is None:
+            message = self.messages[index]
+            try:
+                # our own counters check themselves
+                size = self._own(message) if self._own is not None else self.message(message, index)
+            except (CountingError, FormatError) as error:
+                raise placed(error, index) from error.__cause__
+            self.known[index] = size
+        return size
+
+    def count_each(self) -> None:
+        """Count every message nobody asked about yet."""
+        for index in range(len(self.messages)):
+            self.of(index)
+
+    def message(self, message: Any, index: int | None = None, /) -> int:
+        """Count a message that may not be of the conversation (an edited one)."""
+        if type(message) is not dict:
+            message = mapping_of(message)
+        return checked_count(lambda: self.counter.count_message(message), self.counter, index)
+
+    def alone(self, message: Any, /) -> int:
+        """Count a message that trimtab wrote; a black box is asked about it, not about a share."""
+        return self.message(message)
+
+    def back(self, start: int, stop: int, room_tokens: int, /) -> int:
+        """Count from `stop - 1` down to `start` until their sum passes `room_tokens`.
+
+        Returns:
+            The lowest position counted; `stop` if there was nothing to count.
+        """
+        if self._back is not None:
+            if self._checks_itself:
+                return int(self._back(self.messages, start, stop, room_tokens, self.known))
+            return self._checked_back(start, stop, room_tokens)
+        index = stop
+        while index > start and room_tokens >= 0:
+            index -= 1
+            room_tokens -= self.of(index)
+        return index
+
+    def _checked_back(self, start: int, stop: int, room_tokens: int) -> int:
+        """Let a counter of a user's count back, and look at what it filled in."""
+        counter, known, count_back = self.counter, self.known, cast("Callable[..., Any]", self._back)
+        low = checked_count(lambda: count_back(self.messages, start, stop, room_tokens, known), counter, None)
+        if not start <= low <= stop:
+            name = counter_name(counter)
+            raise CountingError(
+                f"counter {name} counted back to {low}, which is not from {start} to {stop}",
+                counter=name,
+                answer=low,
+            )
+        for index in range(low, stop):
+            size = known[index]
+            if type(size) is not int or size < 0:
+                known[index] = count_of(
+                    size, counter=counter_name(counter), of=f"message {index}", index=index
+                )
+        return low
+
+    def walk(self, history: Walked, start: int, room_tokens: int, /) -> int | None:
+        """Count back from what was read last, reading on the way, until the room is passed.
+
+        Returns:
+            The lowest position counted; None if counter or format cannot do both at once.
+        """
+        prices = getattr(self.counter, "prices", None)
+        if prices is None:
+            return None
+        try:
+            return history.walk(start, room_tokens, self.known, prices)
+        except (CountingError, FormatError) as error:
+            at = next(i for i in range(history.walked_from - 1, -1, -1) if self.known[i] is None)
+            raise placed(error, at) from error.__cause__
+
+    def total(self, start: int, stop: int, /) -> int:
+        """Sum messages already counted."""
+        return sum(cast("list[int]", self.known[start:stop]))
+
+
+def shared_out(total_tokens: int, weights: Sequence[int], /) -> list[int]:
+    """Share a total by weights, in whole tokens that add up to it; all 0 where the weights are."""
+    whole, passed, shares = sum(weights), 0, []
+    for weight in weights:
+        before = passed * total_tokens // whole if whole else 0
+        passed += weight
+        shares.append((passed * total_tokens // whole if whole else 0) - before)
+    return shares
+
+
+class Base:
+    """What a black box says of a request without messages; shared by the parts of one."""
+
+    __slots__ = ("tokens",)
+
+    def __init__(self) -> None:
+        self.tokens: int | None = None
+
+
+class Shares(Sizes):
+    """Sizes under a counter that is a black box over a list of messages."""
+
+    additive = False
+
+    def __init__(self, counter: Any, messages: list[Any], fixed: Fixed | None) -> None:
+        self.counter = counter
+        self.messages = messages
+        self.known = [None] * len(messages)
+        self._back = None
+        self._checks_itself = False
+        self._own = None
+        self._fixed = Fixed() if fixed is None else fixed
+        self._is_part = fixed is None
+        self.base = Base()
+        self._estimate = EstimateCounter()
+        self._scale: float | None = None
+        self.whole_tokens: int | None = None
+        """The conversation with system text and tools; None until somebody asked for it."""
+
+    def fixed_tokens(self, leads_system: bool, /) -> int:
+        """Return 0: a black box does not say what its parts cost."""
+        return 0
+
+    def fixed_parts(self, leads_system: bool, /) -> tuple[int | None, int | None]:
+        """Return that the parts are not known."""
+        return None, None
+
+    def request_tokens(self, messages: Sequence[Any], /) -> int:
+        """Ask for the size of a whole request; of a part of one, without what an empty one costs."""
+        if not self._is_part:
+            return self._asked(messages)
+        return max(0, self._asked(messages) - self.base_tokens()) if messages else 0
+
+    def base_tokens(self) -> int:
+        """Ask, once, what a request without messages costs; 0 where the counter refuses one."""
+        base = self.base
+        if base.tokens is None:
+            try:
+                base.tokens = self._asked([])
+            except CountingError:
+                base.tokens = 0
+        return base.tokens
+
+    def _asked(self, messages: Sequence[Any]) -> int:
+        """Ask the black box."""
+        counter, fixed = self.counter, self._fixed
+        whole = getattr(counter, "count_request", None)
+        listed = list(messages)
+        if whole is not None and getattr(counter, "reads_extra", False):
+            return checked_count(lambda: whole(listed, fixed.system, fixed.tools, fixed.extra), counter, None)
+        if whole is not None:
+            listed = [*_leading(Fixed(extra=fixed.extra)), *listed]
+            return checked_count(lambda: whole(listed, fixed.system, fixed.tools), counter, None)
+        listed = [*_leading(fixed), *listed]
+        count = getattr(counter, "count", counter)
+        return checked_count(lambda: count(listed), counter, None)
+
+    def whole(self, messages: Sequence[Any], /) -> int:
+        """Ask for the size of the whole conversation, once; `messages` are all of it."""
+        if self.whole_tokens is None:
+            self.whole_tokens = self.request_tokens(messages)
+        return self.whole_tokens
+
+    def message(self, message: Any, index: int | None = None, /) -> int:
+        """Return the share of a message: its estimate, scaled to what the black box said."""
+        if self._scale is None:
+            estimate = sum(self._estimated(one, at) for at, one in enumerate(self.messages))
+            self._scale = self.whole(self.messages) / max(1, estimate)
+        return round(self._estimated(message, index) * self._scale)
+
+    def _estimated(self, message: Any, index: int | None = None) -> int:
+        try:
+            return self._estimate.count_message(mapping_of(message))
+        except FormatError as error:
+            raise (error if index is None else placed(error, index)) from error.__cause__
+
+    def alone(self, message: Any, /) -> int:
+        """Ask for the size of a message that trimtab wrote."""
+        return max(0, self._asked([message]) - self.base_tokens())
+
+    def count_each(self) -> None:
+        """Ask for the size of the whole; what each message has of it is a share."""
+        self.whole(self.messages)
+
+    def split(self, messages: Sequence[Any], total_tokens: int, /) -> list[int]:
+        """Share a total among messages by their estimates; the shares add up to it."""
+        return shared_out(total_tokens, [self._estimated(message) for message in messages])
+
+    def back(self, start: int, stop: int, room_tokens: int, /) -> int:
+        """Return `start`: a black box cannot count as it goes."""
+        return start
+
+
+def sizes_for(counter: Any, messages: list[Any], fixed: Fixed | None) -> Sizes:
+    """Make the table of sizes for a counter: additive if it counts single messages.
+
+    Without `fixed` it is one of a part of a request, which is charged nothing beside its messages.
+    """
+    kind = Sizes if hasattr(counter, "count_message") else Shares
+    return kind(counter, messages, fixed)
+
+
+def for_whole(counter: Any, tools: Any, /) -> Any:
+    """Return a counter for a whole request: some charge a call's frame only where there are tools."""
+    return counter if tools or not hasattr(counter, "without_tools") else counter.without_tools()
+
+
+def reading(counter: Any, format: Format, /) -> Any:
+    """Return a counter that reads this wire form; one that does not say what it reads as it is."""
+    read = getattr(counter, "format", None)
+    return counter if read is None or read is format else counter.with_format(format)
+
+
+def fixed_tokens_of(counter: Any, fixed: Fixed, has_system: bool, /) -> int:
+    """Ask a counter what a request costs beside its messages, in the way it can tell."""
+    of_request = getattr(counter, "fixed_tokens", None)
+    if of_request is not None:
+        return checked_count(
+            lambda: of_request(fixed.system, fixed.tools, has_system=has_system, extra=fixed.extra),
+            counter,
+            None,
+        )
+    whole = getattr(counter, "count_request", None)
+    if whole is not None:
+        leading = _leading(Fixed(extra=fixed.extra))
+        return checked_count(lambda: whole(leading, fixed.system, fixed.tools), counter, None)
+    base = checked_count(lambda: counter.count([]), counter, None)
+    parts = _leading(fixed)
+    return base + (checked_count(lambda: counter.count_message(parts[0]), counter, None) if parts else 0)
+
+
+class FixedCount(NamedTuple):
+    """What a request costs beside its messages, and parts of it."""
+
+    tokens: int
+    system_tokens: int
+    tools_tokens: int
+
+
+def _fixed_count(counter: Any, fixed: Fixed, has_system: bool) -> FixedCount:
+    tokens = fixed_tokens_of(counter, fixed, has_system)
+    if not (fixed.system or fixed.tools or fixed.extra):
+        return FixedCount(tokens, 0, 0)
+    bare = fixed_tokens_of(counter, Fixed(), has_system)
+    without_tools = fixed_tokens_of(counter, Fixed(system=fixed.system), has_system)
+    return FixedCount(tokens, without_tools - bare, tokens - without_tools)
+
+
+def _leading(fixed: Fixed) -> list[dict[str, Any]]:
+    """Write what is not among the messages as one system message, for counters that take no more."""
+    charged = {key: value for key, value in (fixed.extra or {}).items() if key not in SETTINGS}
+    parts = [_text_of(value) for value in (fixed.system, fixed.tools, charged) if value]
+    return [{"role": "system", "content": "\n".join(parts)}] if parts else []
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return compact_json(value)
+    except FormatError as error:
+        raise FormatError(f"system text, tools or an output schema: {error}") from error

@@ -1,0 +1,307 @@
+"""The counter that adds up counts of texts, and its loop over messages from the newest back."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self, cast
+
+from trimtab.counting.additive import Additive
+from trimtab.counting.base import TextFunction
+from trimtab.counting.cache import TextCache, TextCounts
+from trimtab.counting.checks import placed
+from trimtab.counting.margin import unseen_tokens
+from trimtab.counting.media import is_seen, media_tokens
+from trimtab.counting.schemas import (
+    is_forced,
+    is_thinking,
+    output_schema_text,
+    system_texts,
+    tool_shapes,
+    tools_text,
+    with_functions,
+)
+from trimtab.errors import CountingError, FormatError
+from trimtab.formats import Format, Media, Prices, Structure, get_format
+from trimtab.formats.base import Pieces, mapping_of
+from trimtab.models import Framing, Margin, MediaRule
+
+_ROLES = ("system", "developer", "user", "assistant", "tool")
+_RESULT_ROLES = ("tool", "function")
+
+
+class TextCounter(Additive):
+    """Counts the texts of a message with a text function, and adds what framing costs.
+
+    Sizes of messages add up to the whole, so a conversation is counted from its newest message
+    back and only as far as needed. Counts are remembered by text; clear them with `clear()`.
+    Safe to share between threads if the text function is.
+    """
+
+    __slots__ = ("_cache", "_exact_form", "_framings", "_margins", "_prices", "framing", "margin", "media")
+
+    def __init__(
+        self,
+        count_text: TextFunction,
+        /,
+        *,
+        name: str,
+        exact: bool = False,
+        framing: Framing | None = None,
+        framings: Mapping[str, Framing] | None = None,
+        media: MediaRule | None = None,
+        margin: Margin | None = None,
+        margins: Mapping[str, Margin] | None = None,
+        format: str | Format = "openai_chat",
+        cache: TextCache | None = None,
+    ) -> None:
+        """Take a text function, and the rules of what is charged beside texts.
+
+        Args:
+            count_text: Tokens of a text; must always answer the same.
+            name: What the report calls it.
+            exact: Whether plain text is counted as the model does, its framing included.
+            framing: What is charged beside texts; gpt-4o's if None.
+            framings: The same by wire form, where another form is charged differently.
+            media: What images and files are charged; gpt-4o's if None.
+            margin: How far counts may be off; None if nobody knows.
+            margins: The same by wire form, where another form is known less well.
+            format: The wire form of the messages.
+            cache: Remembers counts by text; one of its own if None.
+        """
+        self._cache = TextCache(count_text, name=name) if cache is None else cache
+        self._format = get_format(format)
+        self.name = name
+        self.exact = exact
+        self._exact_form = self._format.name if exact else None
+        self._framings = {"": Framing() if framing is None else framing, **(framings or {})}
+        self.framing = self._framings.get(self._format.name, self._framings[""])
+        self._margins = {"": margin, **(margins or {})}
+        self.margin = self._margins.get(self._format.name, margin)
+        self.media = MediaRule() if media is None else media
+        self._prices: Prices | None = None
+
+    def with_format(self, format: str | Format, /) -> Self:
+        """Return the same counter, and what it remembers, for another wire form.
+
+        It is exact in the form it was made for only: how another is framed is less well known.
+        """
+        twin = copy.copy(self)
+        twin._format = form = get_format(format)
+        twin.exact = form.name == self._exact_form
+        twin.framing = self._framings.get(form.name, self._framings[""])
+        twin.margin = self._margins.get(form.name, self._margins[""])
+        twin._prices = None
+        return twin
+
+    def __getstate__(self) -> object:
+        """Leave behind what is looked up again when it is needed."""
+        own, slots = cast("tuple[Any, dict[str, Any]]", super().__getstate__())
+        return own, {**slots, "_prices": None}
+
+    def without_tools(self) -> Self:
+        """Return the same counter for a whole request that has no tools."""
+        if not self.framing.calls_framed_by_tools:
+            return self
+        twin = copy.copy(self)
+        twin.framing = replace(self.framing, per_call_tokens=0, per_result_tokens=0)
+        twin._prices = None
+        return twin
+
+    def sees(self, medium: Media, /) -> bool:
+        """Tell whether a message holds enough of a medium to know what it is charged."""
+        return is_seen(medium, self.media)
+
+    def knows(self, pieces: Pieces, /) -> bool:
+        """Tell whether a message is one plain text.
+
+        How all else is charged is fitted to bills, not public. Several texts in one message are joined by
+        some hosts and counted apart by others.
+        """
+        found = (pieces.calls, pieces.results, pieces.result_id, pieces.thoughts, pieces.tools, pieces.other)
+        return not any(found) and not pieces.sealed_chars and not pieces.media and len(pieces.texts) <= 1
+
+    def clear(self) -> None:
+        """Forget the counts remembered by text."""
+        self._cache.clear()
+
+    def count_text(self, text: str, /) -> int:
+        """Count a bare text, without any framing."""
+        return self._cache.young[text]
+
+    def count_message(self, message: Any, /) -> int:
+        """Count one message with its framing."""
+        if message.__class__ is dict and len(message) == 2 and (prices := self.prices) is not None:
+            try:
+                return prices.bases[message["role"]] + prices.counts[message["content"]]
+            except (KeyError, TypeError):
+                pass  # not a role and a text: read below
+        return self._any_message(mapping_of(message), self._cache.young)
+
+    def margin_tokens(self, tokens: int, /, *, is_plain: bool = False) -> int | None:
+        """Say how far a count may be from the bill, either way; None if nobody measured.
+
+        Args:
+            tokens: The count.
+            is_plain: Whether it is known to be of text alone, whose framing is sure.
+        """
+        return None if self.margin is None else self.margin.of(tokens, is_plain=is_plain)
+
+    def fixed_tokens(
+        self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
+    ) -> int:
+        """Count what a request is charged beside its messages."""
+        framing = self.framing
+        tokens = framing.per_request_tokens
+        if not (system or tools or extra):
+            return tokens
+        tools, extra = with_functions(tools, extra)
+        counts = self._cache.young
+        tokens += self._system(system, counts)
+        if tools:
+            if framing.tools_style == "json" and not system_texts(system):
+                # nobody says how tools are framed there: as one more system message
+                tokens += self._base("system", counts)
+            tokens += self._tools(tools, counts, forced=is_forced(extra))
+            tokens -= framing.tools_saved_by_system_tokens if has_system else 0
+        schema = output_schema_text(extra) if framing.output_schema_tokens is not None else ""
+        if schema:
+            tokens += (framing.output_schema_tokens or 0) + counts[schema]
+        tokens += framing.task_budget_tokens if extra and extra.get("task_budget") else 0
+        return tokens + (framing.thinking_tokens if is_thinking(extra) else 0)
+
+    def _system(self, system: Any, counts: TextCounts) -> int:
+        texts = system_texts(system)
+        if not texts:
+            return 0
+        base_tokens = self._base("system", counts) if self.framing.system_framed else 0
+        return base_tokens + sum(counts[text] for text in texts)
+
+    def _tools(self, tools: Any, counts: TextCounts, *, forced: bool) -> int:
+        framing = self.framing
+        forced_tokens = framing.forced_tools_tokens
+        tokens = framing.tools_tokens if forced_tokens is None or not forced else forced_tokens
+        return tokens + self._schemas(tools, counts)
+
+    def _schemas(self, tools: Any, counts: TextCounts) -> int:
+        framing = self.framing
+        style = framing.tools_style
+        if style in ("typescript", "json"):
+            return counts[tools_text(tools, style=style)]
+        return sum(
+            framing.per_tool_tokens
+            + framing.per_property_tokens * shape.properties
+            + sum(counts[text] for text in shape.texts)
+            for shape in tool_shapes(tools, style=style)
+        )
+
+    def count_back(
+        self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
+    ) -> int:
+        """Fill `sizes` from `stop - 1` back, until their sum passes `room_tokens`."""
+        prices, walk = self.prices, getattr(self._format, "count_back", None)
+        if prices is None or walk is None or any(size is not None for size in sizes[start:stop]):
+            return super().count_back(messages, start, stop, room_tokens, sizes)
+        span, structure = range(stop - 1, start - 1, -1), Structure(len(messages))
+        try:
+            low: int = walk(messages, span, room_tokens, sizes, structure, prices)
+        except (CountingError, FormatError) as error:
+            raise placed(error, next(i for i in span if sizes[i] is None)) from error.__cause__
+        finally:
+            for index, message in structure.replaced.items():  # the list is not this counter's
+                messages[index] = message
+        return low
+
+    @property
+    def prices(self) -> Prices | None:
+        """What plain messages cost; None if none are plain.
+
+        For a format that counts while it reads.
+        """
+        made = self._prices
+        if made is None or made.counts is not self._cache.young:
+            made = self._prices = self._made_prices()
+        return made if made.bases else None
+
+    def _made_prices(self) -> Prices:
+        """Look up what plain messages cost; not when made, since that loads a tokenizer."""
+        framing = self.framing
+        counts = self._cache.young
+        # a subclass that counts messages in its own way is asked about each
+        own = type(self).count_message is not TextCounter.count_message
+        plain = () if own or framing.result_ids_counted else _ROLES
+        bases = {role: self._base(role, counts) for role in plain}
+        return Prices(
+            # what is taken off may be more than all of a short message, which then costs nothing
+            bases={role: tokens for role, tokens in bases.items() if tokens >= 0},
+            counts=counts,
+            in_full=self.count_message,
+            per_call_tokens=framing.per_call_tokens,
+            name_factor=framing.call_name_factor,
+            parallel_tokens=framing.parallel_calls_tokens,
+        )
+
+    def _base(self, role: str, counts: TextCounts) -> int:
+        framing = self.framing
+        tokens = framing.per_message_tokens + (counts[role] if framing.roles_counted else 0)
+        return tokens + framing.per_result_tokens if role in _RESULT_ROLES else tokens
+
+    def _any_message(self, message: Any, counts: TextCounts) -> int:
+        pieces = self._format.pieces(message)
+        body = self._body(pieces, counts)
+        if not body and self.framing.empty_messages_free:
+            return 0
+        return max(0, body + self._base(pieces.role, counts))
+
+    def _body(self, pieces: Pieces, counts: TextCounts) -> int:
+        """Count everything of a message but the framing of its role."""
+        framing = self.framing
+        tokens = sum(counts[text] for text in (*pieces.texts, *pieces.other))
+        if pieces.calls:
+            tokens += self._calls(pieces.calls, counts)
+        # the name of a tool is charged with its call; with a result it is not charged again
+        if pieces.name and framing.per_name_tokens is not None and pieces.role not in _RESULT_ROLES:
+            tokens += framing.per_name_tokens + counts[pieces.name]
+        if pieces.result_id is not None and framing.result_ids_counted:
+            tokens += counts[pieces.result_id]
+        if pieces.results:
+            tokens += framing.per_result_tokens * pieces.results
+        if pieces.tools:
+            tokens += framing.late_tools_tokens + self._schemas(pieces.tools, counts)
+        if pieces.thoughts or pieces.sealed_chars:
+            tokens += self.thought_tokens(pieces)
+        return tokens + sum(media_tokens(media, self.media) for media in pieces.media)
+
+    def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int:
+        """Say how far the count of these may be off beside the margin.
+
+        That is, for what is nested in schemas of tools, and for media whose size a message does not show.
+        """
+        tokens = unseen_tokens(media, self.media)
+        factor = self.framing.nested_schemas_factor
+        if not factor or not tools:
+            return tokens
+        counts = self._cache.young
+        shapes = tool_shapes(tools, style=self.framing.tools_style)
+        return tokens + factor * sum(counts[text] for shape in shapes for text in shape.nested)
+
+    def media_tokens(self, media: Media, /) -> int:
+        """Count one image, sound, video or file."""
+        return media_tokens(media, self.media)
+
+    def thought_tokens(self, pieces: Pieces, /) -> int:
+        """Count the reasoning of a message; where it is encrypted, by its length."""
+        framing, counts = self.framing, self._cache.young
+        tokens = sum(counts[text] for text in pieces.thoughts) if framing.thoughts_counted else 0
+        if pieces.sealed_chars and framing.sealed_chars_per_token is not None:
+            tokens += math.ceil(pieces.sealed_chars / framing.sealed_chars_per_token)
+        return tokens
+
+    def _calls(self, calls: Sequence[tuple[str, str]], counts: TextCounts) -> int:
+        framing = self.framing
+        tokens = framing.parallel_calls_tokens if len(calls) > 1 else 0
+        for name, arguments in calls:
+            tokens += framing.per_call_tokens + counts[arguments] + framing.call_name_factor * counts[name]
+        return tokens

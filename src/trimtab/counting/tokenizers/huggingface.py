@@ -1,0 +1,211 @@
+"""Counters of open models from their tokenizer files and chat templates, as Hugging Face keeps them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trimtab._shared.extra import package_of
+from trimtab.counting.base import TextFunction
+from trimtab.counting.tokenizers.chat_template import Entries, Render, refused, template_renderer
+from trimtab.counting.tokenizers.template import TemplateCounter
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Format
+from trimtab.models import MediaRule
+
+__all__ = ["counter_from_tokenizer"]
+
+
+def counter_from_tokenizer(
+    tokenizer: Any,
+    /,
+    *,
+    chat_template: Any = None,
+    variables: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    media: MediaRule | None = None,
+    format: str | Format = "openai_chat",
+) -> TemplateCounter:
+    """Make the counter of an open model from its tokenizer and chat template.
+
+    Opens no network connection: files must be on disk. Text is split, and the template rendered, as
+    the model's server does it.
+
+    Args:
+        tokenizer: A folder of a model, its `tokenizer.json`, a `tokenizers.Tokenizer`, or a tokenizer of
+            `transformers`.
+        chat_template: A jinja2 template, or several by name; None takes the one beside the tokenizer.
+        variables: What else the template reads, such as `{"enable_thinking": False}`; for a
+            `tokenizers.Tokenizer` also `bos_token` and `eos_token`.
+        name: What the report calls it; None takes the folder's name.
+        media: What images, sounds and files cost; the template is shown their messages without them.
+        format: The wire form of the messages.
+
+    Raises:
+        ConfigurationError: There is no tokenizer or no template where one should be.
+        CountingError: The template refuses even one message of a user.
+        MissingExtraError: `tokenizers` or `jinja2` is not installed.
+
+    Example:
+        ```python
+        counter = counter_from_tokenizer("models/Qwen3-8B")
+        ```
+    """
+    if variables is not None and not isinstance(variables, Mapping):
+        raise ConfigurationError(f"variables are a mapping of names to values, not {variables!r:.80}")
+    if isinstance(tokenizer, str | PathLike):
+        found = _from_files(Path(fspath(tokenizer)), chat_template, name)
+    elif hasattr(tokenizer, "apply_chat_template"):
+        found = _from_transformers(tokenizer, chat_template, variables or {}, name)
+    elif hasattr(tokenizer, "get_added_tokens_decoder"):
+        found = _Found(tokenizer, name or "tokenizer", chat_template)
+    else:
+        raise ConfigurationError(
+            "counter_from_tokenizer takes a folder, a tokenizer.json, a tokenizers.Tokenizer or a tokenizer"
+            f" of transformers, not {tokenizer!r:.80}; for a text function take counter_from_text"
+        )
+    render = found.render
+    if render is None:
+        if not found.template:
+            raise ConfigurationError(f"{found.name} has no chat template: pass chat_template=")
+        variables = {**found.tokens, **(variables or {})}
+        render = template_renderer(found.template, name=found.name, variables=variables)
+    count, special = _text_function(found.tokenizer)
+    return TemplateCounter(render, count, name=found.name, special_tokens=special, media=media, format=format)
+
+
+class _Found(NamedTuple):
+    """A tokenizer, and how requests are written for it."""
+
+    tokenizer: Any
+    name: str
+    template: Any = None
+    tokens: Mapping[str, Any] = {}
+    """Special tokens by the names that templates know them by."""
+    render: Render | None = None
+    """What renders requests, where the tokenizer does it itself."""
+
+
+def _from_files(path: Path, chat_template: Any, name: str | None) -> _Found:
+    file = path / "tokenizer.json" if path.is_dir() else path
+    if not file.is_file():
+        raise ConfigurationError(
+            f"no tokenizer at {file}: pass a folder that holds a tokenizer.json, or the file (trimtab"
+            " downloads nothing; `hf download MODEL` does)"
+        )
+    tokenizers = package_of("tokenizers", package="tokenizers", needed_by="counter_from_tokenizer()")
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(file))
+    except Exception as error:  # that is what it raises
+        raise ConfigurationError(f"{file} cannot be read as a tokenizer: {error!s:.200}") from error
+    folder = file.parent
+    config = _json(folder / "tokenizer_config.json")
+    named = {**_json(folder / "special_tokens_map.json"), **config}
+    tokens = {key: _content(value) for key, value in named.items() if key.endswith("_token") and value}
+    template = chat_template or _templates(folder) or config.get("chat_template")
+    return _Found(tokenizer, name or folder.name, template, tokens)
+
+
+def _json(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        return {}
+    try:
+        read = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ConfigurationError(f"{file} is no JSON: {error}") from error
+    return read if isinstance(read, dict) else {}
+
+
+def _content(value: Any) -> Any:
+    """Return the text of a token, which a configuration writes bare or with how it is matched."""
+    return value.get("content") if isinstance(value, dict) else value
+
+
+def _templates(folder: Path) -> dict[str, str]:
+    """Read templates that are files of their own."""
+    files = {"default": folder / "chat_template.jinja"}
+    files |= {file.stem: file for file in sorted((folder / "additional_chat_templates").glob("*.jinja"))}
+    found = {key: _text_of(file) for key, file in files.items() if file.is_file()}
+    in_json = _json(folder / "chat_template.json").get("chat_template")
+    return found or ({"default": in_json} if isinstance(in_json, str) else {})
+
+
+def _from_transformers(
+    tokenizer: Any, chat_template: Any, variables: Mapping[str, Any], name: str | None
+) -> _Found:
+    """Let a tokenizer of transformers render; what it splits with is inside it, if it is a fast one."""
+    named = name or str(getattr(tokenizer, "name_or_path", "")).rpartition("/")[2] or "tokenizer"
+    render = _Written(tokenizer, chat_template, variables, named)
+    return _Found(getattr(tokenizer, "backend_tokenizer", None) or tokenizer, named, render=render)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What a tokenizer of transformers renders."""
+
+    tokenizer: Any
+    chat_template: Any
+    variables: Mapping[str, Any]
+    name: str
+
+    def __call__(self, entries: Entries, tools: list[Any] | None, answer_begins: bool) -> str:
+        try:
+            written = self.tokenizer.apply_chat_template(
+                entries,
+                tools=tools,
+                chat_template=self.chat_template,
+                add_generation_prompt=answer_begins,
+                tokenize=False,
+                **self.variables,
+            )
+        except Exception as error:  # of jinja2 or of transformers
+            raise refused(self.name, error) from error
+        return str(written)
+
+
+def _text_function(tokenizer: Any) -> tuple[TextFunction, Iterable[str]]:
+    """Return how a tokenizer counts text, and its special tokens."""
+    special: Iterable[str]
+    if hasattr(tokenizer, "get_added_tokens_decoder"):
+        tokenizer = _whole(tokenizer)
+        added = tokenizer.get_added_tokens_decoder().values()
+        special = [token.content for token in added if token.special]
+    else:
+        special = getattr(tokenizer, "all_special_tokens", ())
+    return _Split(tokenizer), special
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """Counts the tokens a tokenizer splits a text into."""
+
+    tokenizer: Any
+
+    def __call__(self, text: str, /) -> int:
+        encode = self.tokenizer.encode
+        try:
+            return len(encode(text, add_special_tokens=False))
+        except (UnicodeEncodeError, TypeError):  # lone surrogates
+            plain = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            return len(encode(plain, add_special_tokens=False))
+
+
+def _whole(tokenizer: Any) -> Any:
+    """Return a tokenizer that neither cuts nor fills up: itself, or a copy of the caller's."""
+    if tokenizer.truncation is None and tokenizer.padding is None:
+        return tokenizer
+    copy = type(tokenizer).from_str(tokenizer.to_str())
+    copy.no_truncation()
+    copy.no_padding()
+    return copy
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read as a chat template: {error}") from error

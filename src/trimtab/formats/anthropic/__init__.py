@@ -1,0 +1,398 @@
+"""The wire form of Anthropic's Messages API: system text apart, content as typed blocks.
+
+Read in place: message dicts and the `anthropic` package's own objects, whole messages or blocks in dicts.
+Results are blocks of a user message, several to a message; thinking is signed and never edited; tools the
+provider runs have their call and result in one turn of the model; a compaction block stands for all that was
+before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trimtab.errors import FormatError
+from trimtab.formats.anthropic.edit import redacted_of
+from trimtab.formats.anthropic.faults import faults_of
+from trimtab.formats.anthropic.pieces import pieces_of, texts_of
+from trimtab.formats.anthropic.read import (
+    CALLS,
+    THINKING,
+    Scan,
+    blocks_of,
+    calls_in,
+    compacts,
+    ends_in_server_result,
+    is_directive,
+    kind_of,
+    result_id_of,
+    type_of,
+)
+from trimtab.formats.anthropic.request_faults import ANYWHERE, SYSTEM_FIRST
+from trimtab.formats.anthropic.thinking import with_allowed_thinking
+from trimtab.formats.base import (
+    Dict,
+    Fault,
+    Kind,
+    Path,
+    Pieces,
+    Registered,
+    Request,
+    Rules,
+    Structure,
+    TextSlot,
+    entry_of,
+    mapping_of,
+    named_in,
+)
+from trimtab.formats.values import (
+    as_dict,
+    as_list,
+    compact_json,
+    item_of,
+    with_values,
+    without_indices,
+)
+
+__all__ = ["Anthropic"]
+
+# What the API answers, status 400. The first two as quoted in anthropics/claude-code#64383, #18947 and
+# #1237, the third in openai-agents' and artiik's test fixtures and vercel's production logs of it.
+_UNANSWERED = (
+    "`tool_use` ids were found without `tool_result` blocks immediately after: {call_id}. Each `tool_use` "
+    "block must have a corresponding `tool_result` block in the next message."
+)
+_ORPHAN = (
+    "unexpected `tool_use_id` found in `tool_result` blocks: {call_id}. Each `tool_result` block must have "
+    "a corresponding `tool_use` block in the previous message."
+)
+_REPEATED = "each tool_use must have a single result. Found multiple `tool_result` blocks with id: {call_id}"
+
+# lobehub/lobehub#1601. Since 2026 some models take a first message of the model's; none refuses a user's.
+_FIRST = 'messages: first message must use the "user" role'
+# As returned by claude-opus-5-5 on 2026-10-06 and by all current models on 2026-09-10.
+_SYSTEM_AFTER = (
+    "role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool result"
+    + ANYWHERE
+)
+_SYSTEM_BEFORE = "role 'system' must precede an 'assistant' message or end the array" + ANYWHERE
+
+_ONLY_HERE = frozenset(
+    {
+        *THINKING,
+        *CALLS,
+        "tool_result",
+        "mcp_tool_result",
+        "web_search_tool_result",
+        "container_upload",
+        "compaction",
+        "search_result",
+    }
+)
+_BODY_MARKS = frozenset({"system", "stop_sequences", "output_config", "mcp_servers", "anthropic_version"})
+_UNMARKED = THINKING | {"fallback", "mcp_tool_listing"}
+"""Blocks that cannot carry `cache_control`."""
+
+
+class Anthropic(Registered):
+    """Messages and request bodies of the Messages API.
+
+    See `Format` for what each method does.
+    """
+
+    name = "anthropic"
+    rules = Rules(
+        system_in_messages=False,
+        lifts_system=True,
+        results_lead=True,
+        ordered=True,
+        keeps_messages=True,
+        body_marks=_BODY_MARKS,
+        orphan_result=_ORPHAN,
+        unanswered_call=_UNANSWERED,
+        late_result=_UNANSWERED,
+        repeated_result=_REPEATED,
+    )
+
+    def kind(self, message: Dict, /) -> Kind:
+        """Tell whom one message is from; the tools' is one of nothing but results."""
+        return kind_of(message)
+
+    def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
+        """Read `messages[start:stop]` into the columns of `structure`.
+
+        Raises:
+            FormatError: An entry is no message; `.path` says which.
+        """
+        Scan(messages, structure).read(start, stop)
+
+    def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
+        """Find the newest message of a kind in `(after, index]`; -1 if there is none."""
+        for at in range(index, after, -1):
+            message = messages[at]
+            if kind_of(message if type(message) is dict else entry_of(messages, at)) == kind:
+                return at
+        return -1
+
+    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
+        """Insist on a user message first, and on where system messages may stand.
+
+        One that begins with a compaction block is left in front, whoever it is from, and not put there: the
+        block stands for what was before it, but no source says that the API takes it first.
+        """
+        if is_directive(message) or (previous is not None and is_directive(previous)):
+            return None
+        role = message.get("role")
+        if previous is None:
+            if role == "system":
+                return SYSTEM_FIRST
+            opens = role == "user" or (not parted and any(map(compacts, blocks_of(message)[:1])))
+            return None if opens else _FIRST
+        if role == "system":
+            follows = previous.get("role") in ("user", "system") or ends_in_server_result(previous)
+            return None if follows else _SYSTEM_AFTER
+        if previous.get("role") == "system" and role != "assistant":
+            return _SYSTEM_BEFORE
+        return None
+
+    def texts(self, message: Dict, /) -> list[TextSlot]:
+        """List text, results, plain-text documents and search results.
+
+        None of a message with thinking.
+        """
+        return list(texts_of(message))
+
+    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
+        """Return a shallow copy of the caller's message with those texts replaced.
+
+        A block of a result that is left without text leaves: the API refuses an empty one.
+        """
+        changed = with_values(message, texts)
+        empty: dict[Path, set[int]] = {}
+        for path, text in texts.items():
+            if not text and len(path) == 5 and isinstance(path[3], int):  # content, 0, content, 1, text
+                empty.setdefault(path[:3], set()).add(path[3])
+        return with_values(
+            changed,
+            {path: without_indices(_at(changed, path), gone) for path, gone in empty.items()},
+        )
+
+    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
+        """Return a shallow copy of the caller's message without those blocks."""
+        content = as_list(item_of(message, "content"))
+        if content is None or not parts:
+            return message
+        return with_values(message, {("content",): without_indices(content, frozenset(parts))})
+
+    def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
+        """Return a shallow copy without those calls.
+
+        Thinking that would end it leaves too: the API takes none there. None if nothing is left.
+        """
+        blocks = blocks_of(message)
+        gone = {at for at, call_id in calls_in(message) if call_id in call_ids}
+        if not gone:
+            return message
+        left = [at for at in range(len(blocks)) if at not in gone]
+        while left and type_of(blocks[left[-1]]) in THINKING:
+            gone.add(left.pop())
+        return self.without_parts(message, sorted(gone)) if left else None
+
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return a shallow copy with the results of another message behind its own."""
+        blocks, added = blocks_of(message), blocks_of(other)
+        end = 1 + max((at for at, block in enumerate(blocks) if type_of(block) == "tool_result"), default=-1)
+        return with_values(message, {("content",): [*blocks[:end], *added, *blocks[end:]]})
+
+    def tool_names(self, message: Dict, /) -> dict[str, str]:
+        """Map the call ids of a message to the names of the tools called."""
+        blocks = blocks_of(message)
+        return {call_id: str(item_of(blocks[at], "name") or "") for at, call_id in calls_in(message)}
+
+    def pieces(self, message: Dict, /) -> Pieces:
+        """List what of a message is charged for.
+
+        Raises:
+            FormatError: A field is nested too deep, or in a circle, to be written as JSON.
+        """
+        return pieces_of(message)
+
+    def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
+        """List what Anthropic would refuse in the shape of messages, in order."""
+        return faults_of(messages, request)
+
+    def read_request(self, body: Mapping[str, Any], /) -> Request:
+        """Take a request body apart.
+
+        An output schema is in `extra`, in Chat's shape, and what sets how much of a prompt the provider adds.
+
+        Raises:
+            FormatError: `messages` is missing or no list.
+        """
+        messages = body.get("messages")
+        if as_list(messages) is None:
+            raise FormatError(
+                f"a Messages body needs a list under 'messages', not {type(messages).__name__}",
+                path="messages",
+            )
+        return Request(
+            messages=messages or [],
+            system=body.get("system"),
+            tools=body.get("tools"),
+            body=body,
+            extra={**_output_schema(body), **_charged(body)},
+            unseen=named_in(body, _UNSEEN),
+            unsure=_unsure(body),
+        )
+
+    def write_request(self, request: Request, messages: list[Any], /) -> Any:
+        """Put messages back into a copy of the body, and system text and tools.
+
+        Thinking that the API would refuse in them leaves. Without a body the list itself comes back.
+        """
+        if request.body is None:
+            return messages
+        written = {**request.body, request.key: with_allowed_thinking(request, messages)}
+        if request.system is not None and request.system is not request.body.get("system"):
+            written["system"] = _system(request.system)
+        return {**written, "tools": request.tools} if request.tools else written
+
+    def matches(self, message: Dict, /) -> bool:
+        """Tell whether a message has a shape that occurs in Messages only."""
+        return any(_is_of_here(block) for block in blocks_of(message))
+
+    def message(self, role: str, parts: Sequence[Any], /) -> Dict:
+        """Make a message of texts and ready-made blocks.
+
+        A role the API lacks is the user's. One of the role "system" is for the front of a request, from where
+        its text is lifted; see `lifted`.
+        """
+        content: Any = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
+        if len(parts) == 1 and isinstance(parts[0], str):
+            content = parts[0]
+        return {"role": _role(role), "content": content or ""}
+
+    def with_role(self, message: Any, role: str, /) -> Any:
+        """Return a shallow copy of the caller's message with another role."""
+        return with_values(message, {("role",): _role(role)})
+
+    def with_text(self, message: Any, text: str, /) -> Any:
+        """Return a shallow copy of the caller's message with one text for content."""
+        return with_values(message, {("content",): text})
+
+    def with_cache_control(self, message: Any, value: Any, /) -> Any:
+        """Return a shallow copy whose last block carries `cache_control`.
+
+        The last one that can: thinking and empty text cannot. A message without such a block comes back.
+        """
+        content, blocks = item_of(message, "content"), blocks_of(message)
+        if isinstance(content, str) and content.strip():
+            marked: Dict = {"type": "text", "text": content, "cache_control": value}
+            return with_values(message, {("content",): [marked]})
+        for at in range(len(blocks) - 1, -1, -1):
+            block = as_dict(blocks[at])
+            if block is not None and type_of(block) not in _UNMARKED and block.get("text") != "":
+                return with_values(message, {("content", at): {**block, "cache_control": value}})
+        return message
+
+    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+        """Return system text with that of system messages behind it.
+
+        It is blocks if any of it is.
+        """
+        said = [mapping_of(message).get("content") or "" for message in messages]
+        given = [] if system is None else [system]
+        if all(isinstance(one, str) for one in (*given, *said)):
+            return "\n\n".join(filter(None, (*given, *said)))
+        return [block for one in (*given, *said) for block in _system_blocks(one)]
+
+    def redacted(self, message: Dict, /) -> Dict:
+        """Return a message that says nothing any more, and is as valid as it was."""
+        return redacted_of(message)
+
+    def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
+        """Write a function as the tools of a request hold it."""
+        return {"name": name, "description": description, "input_schema": parameters}
+
+    def transcript(self, message: Dict, /) -> str:
+        """Write a message as `ROLE: text`, calls as JSON behind it, results before."""
+        slots = list(texts_of(message, whole=True))
+        lines: list[str] = []
+        calls: list[Dict] = []
+        for at, block in enumerate(blocks_of(message)):
+            if type_of(block) == "tool_result":
+                told = "\n".join(slot.text for slot in slots if slot.path[1:2] == (at,))
+                lines.append(f"TOOL({result_id_of(block)}): {told}")
+            elif type_of(block) in CALLS:
+                calls.append({key: item_of(block, key) for key in ("id", "name", "input")})
+        said = [slot.text for slot in slots if not slot.is_result]
+        if calls:
+            said.append(f"[tool_calls] {compact_json(calls)}")
+        if said or not lines:
+            role = str(message.get("role") or "unknown").upper()
+            lines.append(f"{role}: " + "\n".join(said))
+        return "\n".join(lines)
+
+
+def _at(owner: Any, path: Path) -> Any:
+    for key in path:
+        owner = item_of(owner, key)
+    return owner
+
+
+def _is_of_here(block: Any) -> bool:
+    kind = type_of(block)
+    if not isinstance(kind, str):
+        return False
+    return kind in _ONLY_HERE or (kind in ("image", "document") and item_of(block, "source") is not None)
+
+
+def _role(role: str) -> str:
+    """Return a role as the API knows it."""
+    if role in ("system", "developer"):
+        return "system"
+    return role if role == "assistant" else "user"
+
+
+def _system(system: Any) -> Any:
+    """Write system text as the API takes it: a string, or blocks of text."""
+    return system if isinstance(system, str) else _system_blocks(system)
+
+
+def _system_blocks(system: Any) -> list[Any]:
+    parts = as_list(system)
+    parts = (system,) if parts is None else parts
+    return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts if part]
+
+
+def _output_schema(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema an answer must follow, in the shape all forms share."""
+    form = as_dict(item_of(body.get("output_config"), "format")) or as_dict(body.get("output_format")) or {}
+    if form.get("type") != "json_schema" or not isinstance(form.get("schema"), Mapping):
+        return {}
+    return {"response_format": {"type": "json_schema", "json_schema": {"schema": form["schema"]}}}
+
+
+def _unsure(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name thinking that has no budget.
+
+    How much of a prompt it brings along is documented nowhere: 3 bills of adaptive thinking were 2 or 3
+    tokens above counts without it (2026-11), and of "between_tools" there was none. With a budget it is
+    charged.
+    """
+    kind = item_of(body.get("thinking"), "type")
+    if not isinstance(kind, str) or kind in ("enabled", "disabled"):
+        return ()
+    return (f"what {kind} thinking adds (thinking)",)
+
+
+def _charged(body: Mapping[str, Any]) -> Dict:
+    charged = {key: body[key] for key in ("tool_choice", "thinking") if body.get(key)}
+    budget = item_of(body.get("output_config"), "task_budget")
+    return {**charged, "task_budget": budget} if budget else charged
+
+
+_UNSEEN = {
+    "mcp_servers": "the tools of MCP servers (mcp_servers)",
+    "container": "the container that the provider runs, and its skills (container)",
+}

@@ -1,0 +1,394 @@
+"""Gemini's generateContent: a content is a role and a list of parts.
+
+Calls and responses are parts, with an id or without: then they match by name and order. The responses
+of all calls of one turn stand in the one content behind it. System text stands apart. Keys may be
+spelled as on the wire (`functionCall`) or as in the SDK (`function_call`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from trimtab.errors import FormatError
+from trimtab.formats.base import (
+    Dict,
+    Fault,
+    Kind,
+    Path,
+    Pieces,
+    Registered,
+    Request,
+    Rules,
+    Structure,
+    TextSlot,
+    entry_of,
+)
+from trimtab.formats.gemini.edit import parts_of_system, read_body, write_body
+from trimtab.formats.gemini.faults import UNEQUAL, faults_of
+from trimtab.formats.gemini.pieces import pieces_of, without_bytes
+from trimtab.formats.gemini.read import (
+    DATA_KEYS,
+    SIGNATURE,
+    UNCHECKED_SIGNATURE,
+    answered_ids,
+    calls_of,
+    goes_on,
+    is_signed,
+    key_in,
+    parts_for,
+    parts_in,
+    results_of,
+    speaker,
+    unchecked_signature,
+    value_in,
+)
+from trimtab.formats.gemini.redaction import redacted_of
+from trimtab.formats.values import as_dict, as_list, compact_json, item_of, with_values, without_indices
+
+__all__ = ["Gemini"]
+
+# Quoted in langchain-ai/langchain#27799.
+_NOT_BEHIND = (
+    "Please ensure that function response turn comes immediately after a function call turn. And the number "
+    "of function response parts should be equal to number of function call parts of the function call turn."
+)
+# Title of google-gemini/gemini-cli#11814, of contents that begin with a call.
+_CALL_FIRST = (
+    "Please ensure that function call turn comes immediately after a user turn or after a function response "
+    "turn."
+)
+# Quoted, of contents that begin with a model's text, in NousResearch/hermes-agent#55427 (2026-06).
+_MODEL_FIRST = "Please ensure that multiturn requests alternate between user and model."
+
+_ROLES = {"assistant": "model", "model": "model", "system": "system", "developer": "system"}
+"""Roles as asked for by name; every other one is the user's.
+
+No content may be the system's: a request holds that text apart, and such contents at its front go there.
+"""
+
+_MAX_DEPTH = 16
+"""Levels of a response in which texts are looked for; what is deeper stays whole."""
+
+_MOST_TEXTS = 64
+"""Texts of a response that may be shortened, the longest: a thousand short ones take long and free little."""
+
+
+class Gemini(Registered):
+    """Contents and request bodies of Gemini's generateContent.
+
+    See `Format` for what each method does.
+    """
+
+    name = "gemini"
+    rules = Rules(
+        results_follow_call=True,
+        results_in_one=True,
+        system_in_messages=False,
+        lifts_system=True,
+        ordered=True,
+        parts_key="parts",
+        body_key="contents",
+        body_marks=frozenset(
+            {
+                "contents",
+                "systemInstruction",
+                "system_instruction",
+                "generationConfig",
+                "generation_config",
+                "cachedContent",
+                "cached_content",
+            }
+        ),
+        orphan_result=_NOT_BEHIND,
+        unanswered_call=UNEQUAL,
+        late_result=_NOT_BEHIND,
+        repeated_result=UNEQUAL,
+        stray_result=UNEQUAL,
+    )
+
+    def kind(self, message: Dict, /) -> Kind:
+        """Tell whom one content is from; one of function responses alone is a tool's."""
+        whose = speaker(message)
+        if whose == "model":
+            return "assistant"
+        if whose != "user":
+            return whose
+        parts = as_list(message.get("parts")) or ()
+        only_results = bool(parts) and all(
+            key_in(as_dict(part) or {}, "function_response") is not None for part in parts
+        )
+        return "tool" if only_results else "user"
+
+    def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
+        """Read `messages[start:stop]` into the columns of `structure`.
+
+        Looks back for what responses without ids answer, and one content ahead: a model's content that
+        leaves a call open stays with the model's content behind it, as parts of one turn.
+
+        Raises:
+            FormatError: An entry is no message; `.path` says which.
+        """
+        for index in range(start, stop):
+            message = structure.read_as_dict(messages, index)
+            structure.kinds[index] = self.kind(message)
+            parts = parts_in(message)
+            if calls := calls_of(parts):
+                structure.calls[index] = tuple([call.id for call in calls])
+            if results := results_of(parts):
+                ids = answered_ids(messages, index, results)
+                at = [result.part for result in results]
+                structure.answers[index] = tuple(zip(ids, at, strict=True))
+                if rest := tuple(sorted(set(range(len(parts))).difference(at))):
+                    structure.loose[index] = rest
+            elif self._goes_on(messages, index, structure):
+                structure.bound.add(index)
+        if start == 0 and stop == len(messages):
+            self._find_needs(messages, structure)
+
+    def _find_needs(self, messages: list[Any], structure: Structure) -> None:
+        """Note contents whose first call is not signed, where the one before is: a step has one signature."""
+        for index in sorted(structure.bound):
+            opened = index in structure.needs or _first_is_signed(messages[index])
+            if opened and _first_is_signed(messages[index + 1]) is False:
+                structure.needs[index + 1] = index
+
+    def _goes_on(self, messages: list[Any], index: int, structure: Structure) -> bool:
+        if index + 1 < len(messages):
+            structure.read_as_dict(messages, index + 1)
+        return goes_on(messages, index)
+
+    def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
+        """Find the newest content of a kind in `(after, index]`; -1 if there is none."""
+        found = (at for at in range(index, after, -1) if self.kind(entry_of(messages, at)) == kind)
+        return next(found, -1)
+
+    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
+        """Insist on the user first.
+
+        Contents of one role behind one another are taken, a call behind a call too: such requests of 2026
+        were billed. A call behind a model's text is sent by Google's own CLI (gemini-cli#685), and refused
+        elsewhere: it is left where it was, and not made.
+        """
+        if speaker(message) != "model":
+            return None
+        if previous is not None:
+            lone = parted and speaker(previous) == "model" and not calls_of(parts_in(previous))
+            return _CALL_FIRST if lone and calls_of(parts_in(message)) else None
+        return _CALL_FIRST if calls_of(parts_in(message)) else _MODEL_FIRST
+
+    def texts(self, message: Dict, /) -> list[TextSlot]:
+        """List text parts, and the strings in function responses.
+
+        A model's content with a thought signature stays as it is, and so do thoughts, arguments and code.
+        """
+        parts = parts_in(message)
+        if any(map(is_signed, parts)):
+            return []
+        return [slot for at, part in enumerate(parts) for slot in _slots(at, part)]
+
+    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
+        """Return a shallow copy of the caller's content with those texts replaced."""
+        return with_values(message, texts)
+
+    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
+        """Return a shallow copy of the caller's content without those parts."""
+        listed = as_list(item_of(message, "parts"))
+        if listed is None or not parts:
+            return message
+        return with_values(message, {("parts",): without_indices(listed, frozenset(parts))})
+
+    def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
+        """Return a shallow copy without those calls; None if it says nothing more.
+
+        Only the first of parallel calls is signed. Where it leaves, the next one gets the value Google
+        names for a call without its signature, since Gemini 3 asks for one there.
+        """
+        listed = as_list(item_of(message, "parts")) or ()
+        parts = [as_dict(part) or {} for part in listed]
+        gone = {call.part for call in calls_of(parts) if call.id in call_ids}
+        if not gone:
+            return message
+        left = [at for at in range(len(parts)) if at not in gone]
+        if all(parts[at].get("thought") is True for at in left):
+            return None
+        kept = list(without_indices(listed, gone))
+        after = next((at for at in left if key_in(parts[at], "function_call") is not None), None)
+        if after is not None and not is_signed(parts[after]):
+            signed = next((part for part in gone if part < after and is_signed(parts[part])), None)
+            if signed is not None:
+                kept[left.index(after)] = _with_signature(listed[after], parts[signed])
+        return with_values(message, {("parts",): tuple(kept) if isinstance(listed, tuple) else kept})
+
+    def tool_names(self, message: Dict, /) -> dict[str, str]:
+        """Map the call ids of a content to the names of the tools called."""
+        return {call.id: call.name for call in calls_of(parts_in(message))}
+
+    def pieces(self, message: Dict, /) -> Pieces:
+        """List what of a content is charged for.
+
+        Raises:
+            FormatError: A part is nested too deep, or in a circle, to be written as JSON.
+        """
+        return pieces_of(message)
+
+    def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
+        """List what Gemini would refuse in the shape of contents, in order."""
+        return faults_of(messages, request)
+
+    def read_request(self, body: Mapping[str, Any], /) -> Request:
+        """Take a request body apart: as on the wire, or the SDK's keyword arguments.
+
+        Raises:
+            FormatError: `contents` is missing, or holds bare texts or parts.
+        """
+        return read_body(body)
+
+    def write_request(self, request: Request, messages: list[Any], /) -> Any:
+        """Put contents, and a changed system text and tools, back into a copy of the body.
+
+        Without a body the list itself comes back.
+        """
+        return write_body(request, messages)
+
+    def matches(self, message: Dict, /) -> bool:
+        """Tell whether a content has a shape that occurs in Gemini only."""
+        parts = as_list(message.get("parts"))
+        if not parts or "content" in message:
+            return False
+        found = [as_dict(part) or {} for part in parts]
+        return any("type" not in part and any(key_in(part, key) for key in DATA_KEYS) for part in found)
+
+    def message(self, role: str, parts: Sequence[Any], /) -> Dict:
+        """Make a content of texts and parts; what is not the model's is the user's."""
+        made = [{"text": part} if isinstance(part, str) else part for part in parts]
+        return {"role": _ROLES.get(role, "user"), "parts": made}
+
+    def with_role(self, message: Any, role: str, /) -> Any:
+        """Return a shallow copy of the caller's content with another role."""
+        return with_values(message, {("role",): _ROLES.get(role, "user")})
+
+    def with_text(self, message: Any, text: str, /) -> Any:
+        """Return a shallow copy of the caller's content with one text for parts."""
+        return with_values(message, {("parts",): parts_for(message, [{"text": text}])})
+
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return a shallow copy with the parts of another content behind its own."""
+        parts = [*(as_list(item_of(message, "parts")) or ()), *(as_list(item_of(other, "parts")) or ())]
+        return with_values(message, {("parts",): parts})
+
+    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+        """Return a request's system text with that of system contents, as parts.
+
+        Raises:
+            FormatError: The parts of a content are none.
+        """
+        if not messages and (system is None or isinstance(system, str)):
+            return system
+        given = [] if system is None else parts_of_system(system)
+        return [*given, *(part for message in messages for part in parts_of_system(message))]
+
+    def with_cache_control(self, message: Any, value: Any, /) -> Any:
+        """Return the content itself: nothing in a content marks a cached prefix."""
+        return message
+
+    def redacted(self, message: Dict, /) -> Dict:
+        """Return a message that says nothing any more, and is as valid as it was."""
+        return redacted_of(message)
+
+    def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
+        """Write a function as the tools of a request hold it."""
+        return {
+            "functionDeclarations": [
+                {"name": name, "description": description, "parametersJsonSchema": parameters}
+            ]
+        }
+
+    def transcript(self, message: Dict, /) -> str:
+        """Write a content as `ROLE: text`; calls stand as JSON in place of the text."""
+        role = str(message.get("role") or "user").upper()
+        parts = parts_in(message)
+        made = [value_in(part, "function_call") for part in parts if key_in(part, "function_call")]
+        if made:
+            return f"{role}: [function_calls] {_json(made)}"
+        lines = [f"TOOL({result.name}): {_answer(parts[result.part])}" for result in results_of(parts)]
+        said = "\n".join(text for part in parts for text in _said(part))
+        return "\n".join([*lines, f"{role}: {said}"] if said or not lines else lines)
+
+
+def _first_is_signed(message: Dict) -> bool | None:
+    """Tell whether the first call of a content carries a signature; None if it makes no call."""
+    parts = parts_in(message)
+    calls = calls_of(parts)
+    return is_signed(parts[calls[0].part]) if calls else None
+
+
+def _slots(at: int, part: Dict) -> Iterator[TextSlot]:
+    text = part.get("text")
+    if isinstance(text, str) and part.get("thought") is not True:
+        yield TextSlot(("parts", at, "text"), text, False)
+    key = key_in(part, "function_response")
+    response = None if key is None else (as_dict(part[key]) or {}).get("response")
+    if key is not None and response is not None:
+        texts = list(_strings(response, 0))
+        if len(texts) > _MOST_TEXTS:
+            longest = sorted(range(len(texts)), key=lambda at: -len(texts[at][1]))
+            texts = [texts[at] for at in sorted(longest[:_MOST_TEXTS])]
+        for path, found in texts:
+            yield TextSlot(("parts", at, key, "response", *path), found, True)
+
+
+def _strings(value: Any, depth: int) -> Iterator[tuple[Path, str]]:
+    """Yield the strings a response holds that say anything, in order, with their paths."""
+    if isinstance(value, str):
+        if value:
+            yield (), value
+    elif depth < _MAX_DEPTH:
+        for key, inner in _items(value):
+            for path, found in _strings(inner, depth + 1):
+                yield (key, *path), found
+
+
+def _items(value: Any) -> list[tuple[str | int, Any]]:
+    if isinstance(value, Mapping):
+        return [(key, inner) for key, inner in value.items() if isinstance(key, str)]
+    return list(enumerate(as_list(value) or ()))
+
+
+def _said(part: Dict) -> Iterator[str]:
+    if isinstance(part.get("text"), str) and part.get("thought") is not True:
+        yield part["text"]
+    for name, field in (("executable_code", "code"), ("code_execution_result", "output")):
+        found = item_of(value_in(part, name), field)
+        if isinstance(found, str):
+            yield found
+
+
+def _answer(part: Dict) -> str:
+    """Write a response: its text if that is all it holds, else JSON."""
+    response = item_of(value_in(part, "function_response"), "response")
+    entry = as_dict(response) or {}
+    values = list(entry.values())
+    if len(values) == 1 and isinstance(values[0], str):
+        return values[0]
+    return "" if response is None else _json(response)
+
+
+def _json(value: Any) -> str:
+    """Write a value without its bytes.
+
+    Raises:
+        FormatError: It is nested too deep, or in a circle.
+    """
+    try:
+        return compact_json(without_bytes(value, []))
+    except RecursionError as error:
+        raise FormatError(f"it cannot be written as JSON: {error}") from error
+
+
+def _with_signature(part: Any, signed: Dict) -> Any:
+    """Sign a call with the value nobody checks, spelled and typed as the signature that left."""
+    key = key_in(signed, SIGNATURE) or SIGNATURE
+    raw = UNCHECKED_SIGNATURE.encode()
+    value: Any = raw if isinstance(signed[key], bytes) else unchecked_signature()
+    return with_values(part, {(key,): value})

@@ -1,0 +1,206 @@
+"""What Gemini refuses in the shape of contents.
+
+The texts in quotes are the API's own, status 400, as people report them; each constant says where.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from trimtab.formats.base import Dict, Fault, Path, Request, shown
+from trimtab.formats.gemini.read import (
+    DATA_KEYS,
+    SIGNATURE,
+    calls_of,
+    is_signed,
+    key_in,
+    parts_in,
+    results_of,
+    snake,
+    speaker,
+    value_in,
+)
+from trimtab.formats.values import as_dict, as_list, as_text
+
+_Found = tuple[str, str, Path]
+"""Rule, detail and path of one fault."""
+
+UNEQUAL = (
+    "Please ensure that the number of function response parts is equal to the number of function call parts "
+    "of the function call turn."
+)
+"""Title of google-gemini/gemini-cli#4217; vertesia/llumiverse#620 replayed split and joined responses."""
+
+# Quoted in portkey.ai/error-library/invalid-argument-error-10129. "function" and "tool" are taken too:
+# the SDK's own example answers with role "tool" (googleapis/python-genai#81).
+_ROLE = "Please use a valid role: user, model."
+_ROLES = ("user", "model", "function", "tool")
+# Quoted in genkit-ai/genkit#3690 (Vertex) and vercel/ai#3775 (Gemini API).
+_NO_PARTS = (
+    "Unable to submit request because it must include at least one parts field, which describes the prompt "
+    "input; contents.parts must not be empty."
+)
+# Quoted in boldsoftware/sketch#68 and router-for-me/CLIProxyAPI#1292.
+_NO_DATA = "required oneof field 'data' must have one initialized field"
+# Quoted in mscraftsman/generative-ai#74.
+_MORE_DATA = "oneof field 'data' is already set"
+# Quoted in router-for-me/CLIProxyAPI#2104.
+_NO_NAME = "GenerateContentRequest.contents[{index}].parts[{part}].{key}.name: Name cannot be empty."
+# Quoted in googleapis/python-genai#81.
+_MIXED = (
+    "Please ensure that function call turn contains at least one function_call part which can not be mixed "
+    "with function_response parts."
+)
+# Quoted in nanbingxyz/5ire#405. What is checked: ai.google.dev/gemini-api/docs/thought-signatures (2026-11),
+# the first call of every step of the current turn; Gemini 3 and later only.
+_NO_SIGNATURE = (
+    "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
+    "correctly"
+)
+# Quoted in langchain-ai/langchain-google#1393.
+_NO_CONTENTS = "* GenerateContentRequest.contents: contents is not specified"
+# Quoted in gera2ld/ai.nvim#13.
+_UNKNOWN = "Invalid JSON payload received. Unknown name \"{}\" at '{}': Cannot find field."
+# Quoted in memex-lab/dart_agent_core#34, Sylinko/Everywhere#478 and blakeblackshear/frigate#24013.
+_NOT_FUNCTION = (
+    "Role '{}' is not supported. Please use a valid role: SYSTEM, SYSTEM_1, USER, ASSISTANT, DEVELOPER, "
+    "CONTEXT, USER_CONTEXT, MODEL, USER."
+)
+# Quoted in pipecat-ai/pipecat#5821, as is which models: 2.x, 3 and 3.1 go on with a model's content.
+_ENDS_WITH_MODEL = "Requests ending with a model turn are not supported."
+_AFTER_3_1 = re.compile(r"gemini-(?:3\.[5-9]|[4-9]|\d\d)")
+_CHECKS_SIGNATURES = re.compile(r"gemini-(?:[3-9]|\d\d)")
+_NUMBERED = re.compile(r"gemini-\d")
+
+_PART_KEYS = frozenset(
+    (*DATA_KEYS, SIGNATURE, "thought", "video_metadata", "media_resolution", "part_metadata")
+)
+"""Keys of `Part` in google-genai (2026-11), as it spells them."""
+
+
+def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault]:
+    """List what is wrong with each content, in order; see `Format.faults`."""
+    if request is not None and not messages:
+        return [Fault(index=None, rule="no_messages", detail=_NO_CONTENTS)]
+    named = (request.body or {}).get("model") if request is not None else None
+    model = named if isinstance(named, str) else ""
+    found: list[Fault] = []
+    unsigned = set(_unsigned(messages, model))
+    for index, message in enumerate(messages):
+        parts = parts_in(message)
+        faults = list(_faults(index, message, parts))
+        faults += _model_faults(model, message, parts, last=index == len(messages) - 1)
+        if index in unsigned:
+            faults.append(("missing_thought_signature", _NO_SIGNATURE, ("parts", calls_of(parts)[0].part)))
+        found += [Fault(index=index, rule=rule, detail=detail, path=path) for rule, detail, path in faults]
+    return found
+
+
+def _model_faults(model: str, message: Dict, parts: Sequence[Dict], *, last: bool) -> Iterator[_Found]:
+    """Look at what later models take no more; a call at the end waits for its response."""
+    if _AFTER_3_1.search(model) is None:
+        return
+    if message.get("role") in ("function", "tool"):
+        yield "unsupported_role", _NOT_FUNCTION.format(message["role"]), ("role",)
+    if last and speaker(message) == "model" and not calls_of(parts):
+        yield "ends_with_model", _ENDS_WITH_MODEL, ()
+
+
+def _faults(index: int, message: Dict, parts: Sequence[Dict]) -> Iterator[_Found]:
+    role, listed = message.get("role"), as_list(message.get("parts"))
+    for key, value in message.items():
+        if value is not None and key not in ("role", "parts"):
+            yield "unknown_key", _UNKNOWN.format(key, f"contents[{index}]"), (str(key),)
+    if role not in (None, "", *_ROLES):
+        yield "unknown_role", f"{_ROLE} Not {shown(role)}", ("role",)
+    if listed is None and message.get("parts") is not None:
+        yield "bad_parts", f"parts must be a list, not {_type(message['parts'])}", ("parts",)
+        return
+    if not listed:
+        yield "empty_parts", _NO_PARTS, ("parts",)
+        return
+    for at, value in enumerate(listed):
+        if isinstance(value, str) or as_dict(value) is None:
+            yield "bad_part", f"a part must be an object, not {_type(value)}", ("parts", at)
+        else:
+            yield from _part_faults(index, at, parts[at], speaker(message))
+    if calls_of(parts) and results_of(parts):
+        yield "mixed_turn", _MIXED, ("parts",)
+
+
+def _part_faults(index: int, at: int, part: Dict, whose: str) -> Iterator[_Found]:
+    path: Path = ("parts", at)
+    for key, value in part.items():
+        if value is not None and snake(key) not in _PART_KEYS:
+            yield "unknown_key", _UNKNOWN.format(key, f"contents[{index}].parts[{at}]"), (*path, str(key))
+    held = [name for name in DATA_KEYS if key_in(part, name) is not None]
+    if not held and not is_signed(part):
+        yield "empty_part", _NO_DATA, path
+    elif len(held) > 1:
+        yield "several_data", f"{' and '.join(held)} in one part; {_MORE_DATA}", path
+    for name in held:
+        key = key_in(part, name) or name
+        value = part[key]
+        if name == "text":
+            # An empty text is taken (billed, 2026), though Vertex refuses it (gemini-openai-proxy#86).
+            if not isinstance(value, str):
+                yield "bad_part", f"text must be a string, not {_type(value)}", (*path, key)
+        elif as_dict(value) is None:
+            yield "bad_part", f"{key} must be an object, not {_type(value)}", (*path, key)
+        else:
+            yield from _named_faults(index, name, as_dict(value) or {}, (*path, key), whose)
+
+
+def _named_faults(index: int, name: str, value: Dict, path: Path, whose: str) -> Iterator[_Found]:
+    """Look at a call or response: whose it is, its name, and what it holds."""
+    if name not in ("function_call", "function_response"):
+        return
+    field = "args" if name == "function_call" else "response"
+    if (whose == "model") != (name == "function_call") and whose != "other":
+        # A response in the role "model" is refused: maximhq/bifrost#2222.
+        yield "misplaced_part", f"a {whose!r} content cannot hold a {path[-1]}", path
+    if as_text(value.get("name")) is None:
+        yield "missing_name", _NO_NAME.format(index=index, part=path[1], key=name), (*path, "name")
+    held = value.get(field)
+    if held is not None and as_dict(held) is None:
+        yield "bad_part", f"{field} must be an object, not {_type(held)}", (*path, field)
+
+
+def _unsigned(messages: list[Any], model: str) -> Iterator[int]:
+    """List the steps of the current turn whose first call lacks its signature.
+
+    Where no model is named, a turn without any signature is one of a model that needs none.
+    """
+    if _NUMBERED.search(model) and not _CHECKS_SIGNATURES.search(model):
+        return
+    start = len(messages) - 1
+    while start >= 0 and not _begins_turn(messages[start]):
+        start -= 1
+    steps: list[tuple[int, bool]] = []
+    signed, asked = False, -2
+    for index in range(start + 1, len(messages)):
+        parts = parts_in(messages[index])
+        calls = calls_of(parts)
+        if not calls:
+            continue
+        asked, same_step = index, asked == index - 1
+        if same_step:
+            continue  # calls of one step may come in contents behind one another
+        first = is_signed(parts[calls[0].part])
+        signed |= first
+        steps.append((index, first or any(map(is_signed, parts))))
+    if signed or _CHECKS_SIGNATURES.search(model):
+        yield from (index for index, has in steps if not has)
+
+
+def _begins_turn(message: Dict) -> bool:
+    if speaker(message) != "user":
+        return False
+    parts = parts_in(message)
+    return any(value_in(part, "function_response") is None for part in parts)
+
+
+def _type(value: Any) -> str:
+    return "null" if value is None else type(value).__name__

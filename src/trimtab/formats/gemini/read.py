@@ -1,0 +1,257 @@
+"""The parts of Gemini contents: their keys in both spellings, and which response answers which call.
+
+The wire spells keys in camelCase; the dicts and objects of google-genai spell them in snake_case, and
+the API takes both. A part is read in the spelling it has, and paths name the key it has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+from trimtab.errors import FormatError
+from trimtab.formats.base import Dict
+from trimtab.formats.values import as_dict, as_list, as_text, item_of
+
+DATA_KEYS = (
+    "text",
+    "function_call",
+    "function_response",
+    "inline_data",
+    "file_data",
+    "executable_code",
+    "code_execution_result",
+    "tool_call",
+    "tool_response",
+)
+"""What a part can be; it is exactly one of them."""
+
+SIGNATURE = "thought_signature"
+
+UNCHECKED_SIGNATURE = "skip_thought_signature_validator"
+"""Google's own value for a call whose signature is not at hand (docs/thought-signatures, FAQ; 2026-11)."""
+
+CALL_PREFIX = "call:"
+"""Stands before name and number in place of the id a call does not have."""
+
+_MODEL_ROLES = frozenset({"model", "assistant"})
+_LOOK_BACK = 64
+"""Contents looked over on the way back to where a turn began; most have one."""
+
+_OPENED = (("executable_code", "code_execution_result"), ("tool_call", "tool_response"))
+"""What the provider's own tools are asked, and what they answered."""
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(map(str.capitalize, rest))
+
+
+def snake(key: object) -> str:
+    """Write a key in the SDK's spelling."""
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in str(key))
+
+
+_CAMEL = {name: _camel(name) for name in (*DATA_KEYS, SIGNATURE)}
+
+
+Speaker = Literal["model", "user", "tool", "system", "other"]
+"""Whose a content is."""
+
+
+class Call(NamedTuple):
+    """One `functionCall` part."""
+
+    part: int
+    id: str
+    """Its id; for a call without one, `call:NAME:n`, the n-th of that name in its content."""
+    name: str
+    given: bool
+    """True if the id is the caller's or the provider's."""
+
+
+class Result(NamedTuple):
+    """One `functionResponse` part."""
+
+    part: int
+    id: str | None
+    name: str
+
+
+def key_in(owner: Dict, name: str) -> str | None:
+    """Return the spelling in which a mapping holds a key with a value; None if it does not."""
+    if owner.get(name) is not None:
+        return name
+    camel = _CAMEL.get(name) or _camel(name)
+    return camel if owner.get(camel) is not None else None
+
+
+def value_in(owner: Dict, name: str) -> Any:
+    """Return what stands under a key in either spelling; None if nothing does."""
+    key = key_in(owner, name)
+    return None if key is None else owner[key]
+
+
+def parts_in(message: Dict) -> list[Dict]:
+    """Read every part of a content as a dict; what is none becomes an empty one."""
+    return [as_dict(part) or {} for part in as_list(message.get("parts")) or ()]
+
+
+def speaker(message: Any) -> Speaker:
+    """Tell whose a content is by its role; a role that is missing is the user's."""
+    role = item_of(message, "role")
+    if role is None or role == "" or role == "user":
+        return "user"
+    if not isinstance(role, str):
+        return "other"
+    if role in _MODEL_ROLES:
+        return "model"
+    if role in ("function", "tool"):
+        return "tool"
+    return "system" if role in ("system", "developer") else "other"
+
+
+def calls_of(parts: Sequence[Dict]) -> list[Call]:
+    """List the function calls among parts, by position."""
+    found: list[Call] = []
+    seen: dict[str, int] = {}
+    for at, part in enumerate(parts):
+        call = value_in(part, "function_call")
+        if call is None:
+            continue
+        name, call_id = _named(call)
+        if call_id is None:
+            number = seen[name] = seen.get(name, -1) + 1
+            found.append(Call(at, f"{CALL_PREFIX}{name}:{number}", name, given=False))
+        else:
+            found.append(Call(at, call_id, name, given=True))
+    return found
+
+
+def results_of(parts: Sequence[Dict]) -> list[Result]:
+    """List the function responses among parts, by position."""
+    found: list[Result] = []
+    for at, part in enumerate(parts):
+        response = value_in(part, "function_response")
+        if response is not None:
+            name, call_id = _named(response)
+            found.append(Result(at, call_id, name))
+    return found
+
+
+def answered_ids(messages: Sequence[Any], index: int, results: Sequence[Result]) -> list[str]:
+    """Return the id of the call each response in a content answers.
+
+    Without an id a response answers by name and order: the first call of that name, in the call turn
+    before it, that no other response answers. Reads back from `index` alone, so that it does not matter
+    where reading began.
+    """
+    if all(result.id is not None for result in results):
+        return [result.id or "" for result in results]
+    turn, before = _turn_before(messages, index)
+    by_id = Counter(result.id for result in (*before, *results))
+    free: dict[str, list[str]] = {}
+    for call in turn:
+        if call.given and by_id[call.id] > 0:
+            by_id[call.id] -= 1
+        else:
+            free.setdefault(call.name, []).append(call.id)
+    taken: dict[str, int] = {}
+    for result in before:
+        if result.id is None:
+            taken[result.name] = taken.get(result.name, 0) + 1
+    seen: dict[str, int] = {}
+    found: list[str] = []
+    for result in results:
+        if result.id is not None:
+            found.append(result.id)
+            continue
+        number = seen[result.name] = seen.get(result.name, -1) + 1
+        at, calls = taken.get(result.name, 0) + number, free.get(result.name, ())
+        found.append(calls[at] if at < len(calls) else f"{CALL_PREFIX}{result.name}:{number}")
+    return found
+
+
+def goes_on(messages: Sequence[Any], index: int) -> bool:
+    """Tell whether a content and the one behind it are one turn of the model's, in which a call waits."""
+    if index + 1 >= len(messages) or speaker(messages[index + 1]) != "model":
+        return False
+    for whose, parts in _back(messages, index):
+        if whose != "model" or results_of(parts):
+            return False
+        if _leaves_open(parts):
+            return True
+    return False
+
+
+def _leaves_open(parts: Sequence[Dict]) -> bool:
+    """Tell whether what a content asks is answered in another one: a call, code that did not run."""
+    if any(key_in(part, "function_call") is not None for part in parts):
+        return True
+    return any(
+        sum(key_in(part, asked) is not None for part in parts)
+        > sum(key_in(part, answered) is not None for part in parts)
+        for asked, answered in _OPENED
+    )
+
+
+def parts_for(owner: Any, parts: Sequence[Any]) -> Sequence[Any]:
+    """Return parts as the class of a content holds them: objects in an object of the SDK's.
+
+    Raises:
+        FormatError: That class does not take them.
+    """
+    validate = getattr(type(owner), "model_validate", None)
+    if not callable(validate):
+        return parts
+    try:
+        made: Any = validate({"parts": list(parts)})
+    except ValueError as error:
+        raise FormatError(f"a {type(owner).__name__} cannot hold these parts: {error}") from error
+    return made.parts or []
+
+
+def unchecked_signature() -> str:
+    """Write the value nobody checks as the wire holds a signature."""
+    from base64 import b64encode  # not above: few signatures are lost
+
+    return b64encode(UNCHECKED_SIGNATURE.encode()).decode("ascii")
+
+
+def is_signed(part: Dict) -> bool:
+    """Tell whether a part carries a thought signature."""
+    return key_in(part, SIGNATURE) is not None
+
+
+def _named(value: Any) -> tuple[str, str | None]:
+    entry = as_dict(value) or {}
+    return as_text(entry.get("name")) or "", as_text(entry.get("id"))
+
+
+def _turn_before(messages: Sequence[Any], index: int) -> tuple[list[Call], list[Result]]:
+    """List the calls a content's responses can answer, and the responses between, in order."""
+    between: list[list[Result]] = []
+    at = index - 1
+    for _, parts in _back(messages, at):
+        results = results_of(parts)
+        if not results or calls_of(parts):
+            break
+        between.append(results)
+        at -= 1
+    turns: list[list[Call]] = []
+    for whose, parts in _back(messages, at):
+        calls = calls_of(parts)
+        if not calls and whose != "model":
+            break
+        turns.append(list({call.id: call for call in calls}.values()))  # an id is one call's
+    return (
+        [call for calls in reversed(turns) for call in calls],
+        [result for results in reversed(between) for result in results],
+    )
+
+
+def _back(messages: Sequence[Any], at: int) -> Iterator[tuple[Speaker, list[Dict]]]:
+    for index in range(at, max(-1, at - _LOOK_BACK), -1):
+        message = as_dict(messages[index]) or {}
+        yield speaker(message), parts_in(message)

@@ -1,0 +1,388 @@
+"""The wire form of OpenAI's Chat Completions, which most other providers take as well.
+
+Read in place: message dicts and the `openai` package's own objects, with string, null and list
+content, refusals, images, audio, files, parallel and custom tool calls, and the legacy
+`function_call` with its "function" messages. A legacy call has no id; `function:NAME` stands for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from trimtab.formats.base import (
+    Dict,
+    Fault,
+    Kind,
+    Path,
+    Pieces,
+    Prices,
+    Registered,
+    Request,
+    Rules,
+    Structure,
+    TextSlot,
+    entry_of,
+    mapping_of,
+)
+from trimtab.formats.openai_chat.edit import BODY_MARKS, read_body, write_body
+from trimtab.formats.openai_chat.faults import faults_of
+from trimtab.formats.openai_chat.read import (
+    LEGACY_PREFIX,
+    call_id_of,
+    call_text,
+    is_foreign,
+    pieces_of,
+    result_id_of,
+)
+from trimtab.formats.openai_chat.redaction import redacted_of
+from trimtab.formats.openai_chat.walk import walk_back
+from trimtab.formats.structure import numbered
+from trimtab.formats.values import (
+    as_dict,
+    as_list,
+    as_text,
+    compact_json,
+    item_of,
+    with_values,
+    without_indices,
+    without_keys,
+)
+
+__all__ = ["OpenAIChat"]
+
+_KINDS: dict[str, Kind] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+# What the API answers, status 400, as quoted in miurla/morphic#136, dapr/dapr-agents#145,
+# BerriAI/litellm#10083 and agno-agi/agno#5116; its spelling ("preceeding") is its own.
+_INVALID = "Invalid parameter: "
+_ORPHAN = _INVALID + "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+_STRAY = _INVALID + "'tool_call_id' of '{call_id}' not found in 'tool_calls' of previous message."
+_REPEATED = _INVALID + "Duplicate value for 'tool_call_id' of '{call_id}'."
+_UNANSWERED = (
+    "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+    "'tool_call_id'. The following tool_call_ids did not have response messages: {call_id}"
+)
+
+_ONLY_HERE = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
+_PARTS_ONLY_HERE = frozenset({"image_url", "file"})
+
+
+class OpenAIChat(Registered):
+    """Chat Completions messages and request bodies.
+
+    See `Format` for what each method does.
+    """
+
+    name = "openai_chat"
+    rules = Rules(
+        results_are_messages=True,
+        body_marks=BODY_MARKS,
+        results_follow_call=True,
+        binds_messages=False,
+        users_stand_alone=True,
+        orphan_result=_ORPHAN,
+        unanswered_call=_UNANSWERED,
+        late_result=_UNANSWERED,
+        repeated_result=_REPEATED,
+        stray_result=_STRAY,
+        unchecked_prefix=LEGACY_PREFIX,
+    )
+
+    def kind(self, message: Dict, /) -> Kind:
+        """Tell whom one message is from; "other" for a role nobody knows."""
+        try:
+            return _KINDS[message["role"]]
+        except (KeyError, TypeError):
+            return "other"
+
+    def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
+        """Read `messages[start:stop]` into the columns of `structure`.
+
+        Raises:
+            FormatError: An entry is no message; `.path` says which.
+        """
+        kinds, calls, answers = structure.kinds, structure.calls, structure.answers
+        for index in range(start, stop):
+            message = messages[index]
+            if type(message) is not dict:
+                message = structure.read_as_dict(messages, index)
+            # A subscript in `try` costs half of `.get`; only broken roles pay for the exception.
+            try:
+                kind = _KINDS[message["role"]]
+            except (KeyError, TypeError):
+                kind = "other"
+            kinds[index] = kind
+            if kind == "assistant":
+                if (len(message) > 2 or "content" not in message) and (ids := _call_ids(message)):
+                    calls[index] = ids
+            elif kind == "tool":
+                call_id = message.get("tool_call_id")
+                answers[index] = ((call_id if type(call_id) is str else result_id_of(message) or "", None),)
+
+    def count_back(
+        self,
+        messages: list[Any],
+        span: range,
+        room_tokens: int,
+        sizes: list[int | None],
+        structure: Structure,
+        prices: Prices,
+        /,
+    ) -> int:
+        """Look over and count a descending span in one pass; see `walk_back`."""
+
+        def other(index: int) -> int:
+            message = structure.read_as_dict(messages, index)
+            structure.foreign |= is_foreign(message)
+            if self.kind(message) == "tool":
+                structure.behind.append(result_id_of(message) or "")
+            elif structure.behind:
+                structure.close(_call_ids(message) if message.get("role") == "assistant" else ())
+            return prices.in_full(message)
+
+        return walk_back(
+            messages,
+            span,
+            room_tokens,
+            sizes,
+            structure=structure,
+            prices=prices,
+            other=other,
+        )
+
+    def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
+        """Find the newest message of a kind in `(after, index]`; -1 if there is none."""
+        kinds = _KINDS
+        for at in range(index, after, -1):
+            try:
+                if kinds[messages[at]["role"]] == kind:
+                    return at
+            except (KeyError, TypeError):  # no dict, or a role nobody knows
+                if self.kind(entry_of(messages, at)) == kind:
+                    return at
+        return -1
+
+    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
+        """Find nothing wrong with any order: what must be together is a matter of calls."""
+        return None
+
+    def texts(self, message: Dict, /) -> list[TextSlot]:
+        """List string content and text parts.
+
+        Refusals and call arguments stay as they are.
+        """
+        content, is_result = message.get("content"), self.kind(message) == "tool"
+        if isinstance(content, str):
+            return [TextSlot(("content",), content, is_result)]
+        return [TextSlot(path, text, is_result) for path, text in _part_texts(content)]
+
+    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
+        """Return a shallow copy of the caller's message with those texts replaced."""
+        return with_values(message, texts)
+
+    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
+        """Return a shallow copy of the caller's message without those content parts."""
+        content = as_list(item_of(message, "content"))
+        if content is None or not parts:
+            return message
+        return with_values(message, {("content",): without_indices(content, frozenset(parts))})
+
+    def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
+        """Return a shallow copy without those calls.
+
+        None if neither calls nor content are left.
+        """
+        changed = message
+        tool_calls = as_list(item_of(message, "tool_calls")) or ()
+        ids = numbered(map(call_id_of, map(as_dict, tool_calls)))
+        gone = {at for at, call_id in enumerate(ids) if call_id in call_ids}
+        if gone and len(gone) == len(tool_calls):
+            changed = without_keys(changed, ("tool_calls",))
+        elif gone:
+            changed = with_values(changed, {("tool_calls",): without_indices(tool_calls, gone)})
+        if _function_id(item_of(message, "function_call")) in call_ids:
+            changed = without_keys(changed, ("function_call",))
+        return changed if changed is message or _says_something(changed) else None
+
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return the message: a result is a message of its own here."""
+        return message
+
+    def tool_names(self, message: Dict, /) -> dict[str, str]:
+        """Map the call ids of a message to the names of the tools called."""
+        return {call_id: call_text(call)[0] for call_id, call in _calls(message)}
+
+    def pieces(self, message: Dict, /) -> Pieces:
+        """List what of a message is charged for.
+
+        Raises:
+            FormatError: A field is nested too deep, or in a circle, to be written as JSON.
+        """
+        return pieces_of(message)
+
+    def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
+        """List what OpenAI would refuse in the shape of single messages, in order."""
+        return faults_of(messages, request)
+
+    def read_request(self, body: Mapping[str, Any], /) -> Request:
+        """Take a request body apart; see `read_body`.
+
+        Raises:
+            FormatError: `messages` is missing or no list.
+        """
+        return read_body(body)
+
+    def write_request(self, request: Request, messages: list[Any], /) -> Any:
+        """Put messages back into a copy of the body, and tools that were given beside it.
+
+        Without a body the list itself comes back.
+        """
+        return write_body(request, messages)
+
+    def is_foreign(self, message: Dict, /) -> bool:
+        """Tell whether a message looks like one of another wire form."""
+        return is_foreign(message)
+
+    def matches(self, message: Dict, /) -> bool:
+        """Tell whether a message has a shape that occurs in Chat Completions only."""
+        if message.get("role") == "function" or not _ONLY_HERE.isdisjoint(message):
+            return True
+        parts = as_list(message.get("content")) or ()
+        return any(not _PARTS_ONLY_HERE.isdisjoint(as_dict(part) or ()) for part in parts)
+
+    def message(self, role: str, parts: Sequence[Any], /) -> Dict:
+        """Make a message of texts, ready-made content parts and ready-made tool calls."""
+        calls = [part for part in parts if _is_call(part)]
+        content = [part for part in parts if not _is_call(part)]
+        made: Dict = {"role": role, "content": _content(content)}
+        if calls:
+            made["content"] = made["content"] or None
+            made["tool_calls"] = calls
+        return made
+
+    def with_role(self, message: Any, role: str, /) -> Any:
+        """Return a shallow copy of the caller's message with another role."""
+        return with_values(message, {("role",): role})
+
+    def with_text(self, message: Any, text: str, /) -> Any:
+        """Return a shallow copy of the caller's message with one text for content."""
+        return with_values(message, {("content",): text})
+
+    def with_cache_control(self, message: Any, value: Any, /) -> Any:
+        """Return a shallow copy whose last content part carries `cache_control`.
+
+        That is where gateways to caching providers read it (OpenRouter, LiteLLM); a message without text
+        carries it itself.
+        """
+        if not isinstance(message, Mapping):
+            message = mapping_of(message)  # a model refuses, or warns of, content of another type
+        content, parts = item_of(message, "content"), as_list(item_of(message, "content"))
+        if isinstance(content, str):
+            part: Dict = {"type": "text", "text": content, "cache_control": value}
+            return with_values(message, {("content",): [part]})
+        if parts and as_dict(parts[-1]) is not None:
+            return with_values(message, {("content", len(parts) - 1, "cache_control"): value})
+        return with_values(message, {("cache_control",): value})
+
+    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+        """Return `system`: system messages stand among the others."""
+        return system
+
+    def redacted(self, message: Dict, /) -> Dict:
+        """Return a message that says nothing any more, and is as valid as it was."""
+        return redacted_of(message)
+
+    def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
+        """Write a function as the tools of a request hold it."""
+        return {
+            "type": "function",
+            "function": {"name": name, "description": description, "parameters": parameters},
+        }
+
+    def transcript(self, message: Dict, /) -> str:
+        """Write a message as `ROLE: text`; calls stand as JSON in place of the text."""
+        role = str(message.get("role") or "unknown").upper()
+        calls = message.get("tool_calls") or message.get("function_call")
+        if calls:
+            return f"{role}: [tool_calls] {compact_json(calls)}"
+        said = "\n".join(slot.text for slot in self.texts(message))
+        call_id = result_id_of(message) or ""
+        return f"{role}({call_id}): {said}" if role in ("TOOL", "FUNCTION") else f"{role}: {said}"
+
+
+def _calls(message: Dict) -> Iterator[tuple[str, Dict]]:
+    """Yield (id, call) of the calls, the legacy one last."""
+    calls = [as_dict(value) for value in as_list(message.get("tool_calls")) or ()]
+    for call_id, call in zip(numbered(map(call_id_of, calls)), calls, strict=True):
+        if call is not None:
+            yield call_id, call
+    legacy = _function_id(message.get("function_call"))
+    if legacy is not None:
+        yield legacy, {"function": message["function_call"]}
+
+
+def _call_ids(message: Dict) -> tuple[str, ...]:
+    """List the ids called, one a call: several may have the same."""
+    tool_calls = message.get("tool_calls")
+    if not tool_calls and "function_call" not in message:
+        return ()
+    # One plain call is by far the commonest shape, and this runs for every call of a long history.
+    if type(tool_calls) is list and len(tool_calls) == 1 and type(tool_calls[0]) is dict:
+        call_id = tool_calls[0].get("id")
+        if type(call_id) is str and call_id and "function_call" not in message:
+            return (call_id,)
+    ids: list[str] = []
+    # Plain lists of plain dicts without a generator: this runs for every call of a long history.
+    if type(tool_calls) is list and message.get("function_call") is None:
+        for call in tool_calls:
+            if type(call) is not dict:
+                break
+            call_id = call.get("id")
+            if type(call_id) is not str or not call_id:
+                break
+            ids.append(call_id)
+        else:
+            return tuple(ids)
+    return tuple([call_id for call_id, _ in _calls(message)])
+
+
+def _function_id(value: Any) -> str | None:
+    name = as_text(item_of(value, "name"))
+    return None if name is None else LEGACY_PREFIX + name
+
+
+def _part_texts(content: Any) -> Iterator[tuple[Path, str]]:
+    for index, value in enumerate(as_list(content) or ()):
+        if isinstance(value, str):
+            yield ("content", index), value
+            continue
+        part = as_dict(value) or {}
+        if part.get("type") == "text" and isinstance(part.get("text"), str):
+            yield ("content", index, "text"), part["text"]
+
+
+def _says_something(message: Any) -> bool:
+    return any(
+        item_of(message, key) for key in ("content", "tool_calls", "function_call", "refusal", "audio")
+    )
+
+
+def _is_call(part: Any) -> bool:
+    entry = None if isinstance(part, str) else as_dict(part)
+    return entry is not None and ("function" in entry or "custom" in entry)
+
+
+def _content(parts: Sequence[Any]) -> str | list[Any]:
+    if not parts:
+        return ""
+    if len(parts) == 1 and isinstance(parts[0], str):
+        return parts[0]
+    return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]

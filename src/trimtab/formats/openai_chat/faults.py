@@ -1,0 +1,215 @@
+"""What OpenAI refuses in the shape of Chat Completions messages.
+
+The texts in quotes are the API's own, status 400, as people report them; each constant says where.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from trimtab.formats.base import Dict, Fault, Path, Request, shown
+from trimtab.formats.values import as_dict, as_list, as_text
+
+_Found = tuple[str, str, Path]
+"""Rule, detail and path of one fault."""
+
+_ROLES = ("system", "assistant", "user", "function", "tool", "developer")
+
+# The text is quoted in langchain-ai/langchain#22600.
+_NO_TOOL_CALL_ID = "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'."
+# Quoted in docker/docker-agent#63 and run-llama/llama_index#17555.
+_NULL_CONTENT = "Invalid value for 'content': expected a string, got null."
+# Quoted in openai/openai-node#1341.
+_EMPTY_ARRAY = "Expected an array with minimum length 1, but got an empty array instead."
+# Quoted in agno-agi/agno#5116.
+_DUPLICATE = "Invalid parameter: Duplicate value for 'tool_call_id' of '{}'"
+
+# Quoted in CopilotKit/CopilotKit#529.
+_NO_MESSAGES = f"Invalid 'messages': empty array. {_EMPTY_ARRAY}"
+# Quoted in SCTY-Inc/agentcy-cli#4.
+_NOT_BY_MODEL = "Invalid parameter: only messages with role 'assistant' can have a function call."
+# Quoted in vercel/ai#8132, for ids of another provider's calls. Others take them (ids of 50 characters are in
+# chats that went on at OpenRouter), so it is a fault only where the model is one of OpenAI's own.
+_LONG_ID = (
+    "string too long. Expected a string with maximum length 40, but got a string with length {} instead."
+)
+_MAX_ID_CHARS = 40
+_OF_OPENAI = re.compile(r"(?:openai/)?(?:gpt-(?!oss)|chatgpt-|o\d)")
+# Quoted in mcp-use/mcp-use#94.
+_BAD_NAME = "string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'."
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+
+_TEXT_ONLY = frozenset({"text"})
+_PART_TYPES: dict[str, frozenset[str]] = {
+    "user": frozenset({"text", "image_url", "input_audio", "file"}),
+    "assistant": frozenset({"text", "refusal"}),
+    "system": _TEXT_ONLY,
+    "developer": _TEXT_ONLY,
+    "tool": _TEXT_ONLY,
+    "function": frozenset(),
+}
+_KNOWN_PARTS = frozenset().union(*_PART_TYPES.values())
+_SPEAKS = ("tool_calls", "function_call", "refusal", "audio")
+
+
+def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault]:
+    """List what is wrong with each message, in order; see `Format.faults`."""
+    if request is not None and not messages:
+        return [Fault(index=None, rule="no_messages", detail=_NO_MESSAGES)]
+    model = (request.body or {}).get("model") if request is not None else None
+    own = isinstance(model, str) and _OF_OPENAI.match(model) is not None
+    return [
+        Fault(index=index, rule=rule, detail=detail, path=path)
+        for index, message in enumerate(messages)
+        for rule, detail, path in (*_faults(message), *(_long_ids(message) if own else ()))
+    ]
+
+
+def _long_ids(message: Dict) -> Iterator[_Found]:
+    for at, value in enumerate(as_list(message.get("tool_calls")) or ()):
+        call_id = as_text((as_dict(value) or {}).get("id")) or ""
+        if len(call_id) > _MAX_ID_CHARS:
+            yield "long_call_id", _LONG_ID.format(len(call_id)), ("tool_calls", at, "id")
+
+
+def _faults(message: Dict) -> Iterator[_Found]:
+    role = message.get("role")
+    if role is None:
+        yield "missing_role", "the message has no role; Missing required parameter: 'role'.", ("role",)
+        return
+    if not isinstance(role, str) or role not in _ROLES:
+        listed = ", ".join(map(repr, _ROLES))
+        yield "unknown_role", f"Invalid value: {shown(role)}. Supported values are: {listed}.", ("role",)
+        return
+    yield from _content_faults(role, message)
+    if message.get("name") is not None and not isinstance(message["name"], str):
+        yield "bad_name", f"a name must be a string, not {_type(message['name'])}", ("name",)
+    if role == "tool" and as_text(message.get("tool_call_id")) is None:
+        yield "missing_tool_call_id", _NO_TOOL_CALL_ID, ("tool_call_id",)
+    if role == "function" and as_text(message.get("name")) is None:
+        yield "missing_name", "a 'function' message must name the function it answers for", ("name",)
+    if role == "assistant":
+        yield from _call_faults(message.get("tool_calls"))
+        yield from _function_call_faults(message.get("function_call"))
+    else:
+        for key in ("tool_calls", "function_call"):
+            if message.get(key):
+                yield "misplaced_call", _NOT_BY_MODEL, (key,)
+
+
+def _content_faults(role: str, message: Dict) -> Iterator[_Found]:
+    content = message.get("content")
+    parts = as_list(content)
+    path: Path = ("content",)
+    if isinstance(content, str):
+        return
+    if content is None:
+        yield from _null_content(role, message)
+    elif parts is None:
+        yield "bad_content", f"content must be a string or a list of parts, not {_type(content)}", path
+    elif not parts:
+        yield "empty_content", f"Invalid 'content': empty array. {_EMPTY_ARRAY}", path
+    else:
+        for index, part in enumerate(parts):
+            yield from _part_faults(role, part, ("content", index))
+
+
+def _null_content(role: str, message: Dict) -> Iterator[_Found]:
+    if role == "assistant":
+        if not any(message.get(key) is not None for key in _SPEAKS):
+            detail = f"neither content nor calls nor a refusal; {_NULL_CONTENT}"
+            yield "empty_assistant", detail, ("content",)
+    elif role != "function" or "content" not in message:
+        yield "missing_content", _NULL_CONTENT, ("content",)
+
+
+def _part_faults(role: str, value: Any, path: Path) -> Iterator[_Found]:
+    part = None if isinstance(value, str) else as_dict(value)
+    if part is None:
+        yield "bad_part", f"a content part must be an object, not {_type(value)}", path
+        return
+    kind = part.get("type")
+    if not isinstance(kind, str) or kind not in _KNOWN_PARTS:
+        listed = ", ".join(map(repr, sorted(_PART_TYPES[role])))
+        yield (
+            "unknown_part",
+            f"Invalid value: {shown(kind)}. Supported values are: {listed}.",
+            (*path, "type"),
+        )
+    elif kind not in _PART_TYPES[role]:
+        yield "misplaced_part", f"a {role!r} message cannot hold a {kind!r} part", (*path, "type")
+    else:
+        yield from _body_faults(kind, part, path)
+
+
+def _body_faults(kind: str, part: Dict, path: Path) -> Iterator[_Found]:
+    """Look at what a part of a known type holds under the key named like its type."""
+    value = part.get(kind)
+    if kind in ("text", "refusal"):
+        if not isinstance(value, str):
+            yield "bad_part", f"{kind!r} must be a string, not {_type(value)}", (*path, kind)
+    elif as_dict(value) is None:
+        yield "bad_part", f"{kind!r} must be an object, not {_type(value)}", (*path, kind)
+
+
+def _call_faults(tool_calls: Any) -> Iterator[_Found]:
+    calls = as_list(tool_calls)
+    if tool_calls is None:
+        return
+    if calls is None:
+        yield "bad_tool_calls", f"tool_calls must be a list, not {_type(tool_calls)}", ("tool_calls",)
+    elif not calls:
+        yield "empty_tool_calls", f"Invalid 'tool_calls': empty array. {_EMPTY_ARRAY}", ("tool_calls",)
+    seen: set[str] = set()
+    for index, value in enumerate(calls or ()):
+        call, path = as_dict(value), ("tool_calls", index)
+        if call is None:
+            yield "bad_tool_call", f"a tool call must be an object, not {_type(value)}", path
+            continue
+        yield from _one_call_faults(call, path)
+        call_id = as_text(call.get("id"))
+        if call_id in seen:
+            yield "duplicate_call_id", _DUPLICATE.format(call_id), (*path, "id")
+        seen.add(call_id or "")
+
+
+def _one_call_faults(call: Dict, path: Path) -> Iterator[_Found]:
+    if as_text(call.get("id")) is None:
+        yield (
+            "bad_tool_call",
+            f"a tool call needs an id, a string, not {_type(call.get('id'))}",
+            (*path, "id"),
+        )
+    key, field = ("custom", "input") if call.get("type") == "custom" else ("function", "arguments")
+    if call.get("type") not in ("function", "custom"):
+        detail = f"Invalid value: {shown(call.get('type'))}. Supported values are: 'function', 'custom'."
+        yield "bad_tool_call", detail, (*path, "type")
+        key, field = ("custom", "input") if "custom" in call else (key, field)
+    yield from _named_faults(call.get(key), field, (*path, key))
+
+
+def _function_call_faults(function_call: Any) -> Iterator[_Found]:
+    if function_call is not None:
+        yield from _named_faults(function_call, "arguments", ("function_call",))
+
+
+def _named_faults(value: Any, field: str, path: Path) -> Iterator[_Found]:
+    """Look at a called function: its name, and its arguments as text under `field`."""
+    called = as_dict(value)
+    if called is None:
+        yield "bad_tool_call", f"{path[-1]!r} must be an object, not {_type(value)}", path
+        return
+    name = as_text(called.get("name"))
+    if name is None:
+        yield "bad_tool_call", "a call must name the tool, as a non-empty string", (*path, "name")
+    elif not _NAME.fullmatch(name):
+        yield "bad_name", _BAD_NAME, (*path, "name")
+    if not isinstance(called.get(field), str):
+        detail = f"{field!r} must be a string (JSON as text), not {_type(called.get(field))}"
+        yield "bad_tool_call", detail, (*path, field)
+
+
+def _type(value: Any) -> str:
+    return "null" if value is None else type(value).__name__

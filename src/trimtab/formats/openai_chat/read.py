@@ -1,0 +1,259 @@
+"""What of a Chat Completions message is charged for, and how its calls and results are named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
+
+from trimtab.errors import FormatError
+from trimtab.formats.base import Dict, Media, Pieces
+from trimtab.formats.foreign import ROLES
+from trimtab.formats.values import as_dict, as_list, as_text, compact_json
+
+LEGACY_PREFIX = "function:"
+"""Stands before the function's name in place of the id a legacy call does not have."""
+
+_PLAIN_KEYS = frozenset({"role", "content"})
+_READ_KEYS = frozenset(
+    {"role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id", "audio"}
+)
+# Not part of the prompt: stored beside it, marks for the cache, and the SDK's parsed copy of the content.
+_CARRIED_KEYS = frozenset({"metadata", "cache_control", "prompt_cache_breakpoint", "parsed"})
+_CALL_KEYS = frozenset({"id", "type", "function", "custom", "index"})
+_MIME_KEYS = ("media_type", "mime_type", "mimeType")
+
+
+def call_id_of(call: Dict | None) -> str | None:
+    """Return the id of a tool call; None if it has none that is a non-empty string."""
+    return None if call is None else as_text(call.get("id"))
+
+
+def result_id_of(message: Dict) -> str | None:
+    """Return the id of the call a message answers; None if it answers none or does not say."""
+    role = message.get("role")
+    if role == "tool":
+        return as_text(message.get("tool_call_id"))
+    if role == "function":
+        name = as_text(message.get("name"))
+        return as_text(message.get("tool_call_id")) or (None if name is None else LEGACY_PREFIX + name)
+    return None
+
+
+def call_text(call: Dict) -> tuple[str, str]:
+    """Return a call's tool name and its arguments as text, "" for what is missing."""
+    function = as_dict(call.get("function"))
+    if function is not None:
+        return _string(function.get("name")), _string(function.get("arguments"))
+    custom = as_dict(call.get("custom")) or {}
+    return _string(custom.get("name")), _string(custom.get("input"))
+
+
+def pieces_of(message: Dict) -> Pieces:
+    """List what of a message is charged for; see `Format.pieces`."""
+    content = message.get("content")
+    # Most messages of a chat are these two keys; each one kept is read here once.
+    if isinstance(content, str) and message.keys() == _PLAIN_KEYS:
+        return Pieces(role=_string(message["role"]), texts=(content,), parts=1)
+    found = _Found()
+    found.read_content(content)
+    if isinstance(message.get("refusal"), str):
+        found.texts.append(message["refusal"])
+    if message.get("audio") is not None:
+        found.read_audio(message["audio"])
+    found.read_calls(message)
+    found.read_rest(message, _READ_KEYS)
+    return Pieces(
+        role=_string(message.get("role")),
+        name=as_text(message.get("name")),
+        texts=tuple(found.texts),
+        calls=tuple(found.calls),
+        media=tuple(found.media),
+        result_id=result_id_of(message),
+        parts=found.parts,
+        other=tuple(found.other),
+    )
+
+
+def is_foreign(message: Dict) -> bool:
+    """Tell whether a message looks like one of another wire form, or of none."""
+    role = message.get("role")
+    if role.__class__ is not str or role not in ROLES or message.get("type") == "message":
+        return True  # whose nobody knows, an item of Responses, or what Anthropic answers
+    content = message.get("content")
+    if isinstance(content, (list, tuple)):
+        return any(type(part) is dict and _is_unknown(part) for part in content)
+    return "parts" in message or (content is None and "blocks" in message)
+
+
+def _is_unknown(part: Dict) -> bool:
+    kind = part.get("type")
+    return not isinstance(kind, str) or (kind not in _MEDIA and kind not in ("text", "refusal"))
+
+
+class Found:
+    """What was found in one message so far, in either of OpenAI's forms; each reads parts its own way."""
+
+    __slots__ = ("calls", "media", "other", "parts", "texts")
+
+    carried: ClassVar[frozenset[str]]
+    """Keys that are not charged, wherever they stand."""
+    noun: ClassVar[str]
+    """What an error calls the message."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.calls: list[tuple[str, str]] = []
+        self.media: list[Media] = []
+        self.other: list[str] = []
+        self.parts = 0
+
+    def read_content(self, content: Any) -> None:
+        """Take string content as one part, a list part by part, anything else as one."""
+        parts = as_list(content)
+        if isinstance(content, str):
+            self.texts.append(content)
+            self.parts = 1
+        elif parts is not None:
+            self.parts = len(parts)
+            for part in parts:
+                self.read_part(part)
+        elif content is not None:
+            self.parts = 1
+            self.read_object(content)
+
+    def read_part(self, value: Any) -> None:
+        """Take one content part."""
+        raise NotImplementedError
+
+    def read_object(self, content: Any) -> None:
+        """Take content that is neither a text nor a list: as JSON."""
+        self.read_unknown(content)
+
+    def read_rest(self, owner: Dict, known: frozenset[str], *, carried: bool = True) -> None:
+        """Take the keys that have no name here, except those that are carried and not charged."""
+        if known.issuperset(owner):
+            return
+        for key, value in owner.items():
+            if key in known or (carried and key in self.carried) or value in (None, "", [], {}, ()):
+                continue
+            self.read_unknown({key: value})
+
+    def read_unknown(self, value: Any) -> None:
+        """Take a value as compact JSON, what is base64 in it as a medium."""
+        try:
+            plain = without_base64(value, self.media)
+        except RecursionError as error:
+            raise FormatError(f"{self.noun} is nested too deep to be written as JSON") from error
+        self.other.append(compact_json(plain))
+
+
+class _Found(Found):
+    """What was found in one message of Chat Completions so far."""
+
+    __slots__ = ()
+
+    carried = _CARRIED_KEYS
+    noun = "a message"
+
+    def read_part(self, value: Any) -> None:
+        """Take one content part: text, refusal, medium, or unknown as JSON."""
+        part = None if isinstance(value, str) else as_dict(value)
+        if part is None:
+            self.texts.append(value) if isinstance(value, str) else self.read_unknown(value)
+            return
+        kind = part.get("type")
+        key = kind if isinstance(kind, str) else ""
+        if key in ("text", "refusal") and isinstance(part.get(key), str):
+            self.texts.append(part[key])
+        elif key in _MEDIA and part.get(key) is not None:
+            self.media.append(_MEDIA[key](part[key]))
+        else:
+            self.read_unknown(part)
+            return
+        self.read_rest(part, frozenset(("type", key)))
+
+    def read_audio(self, audio: Any) -> None:
+        """Take the audio of an earlier answer, which a request names by its id."""
+        entry = as_dict(audio)
+        if entry is None:
+            self.read_unknown({"audio": audio})
+        else:
+            self.media.append(Media("audio", None, as_text(entry.get("data")), as_text(entry.get("id"))))
+
+    def read_calls(self, message: Dict) -> None:
+        """Take tool calls and the legacy function call; what is no call goes as JSON."""
+        tool_calls = message.get("tool_calls")
+        listed = as_list(tool_calls)
+        if listed is None:
+            listed = () if tool_calls is None else (tool_calls,)
+        for value in listed:
+            call = as_dict(value)
+            if call is None or not ("function" in call or "custom" in call):
+                self.read_unknown(value)
+                continue
+            self.calls.append(call_text(call))
+            self.read_rest(call, _CALL_KEYS)
+        if message.get("function_call") is not None:
+            self.calls.append(call_text({"function": message["function_call"]}))
+
+
+def _string(value: Any) -> str:
+    """Return text as it is, nothing as "", anything else as JSON (arguments left as a dict)."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else compact_json(value)
+
+
+def _image(value: Any) -> Media:
+    image = as_dict(value)
+    if image is None:
+        return Media("image", None, as_text(value), None)
+    return Media("image", as_text(image.get("detail")), as_text(image.get("url")), None)
+
+
+def _audio(value: Any) -> Media:
+    return Media("audio", None, as_text((as_dict(value) or {}).get("data")), None)
+
+
+def _file(value: Any) -> Media:
+    file = as_dict(value) or {}
+    name = as_text(file.get("filename")) or as_text(file.get("file_id"))
+    return Media("file", None, as_text(file.get("file_data")), name)
+
+
+_MEDIA = {"image_url": _image, "input_audio": _audio, "file": _file}
+
+
+def without_base64(value: Any, media: list[Media]) -> Any:
+    """Return a value without its base64 payloads, which are added to `media`."""
+    if isinstance(value, str):
+        return _kept_text(value, media)
+    if isinstance(value, list | tuple):
+        return [without_base64(item, media) for item in value]
+    entry = value if isinstance(value, Mapping) else as_dict(value)
+    if entry is None:
+        return value
+    return dict(_kept_items(entry, media))
+
+
+def _kept_text(text: str, media: list[Media]) -> str:
+    head = text[:128] if text.startswith("data:") else ""
+    if ";base64," not in head:
+        return text
+    media.append(Media(_media_kind(head[5:]), None, text, None))
+    return ""
+
+
+def _kept_items(entry: Mapping[str, Any], media: list[Media]) -> Iterator[tuple[Any, Any]]:
+    mime = next((entry[key] for key in _MIME_KEYS if isinstance(entry.get(key), str)), None)
+    for key, value in entry.items():
+        if mime is not None and key == "data" and isinstance(value, str):
+            media.append(Media(_media_kind(mime), None, value, None))
+        else:
+            yield key, without_base64(value, media)
+
+
+def _media_kind(mime: str) -> Literal["image", "audio", "file"]:
+    if mime.startswith("image/"):
+        return "image"
+    return "audio" if mime.startswith("audio/") else "file"

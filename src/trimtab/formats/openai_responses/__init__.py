@@ -1,0 +1,407 @@
+"""The wire form of OpenAI's Responses API: a list of input items, each a message, a call, a result.
+
+Read in place: dicts and the `openai` package's own objects, what `response.output` holds among them. An
+item is one message here. What the model said in one response is bound together, as the API demands of
+reasoning; a result is an item of its own and answers its call from anywhere behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trimtab.errors import FormatError
+from trimtab.formats.base import (
+    Dict,
+    Fault,
+    Kind,
+    Path,
+    Pieces,
+    Registered,
+    Request,
+    Rules,
+    Structure,
+    TextSlot,
+    entry_of,
+    mapping_of,
+    named_in,
+)
+from trimtab.formats.openai_responses.edit import redacted_of
+from trimtab.formats.openai_responses.faults import faults_of
+from trimtab.formats.openai_responses.pieces import pieces_of, text_paths
+from trimtab.formats.openai_responses.read import (
+    ITEM_TYPES,
+    OUTPUT_OF,
+    answered_id_of,
+    call_id_of,
+    dangling,
+    is_bound,
+    is_output_message,
+    is_reference,
+    kind_of,
+    needs_of,
+    tool_name,
+    type_of,
+)
+from trimtab.formats.values import (
+    as_dict,
+    as_list,
+    as_text,
+    compact_json,
+    item_of,
+    with_values,
+    without_indices,
+    without_keys,
+)
+
+__all__ = ["OpenAIResponses"]
+
+# What the API answers, status 400: continuedev/continue#10092, can1357/oh-my-pi#106 (orphan) and
+# router-for-me/CLIProxyAPI#2368, cloudflare/agents#477 (unanswered).
+_ORPHAN = "No tool call found for function call output with call_id {call_id}."
+_UNANSWERED = "No tool output found for function call {call_id}."
+# As NousResearch/hermes-agent#102629 got it through a gateway; of the API itself no answer is known.
+_REPEATED = (
+    "Duplicate function_call_output for call_id '{call_id}'. Each function_call must have exactly one "
+    "matching function_call_output"
+)
+# The API names the type of call (microsoft/vscode#320060, bytedance/trae-agent#245; a computer's in
+# Azure-Samples/computer-use-model#22). Of approvals: community.openai.com/t/1365706, openai-agents-js#131.
+_WORDS_BY_TYPE = {
+    **{
+        output: _ORPHAN.replace("function call", call.replace("_", " ")) for call, output in OUTPUT_OF.items()
+    },
+    **{call: _UNANSWERED.replace("function call", call.replace("_", " ")) for call in OUTPUT_OF},
+    "mcp_approval_response": (
+        "The following MCP approval requests have approval responses but weren't passed as input: {call_id}"
+    ),
+    "mcp_approval_request": "The following MCP approval requests do not have an approval: {call_id}",
+}
+
+_BODY_MARKS = frozenset(
+    {
+        "instructions",
+        "previous_response_id",
+        "conversation",
+        "context_management",
+        "max_output_tokens",
+        "max_tool_calls",
+        "truncation",
+        "include",
+        "text",
+    }
+)
+_STORED = ("previous_response_id", "conversation")
+_PARTS_ONLY_HERE = frozenset({"input_text", "output_text", "input_image", "input_file"})
+# What only the model's own output has; the same words from another role have none of it.
+_OUTPUT_KEYS = ("id", "status", "phase")
+
+
+class OpenAIResponses(Registered):
+    """Responses API input items and request bodies.
+
+    See `Format` for what each method does.
+    """
+
+    name = "openai_responses"
+    rules = Rules(
+        results_are_messages=True,
+        results_follow_call=False,
+        system_in_messages=False,
+        users_stand_alone=True,
+        keeps_messages=True,
+        body_key="input",
+        body_marks=_BODY_MARKS,
+        orphan_result=_ORPHAN,
+        unanswered_call=_UNANSWERED,
+        repeated_result=_REPEATED,
+        words_by_type=_WORDS_BY_TYPE,
+    )
+
+    def kind(self, message: Dict, /) -> Kind:
+        """Tell whom one item is from; "other" for compaction and for types nobody knows."""
+        return kind_of(message)
+
+    def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
+        """Read `messages[start:stop]` into the columns of `structure`.
+
+        Raises:
+            FormatError: An entry is no message; `.path` says which.
+        """
+        kinds: dict[int, Kind] = structure.kinds
+        previous: Dict | None = None
+        for index in range(start, stop):
+            item = structure.read_as_dict(messages, index)
+            kinds[index] = kind_of(item)
+            if (call_id := call_id_of(item)) is not None:
+                structure.calls[index] = (call_id,)
+            elif (answered := answered_id_of(item)) is not None:
+                structure.answers[index] = ((answered, None),)
+            elif type_of(item) == "compaction" and index > max(structure.kept, default=-1):
+                structure.kept = {index}
+            elif is_reference(item):
+                structure.references.add(index)
+                structure.elsewhere = True
+            if previous is not None and is_bound(previous, item):
+                structure.bound.add(index - 1)
+            previous = item
+        beyond = stop
+        while previous is not None and beyond < len(messages):
+            following = structure.read_as_dict(messages, beyond)
+            if beyond == stop and is_bound(previous, following):
+                structure.bound.add(stop - 1)
+            if type_of(following) != "reasoning":
+                break
+            beyond += 1
+        structure.dangling.update(dangling(messages, start, stop))
+        self._bind_references(messages, start, stop, structure)
+        structure.needs.update(needs_of(messages) if stop - start == len(messages) else ())
+
+    def _bind_references(self, messages: list[Any], start: int, stop: int, structure: Structure) -> None:
+        """Bind the results behind a reference to it: it may be their call, whose id it does not tell."""
+        for index in range(start, stop):
+            if index in structure.bound and is_reference(messages[index]):
+                at = index + 1
+                while at not in structure.bound and at + 1 < len(messages):
+                    if self.kind(structure.read_as_dict(messages, at)) != "tool":
+                        break
+                    if self.kind(structure.read_as_dict(messages, at + 1)) != "tool":
+                        break
+                    structure.bound.add(at)
+                    at += 1
+
+    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
+        """Find nothing wrong with any order: what must be together is bound."""
+        return None
+
+    def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
+        """Find the newest item of a kind in `(after, index]`; -1 if there is none."""
+        for at in range(index, after, -1):
+            if kind_of(entry_of(messages, at)) == kind:
+                return at
+        return -1
+
+    def texts(self, message: Dict, /) -> list[TextSlot]:
+        """List the texts of messages and of results.
+
+        Refusals, reasoning, arguments and what built-in tools found stay as they are.
+        """
+        is_result = type_of(message) != "message"
+        return [TextSlot(path, text, is_result) for path, text in text_paths(message)]
+
+    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
+        """Return a shallow copy of the caller's item with those texts replaced.
+
+        Annotations and log probabilities of a text go with it: they point into it.
+        """
+        values: dict[Path, Any] = dict(texts)
+        for path in texts:
+            part = item_of(item_of(message, path[0]), path[1]) if len(path) > 1 else None
+            for key in ("annotations", "logprobs"):
+                if item_of(part, key):
+                    values[*path[:-1], key] = []
+        return with_values(message, values)
+
+    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
+        """Return a shallow copy of the caller's message without those content parts."""
+        content = as_list(item_of(message, "content"))
+        if content is None or not parts:
+            return message
+        return with_values(message, {("content",): without_indices(content, frozenset(parts))})
+
+    def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
+        """Return the item itself; None if it is one of those calls."""
+        return None if call_id_of(mapping_of(message)) in call_ids else message
+
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return the item: a result is an item of its own here."""
+        return message
+
+    def tool_names(self, message: Dict, /) -> dict[str, str]:
+        """Map the id an item calls by to the tool's name: a built-in one's is its type."""
+        call_id = call_id_of(message)
+        return {} if call_id is None else {call_id: tool_name(message)}
+
+    def pieces(self, message: Dict, /) -> Pieces:
+        """List what of an item is charged for.
+
+        Raises:
+            FormatError: A field is nested too deep, or in a circle, to be written as JSON.
+        """
+        return pieces_of(message)
+
+    def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
+        """List what the API would refuse in the shape of items, in order."""
+        return faults_of(messages, request)
+
+    def read_request(self, body: Mapping[str, Any], /) -> Request:
+        """Take a request body apart; input that is one text is read as the user's message.
+
+        Raises:
+            FormatError: `input` is missing, or neither a list nor text.
+        """
+        given = body.get("input")
+        if not isinstance(given, str) and as_list(given) is None:
+            raise FormatError(
+                f"a Responses body needs a list or a text under 'input', not {type(given).__name__}",
+                path="input",
+            )
+        return Request(
+            messages=[{"role": "user", "content": given}] if isinstance(given, str) else given or [],
+            system=body.get("instructions"),
+            tools=body.get("tools"),
+            body=body,
+            key="input",
+            elsewhere=any(body.get(key) is not None for key in _STORED),
+            extra=_extra(body),
+            unseen=named_in(body, _UNSEEN),
+        )
+
+    def write_request(self, request: Request, messages: list[Any], /) -> Any:
+        """Put items back into a copy of the body, with system text and tools.
+
+        Input that came as one text stays one, as long as it is a user's message and nothing else.
+        """
+        if request.body is None:
+            return messages
+        written: Dict = {**request.body, request.key: messages}
+        if isinstance(request.body.get("input"), str) and len(messages) == 1:
+            only = messages[0]
+            if type(only) is dict and only.keys() == {"role", "content"} and only["role"] == "user":
+                written[request.key] = only["content"]
+        if request.system is not None:
+            written["instructions"] = _instructions(request.system)
+        if request.tools:
+            written["tools"] = request.tools
+        return written
+
+    def matches(self, message: Dict, /) -> bool:
+        """Tell whether an item has a shape that occurs in the Responses API only."""
+        name = message.get("type")
+        if isinstance(name, str) and name != "message":
+            return name in ITEM_TYPES
+        content = message.get("content")
+        if name == "message" and isinstance(content, str):
+            return "role" in message  # Anthropic's answers are of this type, too, with blocks
+        parts = as_list(content) or ()
+        return any(as_text((as_dict(part) or {}).get("type")) in _PARTS_ONLY_HERE for part in parts)
+
+    def message(self, role: str, parts: Sequence[Any], /) -> Dict:
+        """Make a message of texts and ready-made content parts.
+
+        The model's texts are joined: as parts they would need the id of a response.
+        """
+        if not parts or (len(parts) == 1 and isinstance(parts[0], str)):
+            return {"role": role, "content": parts[0] if parts else ""}
+        if role == "assistant" and all(isinstance(part, str) for part in parts):
+            return {"role": role, "content": "\n\n".join(parts)}
+        content = [_text_part(role, part) if isinstance(part, str) else part for part in parts]
+        return {"role": role, "content": content}
+
+    def with_role(self, message: Any, role: str, /) -> Any:
+        """Return a shallow copy of the caller's message with another role.
+
+        What only the model's output has goes: its id, and its parts' type. An item without a role is its own.
+        """
+        entry = mapping_of(message)
+        if type_of(entry) != "message":
+            return message
+        was, now = entry.get("role") == "assistant", role == "assistant"
+        if was == now:
+            return with_values(message, {("role",): role})
+        if was:
+            message = without_keys(mapping_of(message), _OUTPUT_KEYS)
+        values: dict[Path, Any] = {("role",): role}
+        for index, part in enumerate(as_list(entry.get("content")) or ()):
+            kind = (as_dict(part) or {}).get("type")
+            if kind == ("output_text" if was else "input_text"):
+                values["content", index] = _text_part(role, (as_dict(part) or {}).get("text"))
+        return with_values(message, values)
+
+    def with_text(self, message: Any, text: str, /) -> Any:
+        """Return a shallow copy of the caller's item with one text for content or output."""
+        entry = mapping_of(message)
+        if type_of(entry) != "message":
+            return with_values(message, {("output",): text})
+        if is_output_message(entry):
+            return with_values(message, {("content",): [_text_part("assistant", text)]})
+        return with_values(message, {("content",): text})
+
+    def with_cache_control(self, message: Any, value: Any, /) -> Any:
+        """Return a shallow copy whose last input part is a breakpoint of the cache.
+
+        The API knows one kind, `{"mode": "explicit"}`, and takes it on text, images and files that go in; an
+        item without any comes back as it is.
+        """
+        mode: Any = value if as_dict(value) and "mode" in value else {"mode": "explicit"}
+        entry = mapping_of(message)
+        key = "content" if type_of(entry) == "message" else "output"
+        content = entry.get(key)
+        parts = as_list(content)
+        taken = kind_of(entry) in ("user", "system") or type_of(entry) == "function_call_output"
+        if not taken:
+            return message
+        if isinstance(content, str):
+            part = {"type": "input_text", "text": content, "prompt_cache_breakpoint": mode}
+            return with_values(entry, {(key,): [part]})
+        if parts and as_dict(parts[-1]) is not None:
+            return with_values(entry, {(key, len(parts) - 1, "prompt_cache_breakpoint"): mode})
+        return message
+
+    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+        """Return the request's system text as it is: items may be system text as well."""
+        return system
+
+    def redacted(self, message: Dict, /) -> Dict:
+        """Return a message that says nothing any more, and is as valid as it was."""
+        return redacted_of(message)
+
+    def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
+        """Write a function as the tools of a request hold it."""
+        return {"type": "function", "name": name, "description": description, "parameters": parameters}
+
+    def transcript(self, message: Dict, /) -> str:
+        """Write an item as `ROLE: text`, a call as its type and JSON."""
+        found, name = pieces_of(message), type_of(message)
+        role = (found.role or "other").upper()
+        if found.calls:
+            asked = [{"name": tool, "arguments": arguments} for tool, arguments in found.calls]
+            said = "\n".join([f"[{name}] {compact_json(asked)}", *found.texts])
+            return f"{role}: {said}"
+        said = "\n".join((*found.texts, *found.beside)) if name != "message" else "\n".join(found.texts)
+        if kind_of(message) == "tool":
+            return f"{role}({answered_id_of(message)}): {said}"
+        return f"{role}: {said}" if name == "message" else f"{role}: [{name}] {said}".rstrip()
+
+
+_UNSEEN = {
+    "previous_response_id": "the conversation that the provider stored (previous_response_id)",
+    "conversation": "the conversation that the provider stored (conversation)",
+    "prompt": "the prompt that the provider stored (prompt)",
+}
+
+
+def _extra(body: Mapping[str, Any]) -> dict[str, Any]:
+    format = as_dict(item_of(body.get("text"), "format")) or {}
+    if format.get("type") != "json_schema":
+        return {}
+    schema = {key: value for key, value in format.items() if key != "type"}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def _instructions(system: Any) -> Any:
+    """Write system text as `instructions`, which are one text: parts and messages are joined."""
+    if isinstance(system, str):
+        return system
+    texts = [part if isinstance(part, str) else _text_of(part) for part in as_list(system) or (system,)]
+    return "\n\n".join(text for text in texts if text)
+
+
+def _text_of(part: Any) -> str:
+    return as_text(item_of(part, "text")) or as_text(item_of(part, "content")) or ""
+
+
+def _text_part(role: str, text: Any) -> Dict:
+    if role == "assistant":
+        return {"type": "output_text", "text": text, "annotations": []}
+    return {"type": "input_text", "text": text}

@@ -1,0 +1,289 @@
+"""What the Responses API refuses in the shape of items.
+
+The texts in quotes are the API's own, status 400, as people report them; each constant says where.
+What depends on what the API has stored (a reasoning item left out, an expired id) cannot be told here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from trimtab.formats.base import Dict, Fault, Path, Request, shown
+from trimtab.formats.openai_responses.read import (
+    ITEM_TYPES,
+    OUTPUT_OF,
+    answered_id_of,
+    call_id_of,
+    dangling,
+    is_reference,
+    kind_of,
+    type_of,
+)
+from trimtab.formats.values import as_dict, as_list, as_text
+
+_Found = tuple[str, str, Path]
+"""Rule, detail and path of one fault."""
+
+# Both as shravankshenoy notes them in AI-ML-Notes (2025) and as codex and agents report them, for example
+# BigPizzaV3/CodexPlusPlus#315 (empty string) and newo-ether/Agora#141 (`summary`).
+_MISSING = "Missing required parameter: 'input[{index}].{key}'."
+_EMPTY = (
+    "Invalid 'input[{index}].{key}': empty string. Expected a string with minimum length 1, but got an "
+    "empty string instead."
+)
+# AnswerDotAI/fastllm#45.
+_LONG = (
+    "Invalid 'input[{index}].call_id': string too long. Expected a string with maximum length 64, but got a "
+    "string with length {length} instead."
+)
+# openai/openai-python#2677.
+_UNKNOWN_KEY = "Unknown parameter: 'input[{index}].{key}'."
+_WRONG_TYPE = "Invalid type for 'input[{index}].{key}': expected {expected}, but got {got} instead."
+_VALUE = "Invalid value: '{}'. Supported values are: {}."
+# OpenRouterTeam/ai-sdk-provider#254, vercel/ai#7883, microsoft/vscode#321977.
+_DUPLICATE = "Duplicate item found with id {}. Remove duplicate items from your input and try again."
+# earendil-works/pi#10257 ('ctc'), NousResearch/hermes-agent and others ('fc'); the same for the other types.
+_BAD_ID = "Invalid 'input[{}].id': '{}'. Expected an ID that begins with '{}'."
+# continuedev/continue#8933, openai/openai-node#1567, vercel/ai#7099.
+_DANGLING = "Item '{}' of type 'reasoning' was provided without its required following item."
+# Quoted in pydantic/pydantic-ai#3470.
+_NO_INPUT = 'One of "input" or "previous_response_id" or "prompt" or "conversation_id" must be provided.'
+# Quoted in router-for-me/CLIProxyAPI#2381.
+_NOT_STORED = (
+    "Item with id '{}' not found. Items are not persisted when `store` is set to false. Try again with "
+    "`store` set to true, or remove this item from your input."
+)
+
+_ID_PREFIXES = {
+    "message": "msg",
+    "reasoning": "rs",
+    "function_call": "fc",
+    "function_call_output": "fc",
+    "custom_tool_call": "ctc",
+    "web_search_call": "ws",
+}
+
+_ROLES = ("assistant", "system", "developer", "user")
+# NousResearch/hermes-agent#15687, WordPress/php-ai-client#182 (assistant); BerriAI/litellm's tests of its
+# responses bridge (input).
+_INPUT_PARTS = ("input_text", "input_image", "input_file", "input_audio", "scoped_content")
+_PART_TYPES = {"assistant": ("output_text", "refusal")}
+_RESULT_PARTS = ("input_text", "input_image", "input_file", "scoped_content")
+
+_Check = Callable[[Any], str | None]
+"""Names the type that was expected of a value; None if it has it."""
+
+
+def _text(value: Any) -> str | None:
+    return None if isinstance(value, str) else "a string"
+
+
+def _object(value: Any) -> str | None:
+    return None if as_dict(value) is not None else "an object"
+
+
+def _list(value: Any) -> str | None:
+    return None if as_list(value) is not None else "an array"
+
+
+def _text_or_list(value: Any) -> str | None:
+    return (
+        None
+        if isinstance(value, str) or as_list(value) is not None
+        else "one of a string or array of objects"
+    )
+
+
+def _truth(value: Any) -> str | None:
+    return None if isinstance(value, bool) else "a boolean"
+
+
+def _anything(value: Any) -> str | None:
+    return None
+
+
+# What each type must have, from the types of openai 3.54 (2026-11), less what the API is known to do
+# without: ids and states (requests billed with neither are in pydantic-ai's cassettes).
+_REQUIRED: dict[str, dict[str, _Check]] = {
+    "function_call": {"call_id": _text, "name": _text, "arguments": _text},
+    "function_call_output": {"call_id": _text, "output": _text_or_list},
+    "custom_tool_call": {"call_id": _text, "name": _text, "input": _text},
+    "custom_tool_call_output": {"call_id": _text, "output": _text_or_list},
+    "computer_call": {"call_id": _text},
+    "computer_call_output": {"call_id": _text, "output": _object},
+    "local_shell_call": {"call_id": _text, "action": _object},
+    "local_shell_call_output": {"output": _text},
+    "shell_call": {"call_id": _text, "action": _object},
+    "shell_call_output": {"call_id": _text, "output": _list},
+    "apply_patch_call": {"call_id": _text, "operation": _object},
+    "apply_patch_call_output": {"call_id": _text, "status": _text},
+    "tool_search_call": {"arguments": _anything},
+    "tool_search_output": {"tools": _list},
+    "program": {"call_id": _text, "code": _text},
+    "program_output": {"call_id": _text, "result": _text},
+    "mcp_approval_request": {"id": _text, "name": _text, "arguments": _text},
+    "mcp_approval_response": {"approval_request_id": _text, "approve": _truth},
+    "mcp_call": {"name": _text, "arguments": _text},
+    "mcp_list_tools": {"tools": _list},
+    "additional_tools": {"tools": _list},
+    "reasoning": {"summary": _list},
+    "compaction": {"encrypted_content": _text},
+    "item_reference": {"id": _text},
+}
+_MAX_CALL_ID_CHARS = 64
+_CHAT_KEYS = ("tool_calls", "tool_call_id", "function_call", "refusal", "name")
+_NEVER_EMPTY = frozenset({"call_id", "name", "id", "approval_request_id"})
+
+
+def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault]:
+    """List what is wrong with each item, and with its place among the others; see `Format.faults`."""
+    body = request.body if request is not None else None
+    if request is not None and body is not None and not (messages and body.get("input")):
+        held = request.elsewhere or body.get("prompt") is not None
+        return [] if held else [Fault(index=None, rule="no_messages", detail=_NO_INPUT)]
+    found = [
+        Fault(index=index, rule=rule, detail=detail, path=path)
+        for index, item in enumerate(messages)
+        for rule, detail, path in _faults(index, item)
+    ]
+    found.extend(_among_others(messages))
+    if body is not None and body.get("store") is False:
+        found.extend(_not_stored(messages))
+    return sorted(found, key=lambda fault: fault.index or 0)
+
+
+def _not_stored(items: list[Any]) -> Iterator[Fault]:
+    """Look for references where nothing is stored that they could be to."""
+    for index, item in enumerate(items):
+        if is_reference(item):
+            said = _NOT_STORED.format(shown(item.get("id")).strip("'"))
+            yield Fault(index=index, rule="not_stored", detail=said, path=("id",))
+
+
+def _faults(index: int, item: Dict) -> Iterator[_Found]:
+    name = type_of(item)
+    if name == "message":
+        yield from _message_faults(index, item)
+        return
+    if name not in ITEM_TYPES:
+        if "type" in item:
+            said = _VALUE.format(shown(item["type"]).strip("'"), _listed(sorted(ITEM_TYPES)))
+            yield "unknown_item", said, ("type",)
+        else:
+            yield (
+                "missing_role",
+                f"neither a type nor a role; {_VALUE.format('', _listed(_ROLES))}",
+                ("role",),
+            )
+        return
+    for key, check in _REQUIRED.get(name, {}).items():
+        if not (name == "function_call_output" and key == "call_id" and kind_of(item) != "tool"):
+            yield from _value_faults(index, item, key, check)
+    if name == "local_shell_call_output" and not answered_id_of(item):
+        yield "missing_value", _MISSING.format(index=index, key="call_id"), ("call_id",)
+    if name in ("function_call_output", "custom_tool_call_output"):
+        for at, part in enumerate(as_list(item.get("output")) or ()):
+            yield from _part_faults(index, part, ("output", at), _RESULT_PARTS)
+
+
+def _value_faults(index: int, item: Dict, key: str, check: _Check) -> Iterator[_Found]:
+    if key not in item:
+        yield "missing_value", _MISSING.format(index=index, key=key), (key,)
+    elif (expected := check(item[key])) is not None:
+        yield "bad_value", _wrong_type(index, (key,), expected, item[key]), (key,)
+    elif key in _NEVER_EMPTY and not item[key]:
+        yield "empty_value", _EMPTY.format(index=index, key=key), (key,)
+    elif key == "call_id" and len(item[key]) > _MAX_CALL_ID_CHARS:
+        yield "long_value", _LONG.format(index=index, length=len(item[key])), (key,)
+
+
+def _message_faults(index: int, item: Dict) -> Iterator[_Found]:
+    role, content = item.get("role"), item.get("content")
+    if not isinstance(role, str) or role not in _ROLES:
+        rule = "missing_role" if role is None else "unknown_role"
+        said = "" if role is None else shown(role).strip("'")
+        yield rule, _VALUE.format(said, _listed(_ROLES)), ("role",)
+        return
+    for key in _CHAT_KEYS:
+        if key in item:
+            yield "unknown_key", _UNKNOWN_KEY.format(index=index, key=key), (key,)
+    if "content" not in item:
+        yield "missing_value", _MISSING.format(index=index, key="content"), ("content",)
+    elif not isinstance(content, str) and as_list(content) is None:
+        expected = "one of an array of objects or string"
+        yield "bad_value", _wrong_type(index, ("content",), expected, content), ("content",)
+    for at, part in enumerate(as_list(content) or ()):
+        yield from _part_faults(index, part, ("content", at), _PART_TYPES.get(role, _INPUT_PARTS))
+
+
+def _part_faults(index: int, value: Any, path: Path, taken: tuple[str, ...]) -> Iterator[_Found]:
+    part = None if isinstance(value, str) else as_dict(value)
+    if part is None:
+        yield "bad_part", _wrong_type(index, path, "an object", value), path
+        return
+    kind = part.get("type")
+    if not isinstance(kind, str) or kind not in taken:
+        said = _VALUE.format(shown(kind).strip("'"), _listed(taken))
+        yield "misplaced_part", said, (*path, "type")
+        return
+    key = "refusal" if kind == "refusal" else "text"
+    if kind.endswith("_text") or kind == "refusal":
+        if key not in part:
+            yield "missing_value", _MISSING.format(index=index, key=_dotted((*path, key))), (*path, key)
+        elif not isinstance(part[key], str):
+            yield "bad_part", _wrong_type(index, (*path, key), "a string", part[key]), (*path, key)
+
+
+def _among_others(items: list[Any]) -> Iterator[Fault]:
+    """Look at ids, at reasoning nothing follows, and at outputs of another kind than their call."""
+    seen: set[str] = set()
+    called: dict[str, str] = {}
+    for index, item in enumerate(items):
+        name, item_id = type_of(item), as_text(item.get("id"))
+        if item_id is not None and name != "local_shell_call_output":  # there it is the call's
+            prefix = _ID_PREFIXES.get(name)
+            if item_id in seen:
+                yield Fault(index=index, rule="duplicate_id", detail=_DUPLICATE.format(item_id), path=("id",))
+            if prefix is not None and not item_id.startswith(prefix):
+                detail = _BAD_ID.format(index, shown(item_id).strip("'"), prefix)
+                yield Fault(index=index, rule="bad_id", detail=detail, path=("id",))
+            seen.add(item_id)
+        if (call_id := call_id_of(item)) is not None:
+            called[call_id] = name
+        elif (call := called.get(answered_id_of(item) or "")) is not None and OUTPUT_OF[call] != name:
+            detail = f"a {name!r} cannot answer the {call!r} with that id: that takes a {OUTPUT_OF[call]!r}"
+            yield Fault(index=index, rule="mismatched_output", detail=detail, path=("type",))
+        if name == "compaction_trigger" and index + 1 < len(items):
+            yield Fault(index=index, rule="misplaced_trigger", detail="it must be the final input item")
+    for index in dangling(items, 0, len(items)):
+        said = _DANGLING.format(shown(items[index].get("id")).strip("'"))
+        yield Fault(index=index, rule="dangling_reasoning", detail=said)
+
+
+def _wrong_type(index: int, path: Path, expected: str, value: Any) -> str:
+    return _WRONG_TYPE.format(index=index, key=_dotted(path), expected=expected, got=_type(value))
+
+
+def _dotted(path: Path) -> str:
+    keys = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
+    return keys.removeprefix(".")
+
+
+def _listed(names: Any) -> str:
+    quoted = [f"'{name}'" for name in names]
+    return f"{', '.join(quoted[:-1])}{',' * (len(quoted) > 2)} and {quoted[-1]}"
+
+
+_TYPES = {
+    bool: "a boolean",
+    int: "an integer",
+    float: "a decimal",
+    str: "a string",
+    list: "an array",
+    tuple: "an array",
+}
+
+
+def _type(value: Any) -> str:
+    return "null" if value is None else _TYPES.get(type(value), "an object")

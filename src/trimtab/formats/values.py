@@ -1,0 +1,118 @@
+"""Read, copy and write values inside a caller's message: mappings, lists, pydantic objects.
+
+A copy is as shallow as it can be: only the containers on the way to a change are copied, each
+into its own class, and the original is untouched.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from trimtab.errors import FormatError
+from trimtab.formats.base import Dict, Path, mapping_of
+
+
+def as_dict(value: Any) -> Dict | None:
+    """Read a part or call as a dict; None if it is neither a mapping nor a model."""
+    if type(value) is dict:
+        return value
+    if value is None or isinstance(value, str | int):
+        return None
+    try:
+        return mapping_of(value)
+    except FormatError:
+        return None
+
+
+def as_list(value: Any) -> Sequence[Any] | None:
+    """Return a list or tuple as it is, None for anything else."""
+    return value if isinstance(value, list | tuple) else None
+
+
+def as_text(value: Any) -> str | None:
+    """Return a non-empty string as it is, None for anything else."""
+    return value if isinstance(value, str) and value else None
+
+
+def compact_json(value: Any) -> str:
+    """Write a value as JSON without spaces or escapes; objects JSON lacks are written by `str`.
+
+    Raises:
+        FormatError: It contains itself, or is nested too deep.
+    """
+    import json  # not above: loaded where a message holds what is no text
+
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain, skipkeys=True)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"it cannot be written as JSON: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    entry = as_dict(value)
+    return str(value) if entry is None else entry
+
+
+def item_of(owner: Any, key: str | int) -> Any:
+    """Return what stands under a key, an index or an attribute; None if nothing does."""
+    if isinstance(owner, Mapping):
+        return owner.get(key)
+    if isinstance(owner, list | tuple):
+        return owner[key] if isinstance(key, int) and -len(owner) <= key < len(owner) else None
+    return getattr(owner, str(key), None)
+
+
+def with_values(owner: Any, values: Mapping[Path, Any]) -> Any:
+    """Return a copy of `owner` with the values put at their paths.
+
+    Raises:
+        FormatError: A container on the way cannot be copied with a change.
+    """
+    if () in values:
+        return values[()]
+    inner: dict[str | int, dict[Path, Any]] = {}
+    for path, value in values.items():
+        inner.setdefault(path[0], {})[path[1:]] = value
+    return _with_items(owner, {key: with_values(item_of(owner, key), rest) for key, rest in inner.items()})
+
+
+def without_indices(items: Sequence[Any], indices: Collection[int]) -> Sequence[Any]:
+    """Return a copy of a list or tuple without the items at those indices."""
+    kept = [item for index, item in enumerate(items) if index not in indices]
+    return tuple(kept) if isinstance(items, tuple) else kept
+
+
+def without_keys(owner: Any, keys: Collection[str]) -> Any:
+    """Return a copy without those keys; a model keeps the field, set to None."""
+    if not isinstance(owner, Mapping):
+        return _with_items(owner, dict.fromkeys(keys, None))
+    rest = {key: value for key, value in owner.items() if key not in keys}
+    return rest if type(owner) is dict else _like(owner, rest)
+
+
+def _with_items(owner: Any, items: Mapping[Any, Any]) -> Any:
+    if isinstance(owner, Mapping):
+        changed = {**owner, **items}
+        return changed if type(owner) is dict else _like(owner, changed)
+    if isinstance(owner, list | tuple):
+        copied = list(owner)
+        for index, value in items.items():
+            copied[index] = value
+        return tuple(copied) if isinstance(owner, tuple) else copied
+    model_copy = getattr(owner, "model_copy", None)
+    if callable(model_copy):
+        return model_copy(update=dict(items))
+    raise FormatError(f"cannot copy a {type(owner).__name__} with changed {', '.join(map(str, items))}")
+
+
+def _like(owner: Mapping[str, Any], content: Dict) -> Any:
+    """Return `content` as the class of `owner`; as a dict where that class cannot be refilled."""
+    try:
+        twin: Any = copy.copy(owner)
+        twin.clear()
+        twin.update(content)
+    except (TypeError, AttributeError):
+        return content
+    return twin

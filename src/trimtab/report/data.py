@@ -1,0 +1,132 @@
+"""Reports as plain data and back; the readers are chosen by each field's annotation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, TypeVar, cast
+
+from trimtab.errors import ConfigurationError
+from trimtab.report.rows import FATES, REASONS, STATES, BlockReport, InsertedRow, MessageRow, ViolationRow
+
+T = TypeVar("T")
+Reader = Callable[[object, str], object]
+"""Reads one JSON value; the second argument says where it stands, for the error."""
+
+
+def to_data(value: Any, *, include_text: bool) -> dict[str, Any]:
+    """Write a value of the report as a dict of plain data, field by field."""
+    names, values_of, sequences = _fields_of(cast("Hashable", type(value)), include_text)
+    data: dict[str, Any] = dict(zip(names, values_of(value), strict=True))
+    for name in sequences:
+        data[name] = [
+            item if isinstance(item, str) else to_data(item, include_text=include_text) for item in data[name]
+        ]
+    return data
+
+
+@lru_cache(maxsize=16)
+def _fields_of(
+    kind: Hashable, include_text: bool
+) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], tuple[str, ...]]:
+    """Name the fields of a class of rows, what reads them all at once, and those that hold several."""
+    chosen = [entry for entry in fields(cast("Any", kind)) if entry.name != "text" or include_text]
+    names = tuple(entry.name for entry in chosen)
+    sequences = tuple(entry.name for entry in chosen if str(entry.type).startswith(("tuple[", "Sequence[")))
+    return names, attrgetter(*names), sequences
+
+
+def from_data(make: Callable[..., T], data: object, *, where: str) -> T:
+    """Read a dict that `to_data` wrote for the dataclass `make`.
+
+    Raises:
+        ConfigurationError: A key is unknown or missing, or its value is of the wrong kind.
+    """
+    if not isinstance(data, Mapping):
+        raise _wrong(where, "a mapping", data)
+    known: dict[str, Field[Any]] = {entry.name: entry for entry in fields(cast("Any", make))}
+    for key in data:
+        if key not in known:
+            raise ConfigurationError(f"a report has no key {_join(where, key)!r}; known: {', '.join(known)}")
+    missing = [name for name, entry in known.items() if name not in data and _is_required(entry)]
+    if missing:
+        raise ConfigurationError(f"the report lacks {_join(where, missing[0])!r}, which it cannot do without")
+    return make(**{key: _READERS[str(known[key].type)](data[key], _join(where, key)) for key in data})
+
+
+def _is_required(entry: Field[Any]) -> bool:
+    return entry.default is MISSING
+
+
+def _join(where: str, key: object) -> str:
+    return f"{where}.{key}" if where else str(key)
+
+
+def _wrong(where: str, wanted: str, found: object) -> ConfigurationError:
+    shown = repr(found) if isinstance(found, (str, int, float, type(None))) else type(found).__name__
+    return ConfigurationError(f"{where or 'a report'!r} must be {wanted}, not {shown:.60}")
+
+
+def _number(value: object, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _wrong(where, "a whole number", value)
+    return value
+
+
+def _string(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise _wrong(where, "a string", value)
+    return value
+
+
+def _flag(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(where, "true or false", value)
+    return value
+
+
+def _optional(reader: Reader) -> Reader:
+    return lambda value, where: None if value is None else reader(value, where)
+
+
+def _one_of(words: Sequence[str]) -> Reader:
+    def read(value: object, where: str) -> object:
+        if value not in words:
+            raise _wrong(where, f"one of {', '.join(words)}", value)
+        return value
+
+    return read
+
+
+def _many(reader: Reader) -> Reader:
+    def read(value: object, where: str) -> object:
+        if not isinstance(value, (list, tuple)):
+            raise _wrong(where, "a list", value)
+        return tuple(reader(item, f"{where}[{place}]") for place, item in enumerate(value))
+
+    return read
+
+
+def _rows(make: Callable[..., object]) -> Reader:
+    return _many(lambda value, where: from_data(make, value, where=where))
+
+
+_READERS: dict[str, Reader] = {
+    "int": _number,
+    "int | None": _optional(_number),
+    "str": _string,
+    "str | None": _optional(_string),
+    "bool": _flag,
+    "Fate": _one_of(FATES),
+    "Reason | None": _optional(_one_of(REASONS)),
+    "State": _one_of(STATES),
+    "tuple[str, ...]": _many(_string),
+    "tuple[Action, ...]": _many(_string),
+    "Sequence[MessageRow]": _rows(MessageRow),
+    "tuple[InsertedRow, ...]": _rows(InsertedRow),
+    "tuple[BlockReport, ...]": _rows(BlockReport),
+    "Sequence[ViolationLike]": _rows(ViolationRow),
+}
+"""By annotation, which `from __future__ import annotations` keeps as the string it was written as."""

@@ -1,0 +1,376 @@
+"""What every operation of a session stands on: where it stands, how that is written down, whom it tells."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from trimtab._fitting.request import budget_of
+from trimtab.errors import (
+    ConfigurationError,
+    CorruptSessionError,
+    UnknownNameError,
+)
+from trimtab.session.effects import Steps
+from trimtab.session.log import (
+    counted_again,
+    event_at,
+    read_scene,
+    state_of,
+)
+from trimtab.session.messages import Sizer
+from trimtab.session.options import (
+    FUNCTIONS,
+    Options,
+    functions_of,
+    lacking,
+    missing_functions,
+    options_from,
+    other_form,
+)
+from trimtab.session.state import State
+from trimtab.session.summary import Job
+from trimtab.session.working_set import Scene
+from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
+
+__all__ = ["Core", "ViewGiven", "id_of", "new_event_id"]
+
+_log = logging.getLogger("trimtab.session")
+
+
+def new_event_id() -> str:
+    """Make an id that sorts by time, so that an index grows at its end."""
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
+
+
+def id_of(event: object, /) -> str:
+    """Return the id of an event, which may be given itself.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+    given = event.id if isinstance(event, Event) else event
+    if not isinstance(given, str):
+        raise ConfigurationError(
+            f"pass an event, as add() and history() give it, or its id, not {event!r:.80}"
+            f" ({type(event).__name__})"
+        )
+    return given
+
+
+class ViewGiven(NamedTuple):
+    """A view that was given out to be sent."""
+
+    version: int
+    """Of the session."""
+    counted_tokens: int
+    first: int
+    """Version of its oldest message; 0 if it has none."""
+
+
+class Core:
+    """A session as its operations see it. What may be called from outside is `Session`."""
+
+    def __init__(self, session: str, given: Mapping[str, Any], *, begins: bool, allow_missing: bool) -> None:
+        self.session = session
+        self.given = given
+        """Options that were given here; those left out are as the log has them."""
+        self.begins = begins
+        """Whether a session that is not in the store is begun."""
+        self.allow_missing = allow_missing
+        self.options: Options | None = Options(**given) if begins else None
+        """Those in force; until the log was read, those given."""
+        self.scene: Scene | None = None
+        """None: to be read from the log before anything else."""
+        self.last_scene: Scene | None = None
+        """What a property shows while an operation has none."""
+        self._incarnation: str | None = None
+        """Which session of its name this object knows; None: it knows of none."""
+        self._bound = False
+        """Whether every request means that one; else the next takes whichever is there."""
+        self.opened: dict[str, Any] | None = None
+        """Options that the log does not know yet; they are written with the next event."""
+        self.opened_state = State()
+        """Where the session stood when they were given: what is decided with the next event is later."""
+        self.behind = False
+        """Whether options given at opening put messages out of view, and none was summarized since."""
+        self.job: Job | None = None
+        """The summary that is being written in the background."""
+        self.missing: dict[str, Any] = {}
+        """Functions the session was made with and goes on without, as the log remembers them."""
+        self.view_given: ViewGiven | None = None
+        """The view this object gave last: usage that is reported is of it."""
+        self.hook_errors = 0
+        self.stale_summaries = 0
+        self.last_failure: str | None = None
+
+    def ready(self) -> Steps[Scene]:
+        """Read where the session stands, unless it is known."""
+        if self.scene is None:
+            newest = yield LoadRequest(session=self.session, limit=1, newest_first=True)
+            self._meet(newest[0].incarnation if newest else None)
+            self.scene = (yield from self._open(newest[0])) if newest else self.begin()
+        if self.in_force.context_changed:
+            self.scene = yield from self._in_other_room(self.scene)
+        return self.scene
+
+    def incarnation(self) -> str | None:
+        """Say which session of its name is meant; None: whichever is there."""
+        return self._incarnation if self._bound else None
+
+    def _meet(self, incarnation: str | None) -> None:
+        """Note which session is there; what was begun on another one of its name has no place in it."""
+        if self._incarnation not in (None, incarnation):
+            self.job = self.view_given = self.last_failure = None
+        self._incarnation = incarnation
+        self._bound = bool(incarnation)
+
+    def release(self) -> None:
+        """Take whichever session has the name from now on: this one was removed, or is to be read anew."""
+        self._bound = False
+
+    def _in_other_room(self, scene: Scene) -> Steps[Scene]:
+        """Measure the room again, since a block of the context was changed."""
+        options = self.in_force
+        options.measure_context()
+        scene.state = replace(scene.state, budget_tokens=options.budget_tokens)
+        if not scene.version:
+            return scene
+        return (yield from read_scene(self.session, scene.version, scene.state, options))
+
+    def options_of(self, known: Mapping[str, Any]) -> Options:
+        """Make the options the log remembers, with the functions given again and the context in force."""
+        return self._with_context(options_from(known, functions_of(self.in_force)))
+
+    def _with_context(self, options: Options) -> Options:
+        if self.options is not None and self.options.context is not None:
+            options.context = self.options.context  # the very one that was handed out to be changed
+        return options
+
+    def begin(self) -> Scene:
+        """Begin a session that is not in the store.
+
+        Raises:
+            ConfigurationError: It has no budget.
+            BudgetExceededError: What it always shows passes the budget, or the anchors their cap.
+        """
+        if not self.begins:
+            raise UnknownNameError(
+                f"there is no session {self.session!r} in this store", name=self.session, near=()
+            )
+        options = self._with_context(Options(**self.given))
+        if not options.budget_tokens and options.context is None and options.model is not None:
+            options = copy(options)  # those given name no budget, also where another was faster to begin
+            options.resolved = budget_of(None, options.model)
+            options.budget_tokens = options.resolved.input_tokens
+        if not options.budget_tokens and options.context is None:
+            raise ConfigurationError(
+                f"session {self.session!r} is new and has no budget: pass budget= (tokens, or a Budget), or"
+                " model= (its window)"
+            )
+        self.options, self.behind = options, False
+        self.opened = options.to_data()
+        scene = Scene(
+            sizer=Sizer(options),
+            state=State(budget_tokens=options.budget_tokens, newest_summary=0),
+            version=0,
+            anchors=list(options.anchors),
+        )
+        scene.measure()
+        if options.context is None:  # whose other blocks may change until a view is asked for
+            scene.require_room()
+        scene.require_anchor_room()
+        self.opened_state = scene.state
+        return scene
+
+    def _open(self, head: Event) -> Steps[Scene]:
+        state = state_of(head, self.session)
+        known = yield from self.known_options(state.options)
+        options = self._with_context(options_from(known, self.given))
+        if options.reader.name != known["format"]:
+            raise other_form(self.session, known["format"], options.reader.name)
+        missing = missing_functions(known, self.given)
+        if missing is not None and not self.allow_missing:
+            raise ConfigurationError(
+                f"session {self.session!r} was made with a {missing} and is opened without one: pass it"
+                " again, or allow_missing=True to go on without"
+            )
+        if options.context is None and "context" in self.given and not options.budget_tokens:
+            raise ConfigurationError(
+                f"session {self.session!r} had the budget of its Context, and is opened with context=None:"
+                " pass budget= (tokens, or a Budget)"
+            )
+        self.options, self.missing = options, lacking(known, self.given)
+        data = self.options_data()
+        changed = {name for name in data if name != "given" and data[name] != known.get(name)}
+        functions = any(bool(data["given"][name]) != bool(known["given"].get(name)) for name in FUNCTIONS)
+        self.opened = data if changed or functions else None
+        if "budget_tokens" in changed or options.context is not None:
+            state = replace(state, budget_tokens=options.budget_tokens)
+        if "anchors" in changed:
+            state = replace(state, anchors=0, epoch=state.epoch + 1)
+        if not changed.isdisjoint(("counted_by", "model")):
+            state = state.without_usage()
+        if "counted_by" in changed:
+            state = yield from counted_again(self.session, state, version=head.version, sizer=Sizer(options))
+        scene = yield from read_scene(self.session, head.version, state, options)
+        if self.begins and options.context is None:
+            # Without, the options held once: what counts higher now must not keep the log from being read.
+            scene.require_room()
+        if "anchors" in changed:
+            scene.require_anchor_room()
+        self.opened_state = scene.state
+        self.behind = (self.behind or self.opened is not None) and scene.hidden_messages > 0
+        return scene
+
+    def options_data(self) -> dict[str, Any]:
+        """Write the options in force; who has the functions that are missing opens the session after us."""
+        data = self.in_force.to_data()
+        data["given"].update(self.missing)
+        return data
+
+    def known_options(self, version: int) -> Steps[dict[str, Any]]:
+        """Read the options that were in force at a version."""
+        event = yield from event_at(self.session, version)
+        try:
+            return dict(event.data["options"])
+        except (KeyError, TypeError) as error:
+            raise CorruptSessionError(
+                f"session {self.session!r}: event {version} holds no options",
+                session=self.session,
+                version=version,
+            ) from error
+
+    def refresh(self) -> Steps[Scene]:
+        """Read the session that has the name now, though it be another than before."""
+        self.release()
+        return (yield from self.again())
+
+    def again(self) -> Steps[Scene]:
+        """Read the session again: another writer may have been there."""
+        self.scene, self.last_scene = None, self.scene or self.last_scene
+        return (yield from self.ready())
+
+    def write(
+        self,
+        scene: Scene,
+        kind: str,
+        data: Mapping[str, Any],
+        *,
+        rewrites: Sequence[Event] = (),
+        id: str | None = None,
+    ) -> Steps[Event]:
+        """Append one event, with the state the scene has by now."""
+        made = self.first_events(scene)
+        made.append(self.event(scene, kind, data, id=id))
+        yield from self.append(scene, made, rewrites=rewrites)
+        return replace(made[-1], version=scene.version)
+
+    def next_version(self, scene: Scene) -> int:
+        """Return the version the next event gets; options the log does not know come before it."""
+        return scene.version + (1 if self.opened is None else 2)
+
+    def first_events(self, scene: Scene) -> list[Event]:
+        """Make the event with the options, if the log does not know them."""
+        if self.opened is None:
+            return []
+        version = scene.version + 1
+        scene.state = replace(scene.state, options=version)
+        made = self.event(scene, "options", {"options": self.opened})
+        return [replace(made, state=replace(self.opened_state, options=version).to_dict())]
+
+    def event(self, scene: Scene, kind: str, data: Mapping[str, Any], *, id: str | None = None) -> Event:
+        """Make an event with the state the scene has by now."""
+        return Event(
+            id=new_event_id() if id is None else id,
+            kind=kind,
+            time=time.time(),
+            data=data,
+            state=scene.state.to_dict(),
+        )
+
+    def append(
+        self, scene: Scene, events: Sequence[Event], *, rewrites: Sequence[Event] = ()
+    ) -> Steps[Appended]:
+        """Write events down; if that fails, what was decided on the way is forgotten."""
+        self.scene, self.last_scene = None, scene
+        done: Appended = yield AppendRequest(
+            session=self.session, expected_version=scene.version, events=events, rewrites=rewrites
+        )
+        if done.duplicate and not (yield from self._is_own(scene, events[0])):
+            return done
+        if not self._bound:
+            self._meet(done.incarnation)
+        version = scene.version + len(events)
+        scene.version, self.scene, self.opened = version, scene, None
+        return Appended(version, incarnation=done.incarnation)
+
+    def _is_own(self, scene: Scene, first: Event) -> Steps[bool]:
+        """Tell whether an append that was stored before is this very one: its answer was lost on the way."""
+        stored: list[Event] = yield LoadRequest(session=self.session, ids=(first.id,))
+        return [(one.version, one.state) for one in stored] == [(scene.version + 1, first.state)]
+
+    def tell(self, hook: str, *arguments: Any) -> None:
+        """Call a hook; what it raises is logged and counted, and stops nothing (SPEC E8)."""
+        function = getattr(self.in_force.hooks, hook)
+        if function is None:
+            return
+        try:
+            function(*arguments)
+        # SPEC E8: the one place where what is raised goes no further.
+        except Exception:
+            self.hook_errors += 1
+            _log.exception("hook %s of session %r failed", hook, self.session)
+
+    @property
+    def in_force(self) -> Options:
+        """The options the session goes by now."""
+        if self.options is None:
+            raise RuntimeError("the session was not opened")
+        return self.options
+
+    def known_event(self, event_id: str) -> Steps[Event | None]:
+        """Read an event by its id, None if there is none.
+
+        Another writer may have added it: then the session is read again, and what was read of it before is
+        stale.
+        """
+        yield from self.ready()
+        events: list[Event] = yield LoadRequest(session=self.session, ids=(event_id,))
+        if events and self.scene is not None and events[0].version > self.scene.version:
+            yield from self.again()
+        return events[0] if events else None
+
+    def message_event(self, event_id: str) -> Steps[Event]:
+        """Read the event of a message, as `known_event` does.
+
+        Raises:
+            UnknownNameError: There is no such event, or it is none of a message.
+        """
+        event = yield from self.known_event(event_id)
+        if event is None or event.kind != "message":
+            what = f"event {event_id!r} is no message" if event else f"there is no event {event_id!r}"
+            raise UnknownNameError(f"session {self.session!r}: {what}", name=str(event_id))
+        return event
+
+    def known_version(self, version: int | None) -> Steps[int]:
+        """Return a version of the log; the newest for None.
+
+        Raises:
+            ConfigurationError: There is no such version.
+        """
+        scene = yield from self.ready()
+        if version is None:
+            return scene.version
+        if type(version) is int and version > scene.version:
+            scene = yield from self.again()  # another writer may have added it
+        if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version <= scene.version:
+            raise ConfigurationError(
+                f"session {self.session!r} has the versions 0 to {scene.version}, and no {version!r:.80}"
+            )
+        return version

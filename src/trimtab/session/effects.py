@@ -1,0 +1,280 @@
+"""What a session needs from outside, and the two drivers that get it: one algorithm, two colours.
+
+The algorithms of a session are generators. They yield what they need (a call of the store, an answer of
+the summarizer) and are sent the result; what fails is raised where it was asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import copy_context
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+from trimtab._shared.steps import run
+from trimtab.context import Context
+from trimtab.errors import ConfigurationError, SummaryError
+from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
+from trimtab.strategies.summarizer import Summarizer, SummaryRequest, aasked, asked, word_of
+
+__all__ = [
+    "AskSummary",
+    "Delete",
+    "Effect",
+    "FitContext",
+    "Steps",
+    "answers_at_once",
+    "arun_steps",
+    "run_asking",
+    "run_steps",
+]
+
+T = TypeVar("T")
+
+MAX_ASKED = 32
+"""Summarizers that are not async and one event loop waits for at once, each in a thread; others queue."""
+
+
+class AskSummary(NamedTuple):
+    """A question to a summarizer."""
+
+    summarizer: Summarizer
+    request: SummaryRequest
+    timeout_seconds: float | None
+
+
+class Delete(NamedTuple):
+    """The order to remove a session, and which one of its name; None: whichever is there."""
+
+    session: str
+    incarnation: str | None
+
+
+class FitContext(NamedTuple):
+    """A request to be fitted, whose blocks may ask a model."""
+
+    context: Context
+
+
+Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | AskSummary | Delete
+
+Steps = Generator[Effect, Any, T]
+"""An algorithm on its way to a result."""
+
+
+Asking = Callable[[], AbstractContextManager[None]]
+"""What surrounds a question to a summarizer."""
+
+
+def run_steps(
+    steps: Steps[T], store: Store, /, *, incarnation: Callable[[], str | None], asking: Asking = nullcontext
+) -> T:
+    """Run an algorithm to its end, waiting for each thing it needs.
+
+    Args:
+        steps: The algorithm.
+        store: Where the session is kept.
+        incarnation: Says which session of its name every request means.
+        asking: Surrounds each question to the summarizer.
+    """
+    return run(steps, lambda effect: _perform(_meant(effect, incarnation()), store, asking), errors=Exception)
+
+
+async def arun_steps(
+    steps: Steps[T], store: Store, /, *, incarnation: Callable[[], str | None], asking: Asking = nullcontext
+) -> T:
+    """Run an algorithm to its end, awaiting each thing it needs; see `run_steps`.
+
+    What is being written is awaited to its end even when the task is cancelled: it may be stored by then,
+    and the algorithm has to know. Then the cancellation goes on.
+    """
+    cut_off: asyncio.CancelledError | None = None
+    try:
+        asked = next(steps)
+        while True:
+            effect = _meant(asked, incarnation())
+            try:
+                if isinstance(effect, AppendRequest | Delete):
+                    writing = asyncio.ensure_future(_awritten(effect, store))
+                    cut_off = await _outlast(writing)
+                    answer = writing.result()
+                else:
+                    answer = await _aperform(effect, store, asking)
+            except Exception as error:
+                asked = steps.throw(error)
+            else:
+                asked = steps.send(answer)
+            if cut_off is not None:
+                break
+    except StopIteration as done:
+        value: T = done.value
+        if cut_off is None:
+            return value
+    except Exception:
+        if cut_off is None:
+            raise
+    finally:
+        steps.close()
+    raise cut_off
+
+
+def _meant(effect: Effect, incarnation: str | None) -> Effect:
+    """Say in a request which session of its name is meant."""
+    if isinstance(effect, LoadRequest | AppendRequest | SearchRequest):
+        return replace(effect, incarnation=incarnation)
+    return effect
+
+
+async def _outlast(writing: asyncio.Future[Any]) -> asyncio.CancelledError | None:
+    """Await something to its end; return the cancellation that came meanwhile."""
+    cut_off = None
+    while not writing.done():
+        try:
+            await asyncio.wait({writing})
+        except asyncio.CancelledError as error:
+            cut_off = error
+    return cut_off
+
+
+def run_asking(steps: Steps[T], /) -> T:
+    """Run an algorithm that asks a summarizer and nothing else, in a thread of its own; it may be async."""
+    return run(steps, _ask_anyhow, errors=Exception)
+
+
+def _ask_anyhow(question: Effect) -> str:
+    if not isinstance(question, AskSummary):
+        raise TypeError(f"a summary in the background needs no {type(question).__name__}")
+    return ask(question) if answers_at_once(question.summarizer) else asyncio.run(aask(question))
+
+
+def _perform(effect: Effect, store: Store, asking: Asking) -> Any:
+    if isinstance(effect, LoadRequest):
+        return store.load(effect)
+    if isinstance(effect, AppendRequest):
+        return store.append(effect)
+    if isinstance(effect, SearchRequest):
+        return store.search(effect)
+    if isinstance(effect, Delete):
+        return store.delete(effect.session, **_which(effect))
+    with asking():
+        return effect.context.fit() if isinstance(effect, FitContext) else ask(effect)
+
+
+async def _aperform(
+    effect: LoadRequest | SearchRequest | FitContext | AskSummary, store: Store, asking: Asking
+) -> Any:
+    if isinstance(effect, LoadRequest):
+        return await store.aload(effect)
+    if isinstance(effect, SearchRequest):
+        return await store.asearch(effect)
+    with asking():
+        return await effect.context.afit() if isinstance(effect, FitContext) else await aask(effect)
+
+
+async def _awritten(effect: AppendRequest | Delete, store: Store) -> Any:
+    if isinstance(effect, AppendRequest):
+        return await store.aappend(effect)
+    return await store.adelete(effect.session, **_which(effect))
+
+
+def _which(effect: Delete) -> dict[str, str]:
+    """Name the session that is meant; a store that knows no incarnations is not asked for one."""
+    return {} if effect.incarnation is None else {"incarnation": effect.incarnation}
+
+
+def ask(question: AskSummary, /) -> str:
+    """Ask a summarizer, no longer than its time.
+
+    Raises:
+        SummaryError: It failed, answered no text, or was too slow; then it is left to itself.
+    """
+    seconds = question.timeout_seconds
+    if seconds is None:
+        return _asked(question)
+    future = _asked_in_thread(question)
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        raise _too_slow(question) from None
+
+
+def _asked_in_thread(question: AskSummary) -> Future[str]:
+    """Ask a summarizer in a thread of its own."""
+    future: Future[str] = Future()
+    future.set_running_or_notify_cancel()  # who gives up waiting does not take the answer's place away
+
+    def work() -> None:
+        try:
+            answer = _asked(question)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+
+    # not of a pool: what hangs must not keep the process from ending
+    inside = copy_context().run  # the thread is the summarizer's, too
+    threading.Thread(target=inside, args=(work,), name="trimtab-summary", daemon=True).start()
+    return future
+
+
+def _asked(question: AskSummary) -> str:
+    try:
+        return asked(question.summarizer, question.request)
+    except ConfigurationError as error:
+        # Only its answer told that it is async, and the message is stored by now.
+        raise SummaryError(
+            f"{word_of(question.summarizer)} is async, and a session that is not awaited cannot wait for it:"
+            " await aadd(...) instead of calling add(...)"
+        ) from error
+
+
+async def aask(question: AskSummary, /) -> str:
+    """Ask a summarizer and await it, no longer than its time.
+
+    A summarizer that is not async runs in a thread of its own, so that no other task waits for it, and no
+    store either, whose calls run in the threads of the event loop. `MAX_ASKED` of an event loop at once.
+
+    Raises:
+        SummaryError: It failed, answered no text, or was too slow.
+    """
+    seconds = question.timeout_seconds
+    if answers_at_once(question.summarizer):
+        async with _slots():
+            try:
+                async with asyncio.timeout(seconds):
+                    return await asyncio.wrap_future(_asked_in_thread(question))
+            except TimeoutError:
+                raise _too_slow(question) from None
+    try:
+        async with asyncio.timeout(seconds):
+            return await aasked(question.summarizer, question.request)
+    except TimeoutError:
+        raise _too_slow(question) from None
+
+
+_slots_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def _slots() -> asyncio.Semaphore:
+    loop = asyncio.get_running_loop()
+    if loop not in _slots_of_loops:
+        _slots_of_loops[loop] = asyncio.Semaphore(MAX_ASKED)
+    return _slots_of_loops[loop]
+
+
+def answers_at_once(summarizer: Any, /) -> bool:
+    """Tell whether a summarizer answers without being awaited."""
+    known = getattr(summarizer, "is_async", None)
+    return not (inspect.iscoroutinefunction(summarizer.summarize) if known is None else known)
+
+
+def _too_slow(question: AskSummary) -> SummaryError:
+    return SummaryError(
+        f"{word_of(question.summarizer)} did not answer within {question.timeout_seconds:g} seconds"
+    )

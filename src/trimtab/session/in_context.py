@@ -1,0 +1,127 @@
+"""A session's history as one block among those of a `Context` (SPEC D5 says what room that leaves)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from trimtab._fitting.allocation import Claim, allocate
+from trimtab._fitting.blocks import Block, Tier
+from trimtab._fitting.layout import Policy, compose, ties_of
+from trimtab._fitting.settle import claims_of
+from trimtab.budget import Budget
+from trimtab.context import Context
+from trimtab.errors import BudgetExceededError, ConfigurationError
+
+if TYPE_CHECKING:
+    from trimtab.session.options import Options
+
+__all__ = ["HISTORY", "NO_ROOM", "Room", "request_of", "require_context", "room_for_history"]
+
+HISTORY = "history"
+"""Name of the block a session fills."""
+
+
+class Room(NamedTuple):
+    """What a context leaves for the history, in tokens."""
+
+    usual: int
+    """What the fold offers it if it asks for all there is."""
+    most: int
+    """What it may take of other blocks for what must stay."""
+
+
+NO_ROOM = Room(0, 0)
+
+
+def require_context(context: Any, options: Options, /) -> Context:
+    """Return a context a session can be part of.
+
+    Raises:
+        ConfigurationError: It is none, its history block is filled, or something is given twice.
+    """
+    if not isinstance(context, Context):
+        raise ConfigurationError(f"context is a Context, not {context!r:.80}")
+    policy, has_system = context._policy, options.system is not None
+    for name in ("model", "counter", "tools"):
+        if getattr(options, name) is not None and getattr(policy, name) is not None:
+            raise ConfigurationError(f"{name} is given twice: by {name}= and by the Context")
+    if has_system and policy.system is not None:
+        raise _two_systems("its system=")
+    for block in context.blocks:
+        if block.name == HISTORY and not block.is_empty:
+            raise ConfigurationError(
+                "the block 'history' has content: a session fills it. Declare it with None, for its place and"
+                " limits"
+            )
+        if has_system and not block.is_empty and "system" in (block.name, block.role):
+            raise _two_systems(f"block {block.name!r}")
+    return context
+
+
+def _two_systems(where: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"system text is given twice: by system= and by the Context ({where}). Keep one of them: a request"
+        " has one system block"
+    )
+
+
+def room_for_history(options: Options) -> Room:
+    """Return the tokens the history may have; none where the other blocks alone do not fit."""
+    context = _whole(options)
+    policy = replace(context._policy, blocks=context.blocks).without_callbacks()
+    composition = compose(policy)
+    claims, room = claims_of(composition)
+    at = sum(not one.is_empty for one in policy.blocks[: _place(policy)])
+    claims.insert(at, _claim(policy.blocks[_place(policy)], composition.budget, room))
+    try:
+        limits = allocate(claims, max(0, room), ties=ties_of(policy)).limits
+    except BudgetExceededError:
+        return NO_ROOM
+    others = sum(claim.must_tokens for claim in claims)
+    return Room(limits[HISTORY], max(limits[HISTORY], room - others))
+
+
+def _place(policy: Policy) -> int:
+    return next(at for at, block in enumerate(policy.blocks) if block.name == HISTORY)
+
+
+def _claim(block: Block, budget: Budget, room_tokens: int) -> Claim:
+    """Ask for all there is."""
+    whole = budget.input_tokens
+    cap = block.cap_tokens(whole)
+    return Claim(
+        name=HISTORY,
+        need_tokens=max(0, room_tokens),
+        rank=block.rank,
+        floor_tokens=block.floor_tokens(whole),
+        cap_tokens=cap if cap < whole else None,
+        share=block.share,
+    )
+
+
+def _whole(options: Options) -> Context:
+    """Return the context with what the session adds to it, the block of the history among the others."""
+    context = options.context
+    if context is None:
+        raise TypeError("this session has no context")
+    made = context.clone(
+        model=options.model, counter=options.counter, system=options.system, tools=options.tools
+    )
+    if HISTORY not in made:
+        tiered = any(block.tier is not None for block in made.blocks)
+        made.add_block(Block(name=HISTORY, tier=Tier.HISTORY if tiered else None))
+    return made
+
+
+def request_of(options: Options, messages: Sequence[Any], notes: tuple[str, ...]) -> Context:
+    """Return the whole request: the other blocks, and the history as the session shows it.
+
+    What the session shows was chosen to fit the room, so that nothing more of it may leave.
+    """
+    made = _whole(options)
+    block = next(block for block in made.blocks if block.name == HISTORY)
+    made.add_block(replace(block, content=list(messages), pinned=bool(messages)), replace=True)
+    made._policy = replace(made._policy, notes=notes)
+    return made

@@ -1,0 +1,465 @@
+"""Reading a session out of its log: no more of it than is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from trimtab.errors import CorruptSessionError
+from trimtab.session.effects import Steps
+from trimtab.session.messages import LiveUnit, Sizer, Summary
+from trimtab.session.options import Options
+from trimtab.session.state import Members, Place, State
+from trimtab.session.working_set import Scene
+from trimtab.stores import Event, LoadRequest
+
+__all__ = [
+    "Pages",
+    "counted_again",
+    "counted_anew",
+    "counted_rewritten",
+    "event_at",
+    "live_units",
+    "living_unit",
+    "oldest_waiting",
+    "opener_of",
+    "read_scene",
+    "read_unit",
+    "state_of",
+    "summary_of",
+]
+
+FIRST_PAGE = 64
+LARGEST_PAGE = 1024
+
+
+class Pages:
+    """Events in pages that grow, from one end of a part of the log to the other."""
+
+    def __init__(self, session: str, *, after: int, before: int, newest_first: bool) -> None:
+        self._session = session
+        self._after, self._before = after, before
+        self._newest_first = newest_first
+        self._size = FIRST_PAGE
+
+    def next(self) -> Steps[list[Event]]:
+        """Read the next page; empty at the end.
+
+        Raises:
+            CorruptSessionError: Events that must be there are not.
+        """
+        if self._before - self._after <= 1:
+            return []
+        events: list[Event] = yield LoadRequest(
+            session=self._session,
+            after=self._after,
+            before=self._before,
+            limit=self._size,
+            newest_first=self._newest_first,
+        )
+        self._size = min(LARGEST_PAGE, self._size * 2)
+        if not events or events[0].version != (self._before - 1 if self._newest_first else self._after + 1):
+            missing = self._before - 1 if self._newest_first else self._after + 1
+            raise CorruptSessionError(
+                f"session {self._session!r}: event {missing} is missing",
+                session=self._session,
+                version=missing,
+            )
+        if self._newest_first:
+            self._before = events[-1].version
+        else:
+            self._after = events[-1].version
+        return events
+
+
+def event_at(session: str, version: int) -> Steps[Event]:
+    """Read one event.
+
+    Raises:
+        CorruptSessionError: It is not there.
+    """
+    events: list[Event] = yield LoadRequest(session=session, after=version - 1, before=version + 1)
+    if not events:
+        raise CorruptSessionError(
+            f"session {session!r}: event {version} is missing", session=session, version=version
+        )
+    return events[0]
+
+
+def state_of(event: Event, session: str) -> State:
+    """Read the state in an event.
+
+    Raises:
+        CorruptSessionError: It cannot be read.
+    """
+    try:
+        return State.from_dict(event.state)
+    except CorruptSessionError as error:
+        raise CorruptSessionError(
+            f"session {session!r}, event {event.version}: {error}", session=session, version=event.version
+        ) from error
+
+
+def read_scene(session: str, version: int, state: State, options: Options) -> Steps[Scene]:
+    """Build what a session shows at a version.
+
+    Complexity: reads the events of what is recent or in view, and those between them.
+    """
+    scene = Scene(sizer=Sizer(options), state=state, version=version)
+    if state.anchors:
+        scene.anchors = list((yield from event_at(session, state.anchors)).data["anchors"])
+    else:
+        scene.anchors = list(options.anchors)
+    if state.summary:
+        scene.summary = yield from _read_summary(session, state.summary, scene.sizer)
+    if state.anchor_summary:
+        scene.anchor_summary = yield from _read_summary(session, state.anchor_summary, scene.sizer)
+    scene.measure()
+    yield from _read_messages(session, scene)
+    scene.truncate()
+    return scene
+
+
+def _read_summary(session: str, version: int, sizer: Sizer) -> Steps[Summary]:
+    event = yield from event_at(session, version)
+    return summary_of(event, sizer)
+
+
+def summary_of(event: Event, sizer: Sizer) -> Summary:
+    """Read a summary out of its event."""
+    text, messages = event.data["text"], event.data["messages"]
+    message = sizer.summary_message(text, messages)
+    return Summary(
+        version=event.version, text=text, messages=messages, message=message, tokens=sizer.tokens(message)
+    )
+
+
+def _explicit(state: State) -> set[int]:
+    """List the messages whose units a state names; no other rule says where these are."""
+    return {version for members in (*state.beside, *state.left) for version in members}
+
+
+def _read_messages(session: str, scene: Scene) -> Steps[None]:
+    """Read the recent units, and then those that wait, newest first, as far as they fit."""
+    state, sizer = scene.state, scene.sizer
+    explicit = _explicit(state)
+    for members in state.beside:
+        unit = yield from read_unit(session, members, sizer)
+        scene.recent[unit.first] = unit
+    left = []
+    for members in state.left:
+        left.append((yield from read_unit(session, members, sizer)))
+    pages = Pages(session, after=state.live - 1, before=scene.version + 1, newest_first=True)
+    results: dict[int, list[Event]] = {}
+    waiting: list[LiveUnit] = []
+    reading = _Waiting(scene, sorted(left, key=lambda unit: unit.first))
+    while not reading.full and (events := (yield from pages.next())):
+        for event in events:
+            if event.kind != "message" or event.version in explicit:
+                continue
+            first = event.data.get("joins", event.version)
+            if first != event.version:
+                results.setdefault(first, []).append(event)
+                continue
+            unit = _unit([event, *reversed(results.pop(first, ()))], sizer)
+            if first >= state.cut:
+                scene.recent[first] = unit
+            else:
+                waiting.append(unit)
+        reading.take(waiting)
+        waiting.clear()
+    reading.finish()
+    scene.recent = dict(sorted(scene.recent.items()))
+
+
+class _Waiting:
+    """Puts waiting units into view, newest first, until one finds no room."""
+
+    def __init__(self, scene: Scene, left: list[LiveUnit]) -> None:
+        self._scene = scene
+        self._left = left
+        self._shown: list[LiveUnit] = []
+        self.full = False
+
+    def take(self, units: list[LiveUnit]) -> None:
+        """Take units, each older than the one before; those left elsewhere come in at their place."""
+        for unit in units:
+            while self._left and self._left[-1].first > unit.first:
+                self._show(self._left.pop())
+            self._show(unit)
+
+    def _show(self, unit: LiveUnit) -> None:
+        scene = self._scene
+        if self.full:
+            return
+        scene.shown_tokens += unit.tokens
+        if scene.over:
+            scene.shown_tokens -= unit.tokens
+            scene.hidden, scene.hidden_tokens = unit.first, unit.tokens
+            self.full = True
+        else:
+            self._shown.append(unit)
+
+    def finish(self) -> None:
+        """Take what is left, and put all in order."""
+        while self._left:
+            self._show(self._left.pop())
+        self._scene.shown = {unit.first: unit for unit in reversed(self._shown)}
+
+
+def _unit(events: list[Event], sizer: Sizer) -> LiveUnit:
+    unit = LiveUnit({}, 0)
+    for event in events:
+        shown = sizer.shown(event.data)
+        unit.members[event.version] = shown.message
+        unit.tokens += sizer.tokens(shown.message)
+        unit.note(shown)
+    return unit
+
+
+def read_unit(
+    session: str, members: Members, sizer: Sizer, *, instead: Mapping[int, Event] | None = None
+) -> Steps[LiveUnit]:
+    """Read a unit whose messages are known."""
+    new = {} if instead is None else instead
+    events = []
+    for version in members:
+        events.append(new.get(version) or (yield from event_at(session, version)))
+    return _unit(events, sizer)
+
+
+def live_units(
+    session: str,
+    state: State,
+    *,
+    start: int = 1,
+    stop: int,
+    sizer: Sizer,
+    instead: Mapping[int, Event] | None = None,
+) -> Steps[list[LiveUnit]]:
+    """Read every unit that is not summarized and begins at `start` or later and before `stop`, oldest first.
+
+    Args:
+        instead: Events by version that are about to be written in the place of those stored.
+    """
+    new = {} if instead is None else instead
+    units: list[LiveUnit] = []
+    for members in (*state.beside, *state.left):
+        if start <= members[0] < stop:
+            units.append((yield from read_unit(session, members, sizer, instead=new)))
+    span = Span(max(start, state.live), stop, ends=state.cut)
+    units.extend((yield from _units_in(session, span, sizer, apart=_explicit(state), new=new)))
+    return sorted(units, key=lambda unit: unit.first)
+
+
+class Span(NamedTuple):
+    """A part of the log."""
+
+    start: int
+    """Version of the first message that may begin a unit."""
+    stop: int
+    """The version after the last one that may."""
+    ends: int
+    """The version after the last one that may be of such a unit and stands behind the span."""
+
+
+def _units_in(
+    session: str, span: Span, sizer: Sizer, *, apart: Collection[int], new: Mapping[int, Event]
+) -> Steps[list[LiveUnit]]:
+    """Read the units that begin in a part of the log, but for messages that the state names apart."""
+    heads: dict[int, list[Event]] = {}
+    pages = Pages(session, after=span.start - 1, before=span.stop, newest_first=False)
+    while events := (yield from pages.next()):
+        for event in events:
+            if event.kind != "message" or event.version in apart:
+                continue
+            first = event.data.get("joins", event.version)
+            if first == event.version:
+                heads[first] = [new.get(first, event)]
+            elif first in heads:
+                heads[first].append(new.get(event.version, event))
+    yield from _late_results(session, heads, sizer, after=span.stop - 1, before=span.ends, new=new)
+    return [_unit(events, sizer) for events in heads.values()]
+
+
+def _late_results(
+    session: str,
+    heads: dict[int, list[Event]],
+    sizer: Sizer,
+    *,
+    after: int,
+    before: int,
+    new: Mapping[int, Event],
+) -> Steps[None]:
+    """Read on until the units have all that belongs to them: those that wait have it before the cut."""
+    unanswered = {first for first, events in heads.items() if _unanswered(events, sizer)}
+    newest = max(heads, key=lambda first: heads[first][-1].version, default=0)
+    pages = Pages(session, after=after, before=before, newest_first=False)
+    while (unanswered or newest) and (events := (yield from pages.next())):
+        for event in events:
+            if event.kind != "message":
+                continue
+            first = event.data.get("joins", event.version)
+            newest = first if first in heads else 0  # what is bound to it stands directly behind
+            if newest:
+                heads[first].append(new.get(event.version, event))
+                unanswered.discard(first)
+                if _unanswered(heads[first], sizer):
+                    unanswered.add(first)
+
+
+def _unanswered(events: list[Event], sizer: Sizer) -> bool:
+    return bool(sizer.unanswered(sizer.shown(event.data).message for event in events))
+
+
+def living_unit(session: str, scene: Scene, first: int) -> Steps[LiveUnit | None]:
+    """Find the unit that begins with a message, in view or not; None if a summary stands for it."""
+    known = scene.recent.get(first) or scene.shown.get(first)
+    if known is not None:
+        return known
+    units = yield from live_units(session, scene.state, start=first, stop=first + 1, sizer=scene.sizer)
+    return units[0] if units else None
+
+
+def opener_of(session: str, scene: Scene, first: int) -> Steps[LiveUnit | None]:
+    """Find the unit that opens the turn of a message: the nearest of the user's that may stand first."""
+    pages = Pages(session, after=scene.state.live - 1, before=first, newest_first=True)
+    while events := (yield from pages.next()):
+        for event in events:
+            if event.kind != "message" or scene.sizer.read(event.message).kind != "user":
+                continue
+            unit = yield from living_unit(session, scene, event.data.get("joins", event.version))
+            if unit is not None and scene.sizer.leads(unit):
+                return unit
+    return None
+
+
+def oldest_waiting(session: str, state: State, *, sizer: Sizer, limit_tokens: int) -> Steps[list[LiveUnit]]:
+    """Read the units that wait, oldest first, until they pass a limit; no further than that.
+
+    A unit is given with all its messages: while a call has no result yet, reading goes on.
+    """
+    explicit = _explicit(state)
+    oldest = _Oldest(sizer, limit_tokens)
+    pages = Pages(session, after=state.live - 1, before=state.cut, newest_first=False)
+    while not oldest.border and (events := (yield from pages.next())):
+        for event in events:
+            if event.kind == "message" and event.version not in explicit and not oldest.border:
+                oldest.take(event)
+    units = [_unit(events, sizer) for events in oldest.units.values()]
+    for members in state.left:
+        if members[0] < (oldest.border or state.cut):
+            units.append((yield from read_unit(session, members, sizer)))
+    return sorted(units, key=lambda unit: unit.first)
+
+
+class _Oldest:
+    """Collects whole units until they pass a limit."""
+
+    def __init__(self, sizer: Sizer, limit_tokens: int) -> None:
+        self._sizer = sizer
+        self._left_tokens = limit_tokens
+        self._unanswered: set[int] = set()
+        self.units: dict[int, list[Event]] = {}
+        """Their events, by first message."""
+        self.border = 0
+        """The first message that is too much; 0 while there is none."""
+
+    def take(self, event: Event) -> None:
+        """Take one more message, or note that it is too much."""
+        first = event.data.get("joins", event.version)
+        if first == event.version:
+            if self._left_tokens < 0 and not self._unanswered:
+                self.border = first
+                return
+            self.units[first] = []
+        elif first not in self.units:
+            return  # its call is summarized already
+        self.units[first].append(event)
+        self._unanswered.discard(first)
+        if _unanswered(self.units[first], self._sizer):
+            self._unanswered.add(first)
+        self._left_tokens -= self._sizer.tokens(self._sizer.shown(event.data).message)
+
+
+def counted_again(session: str, state: State, *, version: int, sizer: Sizer) -> Steps[State]:
+    """Add up again what is recent and what waits: with another counter."""
+    units = yield from live_units(session, state, stop=version + 1, sizer=sizer)
+    counts = _Counts(replace(state, recent_tokens=0, recent_messages=0, pending_tokens=0, pending_messages=0))
+    for unit in units:
+        counts.add(counts.state.place(unit.first), tokens=unit.tokens, messages=len(unit.members))
+    return counts.state
+
+
+def counted_anew(
+    session: str, before: State, after: State, *, version: int, sizer: Sizer, instead: Mapping[int, Event]
+) -> Steps[State]:
+    """Say what is recent and what waits in a state that was made of another at the same version.
+
+    Complexity: reads the units that are elsewhere than they were, and no others.
+
+    Args:
+        before: With its counts.
+        after: Its counts are those of `before`.
+        version: Of the session.
+        instead: Events by version that are about to be written in the place of those stored.
+    """
+    counts = _Counts(after)
+    named = {members[0]: members for state in (before, after) for members in (*state.beside, *state.left)}
+    for first, members in named.items():
+        if before.place(first) != after.place(first):
+            unit = yield from read_unit(session, members, sizer, instead=instead)
+            counts.move(unit, before)
+    apart = _explicit(before) | _explicit(after)
+    borders = sorted({before.live, after.live, before.cut, after.cut})
+    for start, stop in pairwise(borders):
+        place = after.place_by_version(start)
+        if before.place_by_version(start) == place:
+            continue
+        # A unit that waits has all its messages before the cut; of a recent one they may come at any time.
+        ends = version + 1 if place == "recent" else max(before.cut, after.cut)
+        units = yield from _units_in(session, Span(start, stop, ends), sizer, apart=apart, new=instead)
+        for unit in units:
+            counts.move(unit, before)
+    return counts.state
+
+
+def counted_rewritten(state: State, old: Sequence[Event], new: Sequence[Event], sizer: Sizer) -> State:
+    """Say what is recent and what waits where messages say something else."""
+    counts = _Counts(state)
+    for event, instead in zip(old, new, strict=True):
+        place = state.place(event.data.get("joins", event.version))
+        tokens = [sizer.tokens(sizer.shown(one.data).message) for one in (event, instead)]
+        counts.add(place, tokens=tokens[1] - tokens[0], messages=0)
+    return counts.state
+
+
+class _Counts:
+    """Adds to what is recent and what waits."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def add(self, place: Place | None, *, tokens: int, messages: int) -> None:
+        """Add to one of them; None is neither."""
+        state = self.state
+        if place == "recent":
+            self.state = replace(
+                state,
+                recent_tokens=state.recent_tokens + tokens,
+                recent_messages=state.recent_messages + messages,
+            )
+        elif place == "pending":
+            self.state = replace(
+                state,
+                pending_tokens=state.pending_tokens + tokens,
+                pending_messages=state.pending_messages + messages,
+            )
+
+    def move(self, unit: LiveUnit, before: State) -> None:
+        """Take a unit from where it was, and add it where it is."""
+        messages = len(unit.members)
+        self.add(before.place(unit.first), tokens=-unit.tokens, messages=-messages)
+        self.add(self.state.place(unit.first), tokens=unit.tokens, messages=messages)

@@ -1,0 +1,185 @@
+"""Messages read and measured one by one, and the units they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from trimtab.conversation.pairing import pair
+from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
+from trimtab.errors import CountingError
+from trimtab.formats import Structure
+from trimtab.session.marks import defused, result_as_text
+from trimtab.session.options import Options
+from trimtab.session.state import Members
+from trimtab.strategies.summarizer import summary_message
+
+__all__ = ["LiveUnit", "Sizer", "Summary"]
+
+
+class Read(NamedTuple):
+    """What a format says of one message."""
+
+    kind: str
+    calls: tuple[str, ...]
+    answers: tuple[str, ...]
+    bound: bool
+    """Whether it belongs to the message it stands behind."""
+    kept: bool
+    """Whether it stands for what was before it."""
+
+
+class Shown(NamedTuple):
+    """A message as a view shows it, and whether that is how it was said."""
+
+    message: dict[str, Any]
+    as_text: bool
+    """The result of a call that is not there."""
+    escaped: bool
+    """It looked like a mark of trimtab's."""
+
+
+class Sizer:
+    """Reads and measures messages one by one, as an options' format and counter say."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.format = options.reader
+        # In a context, what stands beside the messages is charged there.
+        fixed = Fixed(system=self.system_apart, tools=options.tools) if options.context is None else None
+        self._sizes: Sizes = sizes_for(options.tokens_by, [], fixed)
+
+    @property
+    def system_apart(self) -> Any:
+        """The system text, where the wire form has it beside the messages and no context has it."""
+        options = self.options
+        apart = options.context is None and not self.format.rules.system_in_messages
+        return options.system if apart else None
+
+    def fixed_tokens(self) -> int:
+        """Return what a request costs beside its messages."""
+        if self.options.context is not None:
+            return 0
+        # Without system text a summary or an anchor may come to stand first, and may be a system message.
+        return self._beside(self._sizes, leads_system=self.system_message() is not None)
+
+    def framing_tokens(self) -> int:
+        """Return what a request costs that has nothing in it."""
+        return self._beside(sizes_for(self.options.tokens_by, [], Fixed()), leads_system=True)
+
+    def _beside(self, sizes: Sizes, *, leads_system: bool) -> int:
+        return self._of_empty(sizes) if isinstance(sizes, Shares) else sizes.most_fixed_tokens(leads_system)
+
+    def _of_empty(self, sizes: Shares) -> int:
+        try:
+            return sizes.request_tokens([])
+        except CountingError:
+            return 0  # a black box that refuses a request without messages charges nothing for one
+
+    def tokens(self, message: dict[str, Any], /) -> int:
+        """Return the tokens of one message."""
+        return self._sizes.alone(message)
+
+    def read(self, message: dict[str, Any], /, behind: Iterable[dict[str, Any]] = ()) -> Read:
+        """Look a message over: whom it is from, which calls it makes or answers.
+
+        Args:
+            message: The message.
+            behind: The messages of the unit it stands directly behind: it may be bound to them, and what
+                it answers may go by them.
+        """
+        messages = [*behind, message]
+        at = len(messages) - 1
+        structure = self._structure(messages)
+        pair(structure, range(len(messages)))  # which names what is answered without an id
+        answers = tuple(call_id for call_id, _ in structure.answers.get(at, ()))
+        return Read(
+            self.format.kind(message),
+            structure.calls.get(at, ()),
+            answers,
+            bound=at - 1 in structure.bound,
+            kept=at in structure.kept,
+        )
+
+    def _structure(self, messages: list[dict[str, Any]]) -> Structure:
+        structure = Structure(len(messages))
+        self.format.scan(messages, 0, len(messages), structure)
+        return structure
+
+    def unanswered(self, messages: Iterable[dict[str, Any]], /) -> tuple[str, ...]:
+        """List the calls among the messages of a unit whose results are not there."""
+        listed = list(messages)
+        pairing = pair(self._structure(listed), range(len(listed)))
+        return tuple(call_id for _, call_id in pairing.unanswered)
+
+    def leads(self, unit: LiveUnit, /) -> bool:
+        """Tell whether the provider takes a unit as the first of a conversation."""
+        if unit.leads is None:
+            first = next(iter(unit.members.values()))
+            fault = self.format.order_fault(None, first, parted=True)
+            unit.leads = fault is None and self.format.kind(first) != "system"
+        return unit.leads
+
+    def shown(self, data: Mapping[str, Any], /) -> Shown:
+        """Return a message of the log as a view shows it."""
+        message = data["message"]
+        if data.get("alone"):
+            text = result_as_text(self.format, message, self._structure([message]).answers.get(0, ()))
+            return Shown(text, as_text=True, escaped=False)
+        safe = defused(self.format, message)
+        return Shown(safe, as_text=False, escaped=safe is not message)
+
+    def system_message(self) -> dict[str, Any] | None:
+        """Write the system text as a message, where it is one."""
+        system = self.options.system
+        if system is None or self.options.context is not None or self.system_apart is not None:
+            return None  # in a context it stands at the front of the request, not of the history
+        return self.format.message("system", [system] if isinstance(system, str) else list(system))
+
+    def summary_message(self, text: str, messages: int, /) -> dict[str, Any]:
+        """Write a summary as a message, marked and escaped."""
+        return summary_message(self.format, self.options.summary_role, text, messages=messages)
+
+
+@dataclass(slots=True)
+class LiveUnit:
+    """Messages that stay or leave together and are not summarized yet."""
+
+    members: dict[int, dict[str, Any]]
+    """The messages as shown, by version, ascending."""
+    tokens: int
+    as_text: int = 0
+    """Results among them that are shown as text, since their call is not there."""
+    escaped: int = 0
+    """Messages in which what looked like a mark of trimtab's was escaped."""
+    leads: bool | None = None
+    """Whether the provider takes it as the first of a conversation; None: nobody asked yet."""
+
+    def note(self, shown: Shown, /) -> None:
+        """Note whether a message of it is shown as it was said."""
+        self.as_text += shown.as_text
+        self.escaped += shown.escaped
+
+    @property
+    def first(self) -> int:
+        """Version of its first message."""
+        first: int = next(iter(self.members))
+        return first
+
+    @property
+    def versions(self) -> Members:
+        """Versions of its messages."""
+        return tuple(self.members)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A summary in force."""
+
+    version: int
+    text: str
+    messages: int
+    """How many messages it stands for, those of the summaries before it included."""
+    message: dict[str, Any]
+    tokens: int

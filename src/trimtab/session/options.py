@@ -1,0 +1,451 @@
+"""What a session is made with, checked when it is made; what of it the log remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
+
+from trimtab._fitting.blocks import Block
+from trimtab._fitting.callbacks import OnTrim
+from trimtab._fitting.request import check_model, counter_of
+from trimtab._shared.checks import answers_later, check_parameters, check_tools, check_trim, system_of
+from trimtab.budget import Budget
+from trimtab.context import Context
+from trimtab.conversation.units import format_of
+from trimtab.counting import CounterLike, EstimateCounter
+from trimtab.counting.baseline import UsageBaseline
+from trimtab.counting.sizes import counter_name
+from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError, SummaryError
+from trimtab.formats import Format, SystemLike, ToolSchema
+from trimtab.models import Framing
+from trimtab.session.budget import session_budget
+from trimtab.session.in_context import NO_ROOM, Room, require_context, room_for_history
+from trimtab.session.plain import plain_message
+from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, word_of
+
+__all__ = ["UNSET", "HooksLike", "Options", "SessionHooks", "SessionOptions", "SummaryMode", "Unset"]
+
+
+class Unset(Enum):
+    """What an option is that was left out: None is a value, and takes away what a log remembers."""
+
+    UNSET = "left out"
+
+    def __repr__(self) -> str:
+        """Show the name it is written by."""
+        return self.name
+
+
+UNSET: Final = Unset.UNSET
+"""An option that is left out: as the log has it, or by default where the session begins."""
+
+SummaryMode = Literal["incremental", "rolling", "anchored"]
+"""How a summary is continued; see `Session`."""
+
+
+_GIVEN = {
+    "on_evict": ("messages", "reason"),
+    "on_summarize": ("messages", "existing", "summary", "seconds"),
+    "on_budget_exceeded": ("total_tokens", "budget_tokens"),
+    "on_summary_compressed": ("old", "new"),
+    "on_error": ("error",),
+}
+"""What each hook is called with: one that takes less would fail each time, and only the log would say so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHooks:
+    """Functions a session calls when something happens; each may be left out.
+
+    What one raises is logged with its traceback, counted in `Session.hook_errors`, and stops nothing.
+
+    Args:
+        on_evict: `(messages, reason)`: "budget" when they left the recent ones, "truncation" when they left
+            the view.
+        on_summarize: `(messages, existing, summary, seconds)`: a summary was written and is in force.
+        on_budget_exceeded: `(total_tokens, budget_tokens)`: once an add that passes the budget, before
+            anything is evicted.
+        on_summary_compressed: `(old, new)`: a summary was too long and was written again.
+        on_error: `(error)`: a summary failed, and loses nothing; what the summarizer raised is its
+            `__cause__`.
+    """
+
+    on_evict: Callable[[list[Any], str], object] | None = None
+    on_summarize: Callable[[list[Any], str | None, str, float], object] | None = None
+    on_budget_exceeded: Callable[[int, int], object] | None = None
+    on_summary_compressed: Callable[[str, str], object] | None = None
+    on_error: Callable[[SummaryError], object] | None = None
+
+    @classmethod
+    def of(cls, value: Any, /) -> SessionHooks:
+        """Read hooks as they are, or from a mapping of names to functions.
+
+        Raises:
+            ConfigurationError: It is neither, or a hook is no function.
+        """
+        if value is None:
+            return cls()
+        if isinstance(value, Mapping):
+            unknown = sorted(set(value) - set(cls.__slots__))
+            if unknown:
+                raise ConfigurationError(
+                    f"there is no hook {unknown[0]!r}; there are {', '.join(sorted(cls.__slots__))}"
+                )
+            value = cls(**value)
+        if not isinstance(value, cls):
+            raise ConfigurationError(f"hooks is a SessionHooks or a mapping, not {value!r:.80}")
+        for name in cls.__slots__:
+            hook = getattr(value, name)
+            if hook is not None and (not callable(hook) or answers_later(hook)):
+                raise ConfigurationError(f"hook {name} is a function that answers at once, not {hook!r:.80}")
+            if hook is not None:
+                check_parameters(f"hook {name}", hook, *_GIVEN[name])
+        return value
+
+    @property
+    def any(self) -> bool:
+        """True if there is one."""
+        return any(getattr(self, name) is not None for name in self.__slots__)
+
+
+HooksLike: TypeAlias = SessionHooks | Mapping[str, Callable[..., object]]
+"""What `hooks=` takes: a `SessionHooks`, or a mapping of its names to functions."""
+
+
+class SessionOptions(TypedDict, total=False):
+    """The options of a session, as `Session` has them; one that is left out stays as the log has it."""
+
+    budget: Budget | float | None
+    system: SystemLike | None
+    summarizer: SummarizerLike | None
+    summary_mode: SummaryMode
+    max_summary_tokens: int | None
+    min_recent_tokens: int | None
+    summarize_threshold_tokens: int | None
+    summarize_threshold_messages: int
+    model: str | None
+    counter: CounterLike | None
+    message_overhead: int
+    summary_role: str
+    anchors: Sequence[Any]
+    max_anchor_tokens: int | None
+    max_summary_rounds: int
+    summary_instructions: str | None
+    summary_timeout_seconds: float | None
+    hooks: HooksLike | None
+    background: bool
+    pending_first: bool
+    tools: Sequence[ToolSchema] | None
+    format: str | Format
+    context: Context | None
+    on_trim: OnTrim | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Options:
+    """Everything a session was made with."""
+
+    budget: Budget | float | None = None
+    system: Any = None
+    summarizer: Any = None
+    summary_mode: SummaryMode = "incremental"
+    max_summary_tokens: int | None = None
+    min_recent_tokens: int | None = None
+    summarize_threshold_tokens: int | None = None
+    summarize_threshold_messages: int = 6
+    model: str | None = None
+    counter: Any = None
+    message_overhead: int = 4
+    summary_role: str = "system"
+    anchors: Sequence[Any] = ()
+    max_anchor_tokens: int | None = None
+    max_summary_rounds: int = 5
+    summary_instructions: str | None = None
+    summary_timeout_seconds: float | None = None
+    hooks: Any = None
+    background: bool = False
+    pending_first: bool = False
+    tools: Any = None
+    format: Any = "auto"
+    context: Context | None = None
+    on_trim: OnTrim | None = None
+
+    budget_tokens: int = field(init=False, default=0)
+    """Input tokens of the budget; 0 where the log says it."""
+    resolved: Budget | None = field(init=False, default=None)
+    """The budget with its margin; None where the log says what is left of it."""
+    reader: Format = field(init=False)
+    tokens_by: Any = field(init=False)
+    """The counter in use."""
+    measured: tuple[Block, ...] = field(init=False, default=())
+    """The blocks of the context when its room was measured."""
+    room: Room = field(init=False, default=NO_ROOM)
+    """What the context leaves for the history."""
+
+    def __post_init__(self) -> None:
+        """Check every value.
+
+        Raises:
+            ConfigurationError: One is out of range, or two contradict each other.
+        """
+        check_model(self.model)
+        self.system = None if self.system == "" else system_of(self.system)
+        check_tools(self.tools)
+        self._take_context()
+        self.reader = format_of([], self.format, self.model)
+        if self.summarizer is not None:
+            self.summarizer = require_summarizer(self.summarizer)
+        _choice("summary_mode", self.summary_mode, get_args(SummaryMode))
+        _choice("summary_role", self.summary_role, ("system", "user"))
+        for name in ("max_summary_tokens", "summarize_threshold_tokens", "max_anchor_tokens"):
+            _whole(name, getattr(self, name), least=1, optional=True)
+        _whole("min_recent_tokens", self.min_recent_tokens, least=0, optional=True)
+        _whole("summarize_threshold_messages", self.summarize_threshold_messages, least=1)
+        _whole("max_summary_rounds", self.max_summary_rounds, least=0)
+        _whole("message_overhead", self.message_overhead, least=0)
+        self._check_rest()
+        self._check_anchors()
+        self.tokens_by = self._counter()
+        if self.budget is not None:
+            self.resolved = session_budget(self.budget, self.tokens_by, self.tools)
+            self.budget_tokens = self.resolved.input_tokens
+        self.measure_context()
+
+    def _check_rest(self) -> None:
+        if isinstance(self.anchors, (str, Mapping)) or not isinstance(self.anchors, Sequence):
+            raise ConfigurationError(f"anchors is a list of messages, not {self.anchors!r:.80}")
+        self.anchors = [plain_message(one) for one in self.anchors]
+        for name in ("background", "pending_first"):
+            check_flag(name, getattr(self, name))
+        seconds = self.summary_timeout_seconds
+        if seconds is not None and (
+            isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0
+        ):
+            raise ConfigurationError(f"summary_timeout_seconds is a number above 0, not {seconds!r:.80}")
+        if self.summary_instructions is not None and not isinstance(self.summary_instructions, str):
+            raise ConfigurationError(f"summary_instructions is a text, not {self.summary_instructions!r:.80}")
+        self.hooks = SessionHooks.of(self.hooks)
+        if self.on_trim is not None:
+            check_trim(self.on_trim)
+
+    def _check_anchors(self) -> None:
+        for at, anchor in enumerate(self.anchors):
+            check_anchor(self.reader, anchor, at)
+
+    def _take_context(self) -> None:
+        """Take from the context what it says of all blocks; the budget is what it leaves for the history."""
+        if self.context is None:
+            return
+        if self.budget is not None:
+            raise ConfigurationError("budget is given twice: by budget= and by the Context")
+        self.context = require_context(self.context, self).clone()
+        self.format = self.context._policy.format
+
+    def measure_context(self) -> None:
+        """Find the room the other blocks leave for the history.
+
+        Raises:
+            ConfigurationError: They were changed into what no session can be part of.
+        """
+        if self.context is not None:
+            self.measured = ()  # until it is known to be one
+            blocks = require_context(self.context, self).blocks
+            self.room = room_for_history(self)
+            self.budget_tokens = self.room.usual
+            self.measured = blocks
+
+    @property
+    def context_changed(self) -> bool:
+        """True if blocks of the context are others than those that were measured."""
+        if self.context is None:
+            return False
+        blocks = self.context.blocks
+        same = len(blocks) == len(self.measured)
+        return not same or any(new is not old for new, old in zip(blocks, self.measured, strict=True))
+
+    @property
+    def pending_calls(self) -> frozenset[str]:
+        """Ids of calls whose results are still to come, as the context says."""
+        return frozenset() if self.context is None else frozenset(self.context._policy.pending_calls)
+
+    def _counter(self) -> Any:
+        policy = None if self.context is None else self.context._policy
+        counter = self.counter if self.counter is not None or policy is None else policy.counter
+        model = self.model if self.model is not None or policy is None else policy.model
+        if isinstance(counter, UsageBaseline):
+            raise ConfigurationError(
+                "counter is a UsageBaseline, whose sizes change with each report: give the session the"
+                " counter inside, and call record_usage() after each answer"
+            )
+        if counter is not None or model is not None:
+            if self.message_overhead != 4:
+                raise ConfigurationError(
+                    f"message_overhead={self.message_overhead} is what a message costs where tokens are"
+                    f" estimated, and {'counter' if counter is not None else 'model'}= charges its own: leave"
+                    " it out (4 takes back another one that the log has), or pass"
+                    f" counter=counter_from_text(fn, message_overhead={self.message_overhead})"
+                )
+            return counter_of(counter, model, self.reader)
+        if self.message_overhead == 4:
+            return counter_of(None, None, self.reader)
+        framing = Framing(
+            per_message_tokens=self.message_overhead,
+            roles_counted=False,
+            tools_style="json",
+            tools_saved_by_system_tokens=0,
+        )
+        return EstimateCounter(framing=framing, format=self.reader)
+
+    @property
+    def counted_by(self) -> str:
+        """Name of the counter, as the log remembers it: sizes by another one are not taken over."""
+        overhead = "" if self.message_overhead == 4 else f"+{self.message_overhead}"
+        return f"{counter_name(self.tokens_by)}{overhead}"
+
+    def to_data(self) -> dict[str, Any]:
+        """Write what is plain data; of functions only that they were given."""
+        return {
+            **{name: getattr(self, name) for name in _DATA},
+            "budget_tokens": self.budget_tokens if self.context is None else 0,
+            "counted_by": self.counted_by,
+            "format": self.reader.name,
+            "given": {
+                "summarizer": None if self.summarizer is None else word_of(self.summarizer),
+                "counter": None if self.counter is None else counter_name(self.tokens_by),
+                "context": self.context is not None,
+                "hooks": self.hooks.any,
+            },
+        }
+
+
+_DATA = (
+    "system",
+    "summary_mode",
+    "max_summary_tokens",
+    "min_recent_tokens",
+    "summarize_threshold_tokens",
+    "summarize_threshold_messages",
+    "model",
+    "message_overhead",
+    "summary_role",
+    "anchors",
+    "max_anchor_tokens",
+    "max_summary_rounds",
+    "summary_instructions",
+    "summary_timeout_seconds",
+    "background",
+    "pending_first",
+    "tools",
+)
+
+
+def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
+    """Return everything a session is made with: what is given, and of the rest what a log remembers.
+
+    Raises:
+        CorruptSessionError: The log holds no options.
+    """
+    values: dict[str, Any] = {**plain_options(data), "format": data["format"], **given}
+    if values["format"] == "auto":
+        values["format"] = data["format"]
+    counts_itself = values.get("counter") is not None or values["model"] is not None
+    if counts_itself and "message_overhead" not in given:
+        values["message_overhead"] = 4  # 0.1 kept another beside a counter, and did not go by it
+    if values.get("context") is None and values.get("budget") is None:
+        values["budget"] = data["budget_tokens"] or None
+    return values
+
+
+FUNCTIONS = ("summarizer", "counter", "context")
+"""What a session cannot do without once it was made with it, and no log can keep."""
+
+
+def options_from(data: Mapping[str, Any], given: Mapping[str, Any], /) -> Options:
+    """Make the options of a session that is in a log: those given, the rest as the log remembers it.
+
+    Raises:
+        CorruptSessionError: The log holds no options.
+    """
+    return Options(**as_given(data, given))
+
+
+def plain_options(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the plain options in a log, each of a kind and in a range it can have.
+
+    Raises:
+        CorruptSessionError: They are none.
+    """
+    try:
+        values: dict[str, Any] = {name: data[name] for name in _DATA}
+        check_model(values["model"])
+        without_model: dict[str, Any] = {**values, "model": None}
+        Options(**without_model)
+        _whole("budget_tokens", data["budget_tokens"], least=0)
+        Budget.of(data["budget_tokens"] or 1)  # it has a limit
+        if not isinstance(data["format"], str) or not isinstance(data["counted_by"], str):
+            raise TypeError("format and counted_by are names")
+        for name, value in data["given"].items():
+            if value is not None and not isinstance(value, (str, bool)):
+                raise TypeError(f"given.{name} says {value!r:.80}")
+    except (FormatError, AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise CorruptSessionError(f"the options in a session's log cannot be read: {error!s:.300}") from error
+    return values
+
+
+def functions_of(options: Options, /) -> dict[str, Any]:
+    """Return what no log can keep."""
+    return {name: getattr(options, name) for name in (*FUNCTIONS, "hooks", "on_trim")}
+
+
+def lacking(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
+    """Return what the session was made with and was left out now, as the log remembers it."""
+    known = data.get("given", {})
+    return {name: known[name] for name in FUNCTIONS if known.get(name) and name not in given}
+
+
+def missing_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> str | None:
+    """Name a function the session was made with and was left out now; None if there is none."""
+    for name, what in lacking(data, given).items():
+        return f"{name} ({what.removeprefix(f'{name} '):.80})" if isinstance(what, str) else name
+    return None
+
+
+def other_form(session: str, known: str, given: str) -> ConfigurationError:
+    """Make the error for a session that is opened with another wire form than its log's."""
+    return ConfigurationError(
+        f"session {session!r} holds messages in the wire form {known!r} and is opened with format={given!r}:"
+        " leave format= out, or begin another session"
+    )
+
+
+def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
+    """Refuse an anchor of the system's where the wire form has no such messages.
+
+    Raises:
+        ConfigurationError: It is one.
+    """
+    if format.rules.lifts_system and format.kind(anchor) == "system":
+        raise ConfigurationError(
+            f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"
+            " front: put the text into system=, or give the anchor the role 'user'"
+        )
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} is True or False, not {value!r:.80}")
+
+
+def _choice(name: str, value: object, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ConfigurationError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r:.80}")
+
+
+def _whole(name: str, value: object, *, least: int, optional: bool = False) -> None:
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigurationError(f"{name} is a whole number of at least {least}, not {value!r:.80}")

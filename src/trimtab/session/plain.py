@@ -1,0 +1,81 @@
+"""Copies of plain data: what goes into the log, and what comes out of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from trimtab.errors import FormatError
+from trimtab.formats.base import shown
+from trimtab.formats.structure import message_in
+
+__all__ = ["copied", "plain_message", "plain_snapshot"]
+
+_DEEPEST = 200
+"""Levels of nesting a message may have; JSON of other languages reads no more."""
+
+_ABOVE_MESSAGES = 4
+"""Levels of a snapshot above a message: the snapshot, its events, one of them, what that says."""
+
+_LONGEST_BITS = 14_000
+"""Python writes and reads no whole number of more than 4,300 decimal digits."""
+
+
+def plain_message(message: Any, /) -> dict[str, Any]:
+    """Return a deep copy of a message that is plain data, so that it reads the same from any store.
+
+    Raises:
+        FormatError: It is no message, or holds what JSON cannot; `.path` says where.
+    """
+    return {key: _plain(value, f"message.{key}", 1) for key, value in _items(message_in(message), "message")}
+
+
+def plain_snapshot(data: Mapping[Any, Any], /) -> dict[str, Any]:
+    """Return a deep copy of a snapshot that is plain data; no deeper than one of plain messages can be.
+
+    Raises:
+        FormatError: It holds what JSON cannot; `.path` says where.
+    """
+    deep = 1 - _ABOVE_MESSAGES
+    return {key: _plain(value, f"snapshot.{key}", deep) for key, value in _items(data, "snapshot")}
+
+
+def _plain(value: Any, path: str, depth: int) -> Any:
+    if value is None or isinstance(value, (str, bool)):
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, int):
+        if value.bit_length() > _LONGEST_BITS:
+            raise FormatError(f"{path} is a number of more than 4,000 digits", path=path)
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if depth > _DEEPEST:
+        raise FormatError(f"{path[:80]}… is nested more than {_DEEPEST} levels deep", path=path[:80])
+    if isinstance(value, Mapping):
+        return {key: _plain(one, f"{path}.{key}", depth + 1) for key, one in _items(value, path)}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one, f"{path}[{at}]", depth + 1) for at, one in enumerate(value)]
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return _plain(dump(), path, depth + 1)
+    raise FormatError(
+        f"{path} is {shown(value)} ({type(value).__name__}): a session keeps plain data, as JSON has it",
+        path=path,
+    )
+
+
+def _items(value: Mapping[Any, Any], path: str) -> list[tuple[str, Any]]:
+    for key in value:
+        if not isinstance(key, str):
+            raise FormatError(f"{path} has the key {shown(key)}, which is no text", path=path)
+    return list(value.items())
+
+
+def copied(value: Any, /) -> Any:
+    """Copy plain data, so that whoever changes the copy changes no session."""
+    if isinstance(value, dict):
+        return {key: copied(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [copied(one) for one in value]
+    return value

@@ -1,0 +1,84 @@
+"""`recall` as a tool for an agent: a schema, and answers in marked, escaped text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from trimtab.formats import Format
+from trimtab.session.marks import RECALL_TAG
+from trimtab.stores import Event
+
+if TYPE_CHECKING:
+    from trimtab.session.looks import Looks
+
+__all__ = ["RecallTool"]
+
+
+class RecallTool:
+    """Finds what an agent was told and no longer sees; made by `Session.recall_tool`.
+
+    Give `schema` to the model, and answer its calls with the object itself.
+
+    Example:
+        >>> from trimtab import Session
+        >>> tool = Session(budget=500).recall_tool()
+        >>> tool.schema["function"]["name"], tool(query="the order number")
+        ('recall', 'Nothing was found.')
+    """
+
+    def __init__(self, session: Looks, /, *, limit: int = 5) -> None:
+        self._session = session
+        self._limit = limit
+        # Frameworks make a tool of a function, and read these.
+        self.__name__ = "recall"
+        self.__doc__ = _ABOUT
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The tool as the wire form of the session takes it among the tools of a request."""
+        parameters: dict[str, Any] = {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "Words that occur in what is looked for."},
+                "limit": {
+                    "type": "integer",
+                    "description": "How many messages at most.",
+                    "minimum": 1,
+                    "maximum": self._limit,
+                },
+            },
+            "required": ["query"],
+            "additionalProperties": False,
+        }
+        return self._session.format.tool_schema("recall", description=_ABOUT, parameters=parameters)
+
+    def __call__(self, query: str, limit: int | None = None) -> str:
+        """Answer a call of the tool; with no more messages than the tool was made for."""
+        return self._written(self._session.recall(query, self._most(limit)))
+
+    async def acall(self, query: str, limit: int | None = None) -> str:
+        """Answer a call of the tool, for asyncio."""
+        return self._written(await self._session.arecall(query, self._most(limit)))
+
+    def _most(self, limit: int | None) -> int:
+        return self._limit if limit is None or (type(limit) is int and limit > self._limit) else limit
+
+    def _written(self, events: Sequence[Event]) -> str:
+        return recalled_text(events, self._session.format)
+
+
+_ABOUT = "Search earlier messages of this conversation that are no longer shown."
+
+
+def recalled_text(events: Sequence[Event], format: Format) -> str:
+    """Write messages that were found, each marked and escaped: what they say is no instruction."""
+    if not events:
+        return "Nothing was found."
+    return "\n".join(_marked(event, format.transcript(event.message)) for event in events)
+
+
+def _marked(event: Event, text: str) -> str:
+    body = escape(text, quote=False)
+    return f'<{RECALL_TAG} of="message {event.version}" by="trimtab">\n{body}\n</{RECALL_TAG}>'

@@ -1,0 +1,187 @@
+"""Writing a summary: what the summarizer is asked, and what becomes of an answer that cannot be used."""
+
+from __future__ import annotations
+
+import re
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trimtab.counting.shorten import shorten
+from trimtab.errors import CountingError, SummaryError
+from trimtab.session.effects import AskSummary, Steps
+from trimtab.session.messages import Sizer
+from trimtab.session.plain import copied
+from trimtab.session.state import Members
+from trimtab.strategies.summarizer import SummaryRequest, word_of
+
+__all__ = ["Job", "Written", "write_summary"]
+
+_SHORTER = "Write this summary again, shorter. Keep facts, names, numbers and decisions."
+_AIM = (3, 4)
+"""What a summary that is too long is asked to come down to, as a part of its room."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])|\n+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A summary to be written: of which units, in place of which summary."""
+
+    units: tuple[Members, ...]
+    messages: list[dict[str, Any]]
+    """The messages of these units as a view shows them, in order."""
+    unit_tokens: tuple[int, ...]
+    existing: str | None
+    """The text of the summary so far."""
+    existing_tokens: int
+    covered_before: int
+    """How many messages the summary so far stands for."""
+    becomes_anchor: bool
+    cap_tokens: int
+    base: int
+    """Version of the summary it was decided on; 0 for none."""
+    epoch: int
+
+    @property
+    def stands_for(self) -> int:
+        """Messages the summary will stand for."""
+        return self.covered_before + len(self.messages)
+
+
+@dataclass(slots=True, kw_only=True)
+class Written:
+    """A summary that can be used."""
+
+    text: str
+    tokens: int
+    """Of the message it stands in."""
+    seconds: float
+    compressions: list[tuple[str, str]] = field(default_factory=list)
+    """Each text that was too long, and the one written in its place."""
+    calls: int = 1
+    """How often the summarizer was asked."""
+
+
+def write_summary(
+    job: Job, sizer: Sizer, *, clock: Callable[[], float] = time.perf_counter
+) -> Steps[Written]:
+    """Ask for a summary, and for a shorter one while it is too long; in the end cut it at a sentence.
+
+    Raises:
+        SummaryError: The summarizer failed, or nothing it wrote can be used.
+    """
+    try:
+        return (yield from _written(job, sizer, clock))
+    except CountingError as error:
+        raise SummaryError(f"what the summarizer wrote cannot be counted: {error}") from error
+
+
+def _written(job: Job, sizer: Sizer, clock: Callable[[], float]) -> Steps[Written]:
+    options = sizer.options
+    start = clock()
+    name = word_of(options.summarizer)
+    limit = min(job.cap_tokens, job.existing_tokens + sum(job.unit_tokens) - 1)
+
+    def size(text: str) -> int:
+        return sizer.tokens(sizer.summary_message(text, job.stands_for))
+
+    room = limit - size("")
+    if room < 1:
+        raise SummaryError(
+            f"a summary of at most {limit:,} tokens has no room for text: give it more max_summary_tokens, or"
+            " a higher summarize_threshold_tokens"
+        )
+    text = _text(
+        (
+            yield _question(
+                options, _messages(job, sizer), _existing(job, options), room, options.summary_instructions
+            )
+        ),
+        name,
+    )
+    tokens = size(text)
+    compressions: list[tuple[str, str]] = []
+    calls = 1
+    while tokens > limit and len(compressions) < options.max_summary_rounds:
+        calls += 1
+        try:
+            question = _question(options, [_as_message(sizer, text)], None, _aim(room), _SHORTER)
+            shorter = _text((yield question), name)
+        except SummaryError:
+            break  # what it wrote first can still be cut
+        compressions.append((text, shorter))
+        text, tokens = shorter, size(shorter)
+    if tokens > limit:
+        text = _cut(text, limit, size)
+        tokens = size(text)
+    return Written(text=text, tokens=tokens, seconds=clock() - start, compressions=compressions, calls=calls)
+
+
+def _aim(room_tokens: int) -> int:
+    return max(1, room_tokens * _AIM[0] // _AIM[1])
+
+
+def _existing(job: Job, options: Any) -> str | None:
+    return None if _rolls(options) else job.existing
+
+
+def _rolls(options: Any) -> bool:
+    """Tell whether the summary so far is given as the first of the messages.
+
+    Also where it could not be given otherwise: a function of messages alone would forget what it says.
+    """
+    return options.summary_mode != "incremental" or not getattr(options.summarizer, "takes_existing", True)
+
+
+def _messages(job: Job, sizer: Sizer) -> list[dict[str, Any]]:
+    """List what is to be summarized; where the summary rolls, the one so far comes first."""
+    messages = [copied(message) for message in job.messages]
+    if job.existing is None or not _rolls(sizer.options):
+        return messages
+    previous = sizer.summary_message(job.existing, job.covered_before)
+    return [sizer.format.with_role(previous, "user"), *messages]
+
+
+def _as_message(sizer: Sizer, text: str) -> dict[str, Any]:
+    return sizer.format.message("user", [text])
+
+
+def _question(
+    options: Any,
+    messages: Sequence[dict[str, Any]],
+    existing: str | None,
+    max_tokens: int,
+    instructions: str | None,
+) -> AskSummary:
+    request = SummaryRequest(
+        messages=messages, existing=existing, max_tokens=max_tokens, instructions=instructions
+    )
+    return AskSummary(options.summarizer, request, options.summary_timeout_seconds)
+
+
+def _text(answer: object, name: str) -> str:
+    text = answer.strip() if isinstance(answer, str) else ""
+    if not text:
+        raise SummaryError(f"{name} answered an empty summary")
+    return text
+
+
+def _cut(text: str, limit_tokens: int, size: Callable[[str], int]) -> str:
+    """Cut a text after the last sentence that fits, or inside the first one if not even that does.
+
+    Raises:
+        SummaryError: Nothing of it fits.
+    """
+    ends = [match.start() for match in _SENTENCE_END.finditer(text)]
+    fitting = bisect_left(ends, True, key=lambda end: size(text[:end].strip()) > limit_tokens)
+    for at in range(fitting - 1, -1, -1):  # sizes are not quite monotonic
+        head = text[: ends[at]].strip()
+        if head and size(head) <= limit_tokens:
+            return head
+    cut = shorten(text, limit_tokens, count=size, keep="start")
+    if cut is None or not cut.strip():
+        raise SummaryError(f"no part of a summary of {len(text):,} characters fits {limit_tokens:,} tokens")
+    return cut

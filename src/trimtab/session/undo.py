@@ -1,0 +1,234 @@
+"""Undo and redaction: decisions that no longer hold, words that are no longer there (SPEC E11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from trimtab.errors import (
+    ConfigurationError,
+    UnknownNameError,
+)
+from trimtab.formats import Format
+from trimtab.session.core import Core, id_of
+from trimtab.session.effects import Steps
+from trimtab.session.log import (
+    Pages,
+    counted_anew,
+    counted_rewritten,
+    event_at,
+    live_units,
+    opener_of,
+    read_scene,
+    state_of,
+)
+from trimtab.session.state import Members, State
+from trimtab.session.working_set import Scene
+from trimtab.stores import Event, LoadRequest
+
+__all__ = ["redacting", "undoing"]
+
+DECISIONS = frozenset({"summary", "evicted"})
+"""Kinds of events that `undo` takes back."""
+
+
+def undoing(core: Core, given: Event | str | None, *, made: str) -> Steps[Event]:
+    """Take back a summary or an eviction, and those after it.
+
+    `made` is the id of the event that says so: asked again after a lost answer, it takes back nothing more.
+    """
+    event_id = None if given is None else id_of(given)
+    done = yield from core.known_event(made)
+    if done is not None:
+        return (yield from event_at(core.session, done.data["version"]))
+    if event_id is not None:
+        yield from core.known_event(event_id)
+    scene = yield from core.ready()
+    target = yield from decision(core, scene, event_id)
+    scene.state = yield from taken_back(core, scene, target.version)
+    yield from core.write(scene, "undone", {"event": target.id, "version": target.version}, id=made)
+    core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+    return target
+
+
+def taken_back(
+    core: Core, scene: Scene, version: int, rewritten: Mapping[int, Event] | None = None
+) -> Steps[State]:
+    """Return the state without the decisions from a version on; messages, pins and budget stay."""
+    instead = {} if rewritten is None else rewritten
+    before = state_of((yield from event_at(core.session, version - 1)), core.session)
+    while before.summary:
+        summary = yield from event_at(core.session, before.summary)
+        if not instead.get(before.summary, summary).data.get("stale"):
+            break
+        version = before.summary
+        before = state_of((yield from event_at(core.session, version - 1)), core.session)
+    state = scene.state
+    beside = {members[0]: members for members in before.beside}
+    left = {members[0]: members for members in before.left}
+    pinned = [
+        members
+        for members in state.beside
+        if not set(members).isdisjoint(state.pins) or members[0] in scene.openers
+    ]
+    came_back = yield from called_back(core, scene, before, after=version)
+    for members in (*pinned, *came_back):
+        if members[0] < before.cut:
+            beside[members[0]] = members
+            left.pop(members[0], None)
+    waiting = {members[0]: (members, ids) for members, ids in before.waiting if members[0] < state.live}
+    waiting.update((members[0], (members, ids)) for members, ids in state.waiting)
+    made = replace(
+        state,
+        summary=before.summary,
+        anchor_summary=before.anchor_summary,
+        live=before.live,
+        cut=before.cut,
+        beside=tuple(sorted(beside.values())),
+        left=tuple(sorted(left.values())),
+        waiting=tuple(one for _, one in sorted(waiting.items())),
+        failures=0,
+        retry_tokens=0,
+        epoch=state.epoch + 1,
+    )
+    if scene.sizer.format.rules.ordered:
+        made = yield from with_openers(core, scene, made)
+    return (
+        yield from counted_anew(
+            core.session, state, made, version=scene.version, sizer=scene.sizer, instead=instead
+        )
+    )
+
+
+def with_openers(core: Core, scene: Scene, state: State) -> Steps[State]:
+    """Make recent what opens the turn of a pinned message: a summary stood for it when that was pinned."""
+    then = yield from read_scene(core.session, scene.version, state, core.in_force)
+    for unit in list(then.recent.values()):
+        if then.exempt(unit) and not then.sizer.leads(unit):
+            opener = yield from opener_of(core.session, then, unit.first)
+            if opener is not None and opener.first not in then.recent:
+                then.bring_back(opener)
+    return replace(state, beside=then.state.beside, left=then.state.left)
+
+
+def called_back(core: Core, scene: Scene, before: State, *, after: int) -> Steps[list[Members]]:
+    """List the units that were older than the cut and got a result since: they are recent from then on."""
+    late: dict[int, list[int]] = {}
+    pages = Pages(core.session, after=after, before=scene.version + 1, newest_first=False)
+    while events := (yield from pages.next()):
+        for event in events:
+            first = event.data.get("joins", event.version)
+            if event.kind == "message" and first < before.cut:
+                late.setdefault(first, []).append(event.version)
+    if not late:
+        return []
+    units = yield from live_units(core.session, before, stop=max(late) + 1, sizer=scene.sizer)
+    whole = {unit.first: {*unit.versions, *late[unit.first]} for unit in units if unit.first in late}
+    return [tuple(sorted(members)) for members in whole.values()]
+
+
+def decision(core: Core, scene: Scene, event_id: str | None) -> Steps[Event]:
+    """Find the decision to take back: the one named, or the newest in force."""
+    undone = scene.version + 1
+    pages = Pages(core.session, after=0, before=scene.version + 1, newest_first=True)
+    while events := (yield from pages.next()):
+        for event in events:
+            if event.kind in ("cleared", "abridged"):
+                break
+            if event.kind in ("undone", "redacted"):
+                undone = min(undone, event.data["version"])
+            elif event.kind in DECISIONS and event.version < undone and event_id in (None, event.id):
+                return event
+        else:
+            continue
+        break
+    what = "no summary and no eviction in force" if event_id is None else f"no such decision {event_id!r}"
+    raise UnknownNameError(f"session {core.session!r} has {what} that could be undone", name=event_id or "")
+
+
+def redacting(core: Core, given: Sequence[Event | str] | Event | str, *, made: str) -> Steps[list[Event]]:
+    """Overwrite what messages say, and drop the summaries that may repeat it.
+
+    `made` is the id of the event that says so: asked again after a lost answer, or where the store could not
+    clean its files, it adds nothing more.
+    """
+    listed = [given] if isinstance(given, (Event, str)) or not isinstance(given, Sequence) else given
+    ids = [id_of(event) for event in listed]
+    done = yield from core.known_event(made)
+    if done is not None:
+        return (yield from _redacted_again(core, done))
+    targets = []
+    for event_id in dict.fromkeys(ids):
+        targets.append((yield from core.message_event(event_id)))
+    if not targets:
+        raise ConfigurationError("redact() needs at least one event id")
+    scene = yield from core.ready()
+    stale = yield from summaries_over(core, scene, {event.version for event in targets})
+    rewrites = [replace(event, data=_redacted_data(event.data, scene.sizer.format)) for event in targets]
+    scene.state = counted_rewritten(scene.state, targets, rewrites, scene.sizer)
+    rewrites += [replace(event, data={**event.data, "text": "", "stale": True}) for event in stale.values()]
+    instead = {event.version: event for event in rewrites}
+    first = yield from first_stale(core, scene, set(stale))
+    if first is not None:
+        scene.state = yield from taken_back(core, scene, first, instead)
+    else:
+        scene.state = replace(scene.state, epoch=scene.state.epoch + 1)
+    data = {
+        "events": [event.id for event in targets],
+        "stale": [event.id for event in stale.values()],
+        "version": scene.version + 1 if first is None else first,
+    }
+    yield from core.write(scene, "redacted", data, rewrites=rewrites, id=made)
+    core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+    return targets
+
+
+def _redacted_again(core: Core, done: Event) -> Steps[list[Event]]:
+    """Have the store go on with a redaction it has: it knows the append by its id."""
+    ids = (*done.data["events"], *done.data["stale"])
+    rewritten: list[Event] = yield LoadRequest(session=core.session, ids=ids)
+    scene = yield from core.ready()
+    yield from core.append(scene, [done], rewrites=rewritten)
+    return [event for event in rewritten if event.id in done.data["events"]]
+
+
+def summaries_over(core: Core, scene: Scene, versions: set[int]) -> Steps[dict[int, Event]]:
+    """Find every summary that covers one of these messages, or builds on one that does."""
+    found: dict[int, Event] = {}
+    for event in reversed((yield from summaries_after(core, scene, min(versions)))):
+        covers = {version for members in event.data["covers"] for version in members}
+        if event.data["previous"] in found or not covers.isdisjoint(versions):
+            found[event.version] = event
+    return found
+
+
+def summaries_after(core: Core, scene: Scene, after: int) -> Steps[list[Event]]:
+    """Read the summaries behind a version, newest first: each says which was before it."""
+    found: list[Event] = []
+    version = scene.state.newest_summary
+    while version > after:
+        found.append((yield from event_at(core.session, version)))
+        version = found[-1].data.get("older", -1)
+    if version < 0:  # of older logs every event is looked at
+        before = found[-1].version if found else scene.version + 1
+        pages = Pages(core.session, after=after, before=before, newest_first=True)
+        while events := (yield from pages.next()):
+            found += [event for event in events if event.kind == "summary"]
+    return found
+
+
+def first_stale(core: Core, scene: Scene, stale: set[int]) -> Steps[int | None]:
+    """Return the oldest stale summary among those in force stand on; None if none does."""
+    state, first = scene.state, None
+    if state.anchor_summary in stale:
+        return state.anchor_summary
+    version = state.summary
+    while version in stale:
+        first = version
+        version = (yield from event_at(core.session, version)).data["previous"]
+    return first
+
+
+def _redacted_data(data: Mapping[str, Any], format: Format) -> dict[str, Any]:
+    return {**data, "message": format.redacted(data["message"]), "redacted": True}

@@ -1,0 +1,460 @@
+"""What a session holds in memory: its state, and the messages that are recent or in view.
+
+Nothing here reads a store or asks a summarizer. Whatever is out of view stays in the log, so that what is
+held does not grow with the conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Any
+
+from trimtab.conversation.order import Row, misplaced, stands_apart
+from trimtab.errors import BudgetExceededError
+from trimtab.session.messages import LiveUnit, Read, Sizer, Summary
+from trimtab.session.state import MAX_WAITING, Members, State
+from trimtab.session.zones import TokenBreakdown, limits_of, recent_target
+
+__all__ = ["Scene"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Scene:
+    """A session at one version."""
+
+    sizer: Sizer
+    state: State
+    version: int
+    anchors: list[dict[str, Any]] = field(default_factory=list)
+    summary: Summary | None = None
+    anchor_summary: Summary | None = None
+    recent: dict[int, LiveUnit] = field(default_factory=dict)
+    """Recent units by their first message, in order."""
+    shown: dict[int, LiveUnit] = field(default_factory=dict)
+    """Waiting units in view, in order: the newest of all that wait."""
+    shown_tokens: int = 0
+    hidden: int = 0
+    """First message of the newest waiting unit that is not in view; 0 if all are."""
+    hidden_tokens: int = 0
+    out: set[int] = field(default_factory=set)
+    """Units that find no room in the view, or are misplaced."""
+    misplaced: set[int] = field(default_factory=set)
+    """Units the provider would refuse where they would stand in the view."""
+    system_tokens: int = 0
+    anchor_tokens: int = 0
+    _openers: tuple[State | None, frozenset[int]] = (None, frozenset())
+    """What was found last, and in which state."""
+
+    # -- sizes
+
+    def measure(self) -> None:
+        """Count what is always there."""
+        sizer = self.sizer
+        system = sizer.system_message()
+        self.system_tokens = sizer.fixed_tokens() + (0 if system is None else sizer.tokens(system))
+        self.anchor_tokens = sum(map(sizer.tokens, self.anchors))
+        if self.anchor_summary is not None:
+            self.anchor_tokens += self.anchor_summary.tokens
+
+    @property
+    def permanent_tokens(self) -> int:
+        """Tokens of system text, tools, framing and anchors."""
+        return self.system_tokens + self.anchor_tokens
+
+    @property
+    def summary_tokens(self) -> int:
+        """Tokens of the summary's message."""
+        return 0 if self.summary is None else self.summary.tokens
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens of everything that is in view or would be, if there was room for it."""
+        return self.permanent_tokens + self.summary_tokens + self.shown_tokens + self.state.recent_tokens
+
+    @property
+    def over(self) -> bool:
+        """True if that passes the budget."""
+        return self.total_tokens > self.state.room_tokens
+
+    @property
+    def has_room(self) -> bool:
+        """True if a waiting unit that is out of view would fit: it has to be read again."""
+        return bool(self.hidden) and self.total_tokens + self.hidden_tokens <= self.state.room_tokens
+
+    @property
+    def messages_tokens(self) -> int:
+        """Tokens of the messages in view, as they are."""
+        return self.waiting_tokens + self.state.recent_tokens - self._out_of(self.recent)
+
+    @property
+    def waiting_tokens(self) -> int:
+        """Tokens of the waiting messages in view."""
+        return self.shown_tokens - self._out_of(self.shown)
+
+    def _out_of(self, units: Mapping[int, LiveUnit]) -> int:
+        return sum(unit.tokens for first in self.out if (unit := units.get(first)) is not None)
+
+    @property
+    def shows_summary(self) -> bool:
+        """True if the summary is in view.
+
+        It is no permanent part, and what must stay may take its room, unless that may not stand first.
+        """
+        if self.summary is None:
+            return False
+        tokens = self.permanent_tokens + self.summary_tokens + self.messages_tokens
+        return tokens <= self.state.room_tokens or self._has_to_lead
+
+    @property
+    def _has_to_lead(self) -> bool:
+        if not self.sizer.format.rules.ordered:
+            return False
+        first = next(iter(self.in_view()), None)
+        return first is not None and not self.sizer.leads(first)
+
+    @property
+    def breakdown(self) -> TokenBreakdown:
+        """Tokens of what is in view, by zone."""
+        return TokenBreakdown(
+            system=self.system_tokens,
+            anchors=self.anchor_tokens,
+            summary=self.summary_tokens if self.shows_summary else 0,
+            recent=self.messages_tokens,
+            pending=self.waiting_tokens,
+        )
+
+    @property
+    def most_tokens(self) -> int:
+        """The budget; in a context, what other blocks may give way to what must stay is part of it."""
+        return max(self.state.budget_tokens, self.sizer.options.room.most)
+
+    @property
+    def view_limit_tokens(self) -> int:
+        """What the view may have: the budget, or as much more as what must stay needs and may take."""
+        return max(self.state.room_tokens, min(self.sizer.options.room.most, self.breakdown.total))
+
+    def require_room(self) -> None:
+        """Refuse a permanent part that leaves no room.
+
+        Raises:
+            BudgetExceededError: With the numbers.
+        """
+        needed, limit = self.permanent_tokens, self.most_tokens
+        if needed > limit:
+            raise BudgetExceededError(
+                f"what a session always shows (system text, tools and anchors) takes {needed:,} tokens, and"
+                f" its budget is {limit:,}: {needed - limit:,} too many. Raise the budget or shorten them",
+                needed_tokens=needed,
+                limit_tokens=limit,
+                block="system",
+            )
+
+    def require_anchor_room(self) -> None:
+        """Refuse anchors above their cap.
+
+        Raises:
+            BudgetExceededError: With the numbers.
+        """
+        tokens = sum(map(self.sizer.tokens, self.anchors))
+        cap = limits_of(self.sizer.options, self.most_tokens).max_anchor_tokens
+        if tokens > cap:
+            raise BudgetExceededError(
+                f"the anchors take {tokens:,} tokens and may take {cap:,} (max_anchor_tokens):"
+                f" {tokens - cap:,} too many. Shorten them or raise max_anchor_tokens",
+                needed_tokens=tokens,
+                limit_tokens=cap,
+                block="anchors",
+            )
+
+    # -- what stays
+
+    def exempt(self, unit: LiveUnit, /) -> bool:
+        """Tell whether a unit does not leave (SPEC A4): pinned, the latest user message, newest or open."""
+        state, members = self.state, unit.members
+        if not members.keys().isdisjoint((state.user, state.last, state.kept, *state.pins)):
+            return True
+        return self.is_open(unit) or unit.first in self.openers
+
+    @property
+    def openers(self) -> frozenset[int]:
+        """First messages of units that open the turn of what must stay and may not stand first."""
+        if not self.sizer.format.rules.ordered:
+            return frozenset()
+        if self._openers[0] is not self.state:
+            found, opener = set[int](), 0
+            self._openers = (self.state, frozenset())
+            for unit in self.recent.values():
+                if self.sizer.leads(unit):
+                    opener = unit.first
+                elif opener and self.exempt(unit):
+                    found.add(opener)
+            self._openers = (self.state, frozenset(found))
+        return self._openers[1]
+
+    def is_open(self, unit: LiveUnit, /) -> bool:
+        """Tell whether a result of the unit can still come."""
+        first, pending = unit.first, self.sizer.options.pending_calls
+        for members, ids in self.state.waiting:
+            if members[0] == first:
+                return first == self.state.turn or not pending.isdisjoint(ids)
+        return False
+
+    # -- messages that come
+
+    @property
+    def last_unit(self) -> LiveUnit | None:
+        """The unit of the latest message; None if there is none."""
+        last = self.state.last
+        return next((unit for unit in reversed(self.recent.values()) if last in unit.members), None)
+
+    def unit_of(self, call_ids: tuple[str, ...], /) -> tuple[Members, tuple[str, ...]] | None:
+        """Find the unit whose calls a result answers: the newest that waits for them."""
+        for members, waiting in reversed(self.state.waiting):
+            if not set(waiting).isdisjoint(call_ids):
+                return members, waiting
+        return None
+
+    def add_unit(self, version: int, data: Mapping[str, Any]) -> LiveUnit:
+        """Take a message that begins a unit."""
+        shown = self.sizer.shown(data)
+        tokens = self.sizer.tokens(shown.message)
+        unit = self.recent[version] = LiveUnit({version: shown.message}, tokens)
+        unit.note(shown)
+        self.change(recent_tokens=tokens, recent_messages=1)
+        self._wait((), unit)
+        return unit
+
+    def join(self, unit: LiveUnit, version: int, data: Mapping[str, Any]) -> None:
+        """Take a message that belongs to a recent unit: a result, or one that is bound to it."""
+        shown = self.sizer.shown(data)
+        unit.note(shown)
+        old = unit.versions
+        tokens = self.sizer.tokens(shown.message)
+        # never in place: a property may be going through them in another thread
+        unit.members = {**unit.members, version: shown.message}
+        unit.tokens += tokens
+        self.change(recent_tokens=tokens, recent_messages=1)
+        new, state = unit.versions, self.state
+        beside = tuple(new if members == old else members for members in state.beside)
+        self.state = replace(state, beside=beside)
+        self._wait(old, unit)
+
+    def _wait(self, before: Members, unit: LiveUnit) -> None:
+        """Note which calls of a unit wait for their results, in place of what was noted of it before."""
+        ids = self.sizer.unanswered(unit.members.values())
+        rows = list(self.state.waiting)
+        at = next((at for at, (members, _) in enumerate(rows) if members == before), len(rows))
+        rows[at : at + 1] = [(unit.versions, ids)] if ids else []
+        if (waiting := tuple(rows[-MAX_WAITING:])) != self.state.waiting:
+            self.state = replace(self.state, waiting=waiting)
+
+    def bring_back(self, unit: LiveUnit, /) -> None:
+        """Make a waiting unit recent again: it is beside the cut from now on."""
+        if self.shown.pop(unit.first, None) is not None:
+            self.shown_tokens -= unit.tokens
+        if unit.first == self.hidden:
+            self.hidden_tokens = 0  # another is the newest out of view: which, is read when there is room
+        self.recent = dict(sorted([*self.recent.items(), (unit.first, unit)]))
+        count = len(unit.members)
+        self.change(
+            recent_tokens=unit.tokens,
+            recent_messages=count,
+            pending_tokens=-unit.tokens,
+            pending_messages=-count,
+        )
+        state = self.state
+        self.state = replace(
+            state,
+            beside=tuple(sorted({*state.beside, unit.versions})),
+            left=tuple(members for members in state.left if members[0] != unit.first),
+        )
+
+    def note(self, version: int, read: Read, /, *, turn: int) -> None:
+        """Remember what the newest messages are; `turn` is where that of this message begins."""
+        state = self.state
+        self.state = replace(
+            state,
+            last=version,
+            user=version if read.kind == "user" else state.user,
+            turn=turn if read.kind in ("user", "assistant") else state.turn,
+            kept=version if read.kept else state.kept,
+        )
+
+    # -- messages that leave
+
+    def cut(self) -> list[LiveUnit]:
+        """Let the oldest recent units wait, until the recent ones are down to their target (SPEC E3)."""
+        target = recent_target(
+            self.sizer.options,
+            self.state.room_tokens,
+            permanent_tokens=self.permanent_tokens,
+            summary_tokens=self.summary_tokens,
+        )
+        leaving: list[LiveUnit] = []
+        tokens, opener, led = self.state.recent_tokens, None, self._is_led
+        for unit in self.recent.values():
+            if tokens <= target:
+                break
+            leads = not led and self.sizer.leads(unit)
+            if opener is not None and leads:  # nothing is left that needs it in front
+                leaving.append(opener)
+                tokens, opener = tokens - opener.tokens, None
+                if tokens <= target:
+                    break
+            if self.exempt(unit):
+                led = led or leads
+            elif leads:
+                opener = unit
+            else:
+                leaving.append(unit)
+                tokens -= unit.tokens
+        if opener is not None and tokens > target:
+            leaving.append(opener)
+        leaving.sort(key=_first)
+        if leaving:
+            self.put_aside(leaving)
+        return leaving
+
+    @property
+    def _is_led(self) -> bool:
+        """True if something in front of all messages may come first, or any of them may."""
+        options, format = self.sizer.options, self.sizer.format
+        anchored = any(format.kind(message) != "system" for message in self.anchors)
+        return not format.rules.ordered or anchored or options.summarizer is not None
+
+    def put_aside(self, leaving: list[LiveUnit], /) -> None:
+        """Make recent units wait."""
+        state, firsts = self.state, {unit.first for unit in leaving}
+        cut = max(state.cut, leaving[-1].first + 1)
+        for first in firsts:
+            del self.recent[first]
+        beside = tuple(unit.versions for unit in _before(self.recent.values(), cut))
+        left = {members for members in state.left if not _inside(members, state.live, cut)}
+        left |= {unit.versions for unit in leaving if not _inside(unit.versions, state.live, cut)}
+        tokens, count = sum(unit.tokens for unit in leaving), sum(len(unit.members) for unit in leaving)
+        self.state = replace(state, cut=cut, beside=beside, left=tuple(sorted(left)))
+        self.out = self.out - firsts
+        self.change(
+            recent_tokens=-tokens, recent_messages=-count, pending_tokens=tokens, pending_messages=count
+        )
+        fresh = [unit for unit in leaving if unit.first > self.hidden]
+        self.shown_tokens += sum(unit.tokens for unit in fresh)
+        older = next(reversed(self.shown), 0)
+        self.shown.update((unit.first, unit) for unit in fresh)
+        if fresh and fresh[0].first < older:
+            self.shown = dict(sorted(self.shown.items()))
+
+    def truncate(self) -> None:
+        """Take out of view what finds no room, oldest first."""
+        while self.over and self.shown:
+            first = next(iter(self.shown))
+            unit = self.shown.pop(first)
+            self.shown_tokens -= unit.tokens
+            self.hidden, self.hidden_tokens = first, unit.tokens
+        self.out = {unit.first for unit in self._without_room()} if self.over else set()
+        self.misplaced = self._misplaced() if self.sizer.format.rules.ordered else set()
+        self.out = self.out | self.misplaced
+
+    def _misplaced(self) -> set[int]:
+        """Return the first messages of the units in view that may not stand where they came to stand.
+
+        What stays is not among them: then what stands before it is, if that may leave. Nothing is as long as
+        all that was said is in view: it is as it was said.
+        """
+        summarized = self.summary is not None or self.anchor_summary is not None
+        moved = self.hidden or self.out or summarized or self.sizer.options.pending_first
+        if not moved:
+            return set()
+        units, format = {unit.first: unit for unit in self.in_view()}, self.sizer.format
+
+        def leaving(row: Row, before: Row | None) -> list[int]:
+            for one in (row, before):
+                found = [first for first in (one.owners if one else ()) if not self.exempt(units[first])]
+                if found:
+                    return found
+            return []
+
+        rule = stands_apart(format, 0)
+        return set(misplaced(format, self._rows(units), first=0, stands=rule, leaving=leaving))
+
+    def _rows(self, units: Mapping[int, LiveUnit]) -> list[Row]:
+        """List the messages of a view in order; what stands in front of all leaves with nothing."""
+        front = [*self.anchors]
+        if self.anchor_summary is not None:
+            front.append(self.anchor_summary.message)
+        ahead = [Row(-2, message) for message in front]
+        summary = [Row(-2, self.summary.message)] if self.summary and self.shows_summary else []
+        waiting, recent = list[Row](), list[Row]()
+        for first, unit in units.items():
+            rows = (Row(version, message, (first,)) for version, message in unit.members.items())
+            (waiting if first in self.shown else recent).extend(rows)
+        if self.sizer.options.pending_first:
+            return [*ahead, *sorted(waiting, key=_place), *summary, *sorted(recent, key=_place)]
+        return [*ahead, *summary, *sorted(waiting + recent, key=_place)]
+
+    def _without_room(self) -> Iterator[LiveUnit]:
+        """List the recent units that find no room: free ones, from the first that does not fit on back."""
+        room = self.state.room_tokens - self.permanent_tokens - self.summary_tokens
+        free = [unit for unit in self.recent.values() if not self.exempt(unit)]
+        room -= self.state.recent_tokens - sum(unit.tokens for unit in free)
+        full = False
+        for unit in reversed(free):
+            full = full or unit.tokens > room
+            if full:
+                yield unit
+            room -= unit.tokens
+
+    def change(self, **by: int) -> None:
+        """Add to numbers of the state."""
+        state = self.state
+        self.state = replace(state, **{name: getattr(state, name) + value for name, value in by.items()})
+
+    # -- the view
+
+    def seen(self) -> dict[int, LiveUnit]:
+        """List what is in view, by first message."""
+        return {unit.first: unit for unit in self.in_view()}
+
+    def gone(self, seen: Mapping[int, LiveUnit], /) -> list[LiveUnit]:
+        """List the units seen before that are out of view now, oldest first; no summary stands for them."""
+        state, here = self.state, {unit.first for unit in self.in_view()}
+        older = {members[0] for members in (*state.beside, *state.left)}
+        return [
+            unit
+            for first, unit in sorted(seen.items())
+            if first not in here and (first >= state.live or first in older)
+        ]
+
+    def in_view(self) -> list[LiveUnit]:
+        """List the units in view, in order.
+
+        A property may ask from another thread while a change goes on: copied in one step, no dict changes
+        under it, and what `out` names is replaced, never changed.
+        """
+        units = (*self.shown.copy().values(), *self.recent.copy().values())
+        return sorted((unit for unit in units if unit.first not in self.out), key=_first)
+
+    @property
+    def hidden_messages(self) -> int:
+        """How many messages that are not summarized are not in view."""
+        state = self.state
+        live = state.recent_messages + state.pending_messages
+        return live - sum(len(unit.members) for unit in self.in_view())
+
+
+def _place(row: Row) -> int:
+    return row.place
+
+
+def _first(unit: LiveUnit) -> int:
+    return unit.first
+
+
+def _before(units: Iterable[LiveUnit], cut: int) -> Iterator[LiveUnit]:
+    return takewhile(lambda unit: unit.first < cut, units)
+
+
+def _inside(members: Members, live: int, cut: int) -> bool:
+    return members[0] >= live and members[-1] < cut

@@ -1,0 +1,334 @@
+"""What `PostgresStore` asks the server, each operation once, for both colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from trimtab._shared.steps import Pause, Steps
+from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
+from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
+from trimtab.stores.postgres.schema import Execute, Tables
+from trimtab.stores.rows import (
+    Row,
+    check_incarnation,
+    check_session_name,
+    conflict,
+    from_row,
+    id_taken,
+    not_stored,
+    same_event,
+    storable_ids,
+    to_rows,
+    without_gaps,
+)
+from trimtab.stores.search import best_versions, search_terms, searchable_text, usable_terms
+
+__all__ = ["Operations"]
+
+MOST = 2**62
+"""Above every version, and within a bigint."""
+
+FILL_EVENTS = 200
+"""Events whose terms are written in one transaction, by the append that makes so many wait for it; writers
+of the session wait meanwhile."""
+
+PART_BYTES = 500_000
+"""Most bytes of terms in one row: a tsvector holds less than 1 MiB."""
+
+SCRUBBING_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds between attempts to rewrite a table that an older transaction still sees the rows of."""
+
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_COLUMNS = "e.version, e.id, e.kind, e.time, e.body, e.seal"
+_ROWS = (
+    "unnest(%s::bigint[], %s::text[], %s::text[], %s::float8[], %s::text[], %s::text[])"
+    " AS r(version, id, kind, time, body, seal)"
+)
+
+
+class Operations:
+    """The operations of a store on its tables."""
+
+    def __init__(self, tables: Tables, *, psycopg: Any) -> None:
+        self._tables = tables
+        self._psycopg = psycopg
+
+    def append(self, request: AppendRequest) -> Steps[Appended]:
+        """Add events, and say the version."""
+        rows, rewrites = to_rows(request)
+        if rewrites:
+            yield Execute(_BEGIN)
+        try:
+            added = yield self._insert(request, rows)
+        except self._psycopg.errors.UniqueViolation:
+            added = []
+        if not added:
+            if rewrites:
+                yield Execute("ROLLBACK")
+            return (yield from self._refused(request))
+        ((key, indexed),) = added
+        if rewrites:
+            yield from self._rewrite(request, key, rewrites, indexed=indexed)
+            yield Execute("COMMIT")
+        if rows[-1].version - indexed >= FILL_EVENTS:
+            # What fails here is told by the search: the events are stored.
+            with suppress(self._psycopg.Error, StoreError):
+                # One batch more than was added, so that the log of an older version catches up.
+                for _ in range(1 + len(rows) // FILL_EVENTS):
+                    yield from self._fill(key, request.session, least=FILL_EVENTS)
+        return Appended(rows[-1].version, incarnation=str(key))
+
+    def _insert(self, request: AppendRequest, rows: list[Row]) -> Execute:
+        """Take the place after the expected version and fill it: one statement, all or nothing.
+
+        Of two writers the second waits for the first at the row of the session, and then finds it moved.
+        """
+        name, expected, version = request.session, request.expected_version, rows[-1].version
+        if expected:
+            taken = f"UPDATE {self._tables.sessions} SET version = %s WHERE name = %s AND version = %s"
+            taken += " AND key::text = coalesce(%s, key::text)"
+            place: tuple[object, ...] = (version, name, expected, request.incarnation)
+        else:
+            # who says which session was meant knows of one, and begins none
+            taken = f"INSERT INTO {self._tables.sessions} (name, version)"
+            taken += " SELECT %s::text, %s::bigint WHERE %s::text IS NULL"
+            taken += " ON CONFLICT (name) DO NOTHING"
+            place = (name, version, request.incarnation)
+        sql = f"""
+            WITH taken AS ({taken} RETURNING key, indexed),
+            added AS (
+                INSERT INTO {self._tables.events} (session, version, id, kind, time, body, seal)
+                SELECT taken.key, r.* FROM taken, {_ROWS}
+            )
+            SELECT key, indexed FROM taken"""
+        return Execute(sql, (*place, *_columns(rows)))
+
+    def _refused(self, request: AppendRequest) -> Steps[Appended]:
+        """Find out why nothing was added."""
+        first = request.events[0]
+        sql = f"""
+            SELECT s.key, s.version, {_COLUMNS}
+            FROM {self._tables.sessions} s
+            LEFT JOIN {self._tables.events} e ON e.session = s.key AND e.id = %s
+            WHERE s.name = %s"""
+        rows = yield Execute(sql, (first.id, request.session))
+        key, version, *row = rows[0] if rows else (None, 0, None)
+        check_incarnation(request.session, request.incarnation, _incarnation(key))
+        if row[0] is not None:
+            stored = from_row(row, session=request.session, incarnation=str(key))
+            return same_event(request, stored, version=version)
+        if version != request.expected_version:
+            raise conflict(request, version)
+        ids = [event.id for event in request.events]
+        sql = f"""
+            SELECT id, version FROM {self._tables.events}
+            WHERE session = %s AND (id = ANY(%s) OR version > %s)"""
+        for event_id, at in (yield Execute(sql, (key, ids, version))):
+            if event_id in ids:
+                raise id_taken(request, event_id)
+            raise CorruptSessionError(
+                f"session {request.session!r} says it is at version {version}, and has an event {at}: its"
+                " rows were changed by hand. Restore the tables from a backup",
+                session=request.session,
+                version=at,
+            )
+        raise conflict(request, version)  # it was deleted meanwhile, or is just being made
+
+    def _rewrite(self, request: AppendRequest, key: int, rewrites: list[Row], *, indexed: int) -> Steps[None]:
+        """Replace bodies, and the terms they are found by; the row of the session is locked by now."""
+        sql = f"""
+            UPDATE {self._tables.events} e SET body = r.body, seal = r.seal FROM {_ROWS}
+            WHERE e.session = %s AND (e.version, e.id, e.kind, e.time) = (r.version, r.id, r.kind, r.time)
+            RETURNING e.version"""
+        done = {version for (version,) in (yield Execute(sql, (*_columns(rewrites), key)))}
+        for row in rewrites:
+            if row.version not in done:
+                raise not_stored(request, row.version)
+        sql = f"DELETE FROM {self._tables.terms} WHERE session = %s AND version = ANY(%s)"
+        yield Execute(sql, (key, sorted(done)))
+        yield from self._add_terms(key, (one for one in request.rewrites if one.version <= indexed))
+        yield Execute(f"UPDATE {self._tables.scrubbing} SET wanted = wanted + 1")
+
+    def load(self, request: LoadRequest) -> Steps[list[Event]]:
+        """Read events."""
+        check_session_name(request.session)
+        after, before = max(0, request.after), MOST if request.before is None else request.before
+        bounds: list[object] = [min(after, MOST), max(0, min(before, MOST))]
+        only = ""
+        if request.ids is not None:
+            only = "AND e.id = ANY(%s)"
+            bounds.append(storable_ids(request.ids))
+        # The session's own row comes along, in the same moment: a missing end is noticed by it.
+        sql = f"""
+            SELECT s.key, s.version, {_COLUMNS}
+            FROM {self._tables.sessions} s LEFT JOIN {self._tables.events} e
+            ON e.session = s.key AND e.version > %s AND e.version < %s {only}
+            WHERE s.name = %s ORDER BY e.version {"DESC" if request.newest_first else "ASC"} LIMIT %s"""
+        limit = None if request.limit is None else min(request.limit, MOST)
+        rows = yield Execute(sql, (*bounds, request.session, limit))
+        key, version = rows[0][:2] if rows else (None, 0)
+        if not rows and request.limit == 0:
+            return []  # there is no row to tell by
+        check_incarnation(request.session, request.incarnation, _incarnation(key))
+        events = [
+            from_row(row, session=request.session, incarnation=str(key))
+            for _, _, *row in rows
+            if row[0] is not None
+        ]
+        return without_gaps(events, request, version=version) if rows else []
+
+    def search(self, request: SearchRequest) -> Steps[list[Event]]:
+        """Find messages."""
+        check_session_name(request.session)
+        terms = usable_terms(request.terms)
+        sql = f"SELECT key, version, indexed FROM {self._tables.sessions} WHERE name = %s"
+        rows = yield Execute(sql, (request.session,))
+        check_incarnation(request.session, request.incarnation, _incarnation(rows[0][0] if rows else None))
+        if not rows or not terms or not request.limit:
+            return []
+        key, version, indexed = rows[0]
+        while indexed < version:
+            indexed = yield from self._fill(key, request.session)
+        sql = f"""
+            SELECT t.version, count(DISTINCT q.place)
+            FROM unnest(%s::text[]) WITH ORDINALITY AS q(term, place)
+            JOIN {self._tables.terms} t ON t.terms @@ q.term::tsquery
+            WHERE t.session = %s GROUP BY 1 ORDER BY 2 DESC, 1 DESC LIMIT %s"""
+        lexemes = [_lexeme(key, term) for term in terms]
+        found = dict((yield Execute(sql, (lexemes, key, min(request.limit, MOST)))))
+        best = best_versions(found, request.limit)
+        sql = f"SELECT {_COLUMNS} FROM {self._tables.events} e WHERE e.session = %s AND e.version = ANY(%s)"
+        rows = yield Execute(sql, (key, best))
+        at = {row[0]: from_row(row, session=request.session, incarnation=str(key)) for row in rows}
+        return [at[version] for version in best if version in at]
+
+    def _fill(self, key: int, session: str, *, least: int = 1) -> Steps[int]:
+        """Write the terms of the next events, if at least so many wait; say up to which version it was done.
+
+        Under the lock of the session: a text that is redacted meanwhile must not come back as terms.
+        """
+        yield Execute(_BEGIN)
+        sql = f"SELECT version, indexed FROM {self._tables.sessions} WHERE key = %s FOR UPDATE"
+        locked = yield Execute(sql, (key,))
+        version, indexed = locked[0] if locked else (MOST, MOST)
+        if version - indexed >= least:
+            sql = f"""
+                SELECT {_COLUMNS} FROM {self._tables.events} e
+                WHERE e.session = %s AND e.version > %s ORDER BY e.version LIMIT %s"""
+            rows = yield Execute(sql, (key, indexed, FILL_EVENTS))
+            try:
+                events = [from_row(row, session=session) for row in rows]
+            except CorruptSessionError:
+                yield Execute("ROLLBACK")
+                raise
+            indexed = MOST
+            if events:
+                yield from self._add_terms(key, events)
+                indexed = events[-1].version
+                sql = f"UPDATE {self._tables.sessions} SET indexed = %s WHERE key = %s"
+                yield Execute(sql, (indexed, key))
+        yield Execute("COMMIT")
+        return indexed
+
+    def _add_terms(self, key: int, events: Iterable[Event]) -> Steps[None]:
+        parts = [
+            (event.version, number, part)
+            for event in events
+            for number, part in enumerate(_parts(key, search_terms(searchable_text(event))))
+        ]
+        if parts:
+            sql = f"""
+                INSERT INTO {self._tables.terms} (session, version, part, terms)
+                SELECT %s, r.version, r.part, r.terms::tsvector
+                FROM unnest(%s::bigint[], %s::int[], %s::text[]) AS r(version, part, terms)"""
+            yield Execute(sql, (key, *(list(column) for column in zip(*parts, strict=True))))
+
+    def delete(self, session: str, incarnation: str | None) -> Steps[None]:
+        """Remove the rows of a session."""
+        check_session_name(session)
+        # The row is locked by a statement of its own: the next one then sees what a writer added last.
+        yield Execute(_BEGIN)
+        sql = f"SELECT key FROM {self._tables.sessions} WHERE name = %s FOR UPDATE"
+        for (key,) in (yield Execute(sql, (session,))):
+            check_incarnation(session, incarnation, _incarnation(key))
+            yield Execute(f"DELETE FROM {self._tables.events} WHERE session = %s", (key,))
+            yield Execute(f"DELETE FROM {self._tables.terms} WHERE session = %s", (key,))
+            yield Execute(f"DELETE FROM {self._tables.sessions} WHERE key = %s", (key,))
+            yield Execute(f"UPDATE {self._tables.scrubbing} SET wanted = wanted + 1")
+        yield Execute("COMMIT")
+
+    def sessions(self) -> Steps[list[str]]:
+        """List the names of all sessions."""
+        rows = yield Execute(f"SELECT name FROM {self._tables.sessions} ORDER BY name")
+        return [name for (name,) in rows]
+
+    def wants_scrubbing(self) -> Steps[int]:
+        """Tell how many deletions and redactions the tables were not rewritten after."""
+        ((wanted,),) = yield Execute(f"SELECT wanted FROM {self._tables.scrubbing}")
+        return int(wanted)
+
+    def scrub(self) -> Steps[None]:
+        """Rewrite the tables, whatever others want meanwhile."""
+        wanted = yield from self.wants_scrubbing()
+        for table in (self._tables.events, self._tables.terms, self._tables.sessions):
+            yield from self._vacuum(table)
+        yield Execute(f"UPDATE {self._tables.scrubbing} SET wanted = greatest(0, wanted - %s)", (wanted,))
+
+    def _vacuum(self, table: str) -> Steps[None]:
+        for seconds in SCRUBBING_PAUSES:
+            ((before,),) = yield Execute("SELECT pg_relation_filenode(%s::regclass)", (table,))
+            details = yield Execute(f"VACUUM (FULL, VERBOSE) {table}", details=True)
+            ((after,),) = yield Execute("SELECT pg_relation_filenode(%s::regclass)", (table,))
+            if before == after:  # the server only warns
+                raise ConfigurationError(
+                    f"{table} was not rewritten: only its owner may. The rows are gone, their bytes are not."
+                    " Connect as the role that made the tables, or take scrub_on_delete=False"
+                )
+            if not any(map(_leading_number, details)):
+                return
+            yield Pause(seconds)
+        raise StoreUnavailableError(
+            f"the rows are gone, but {table} still holds their bytes: a transaction that began earlier may"
+            " see them. Wait for it to end, and call scrub()"
+        )
+
+
+def _incarnation(key: int | None) -> str | None:
+    """Say which session of its name one is: numbers of sessions are given once."""
+    return None if key is None else str(key)
+
+
+def _columns(rows: list[Row]) -> list[list[Any]]:
+    """Turn rows into one list a column, as `unnest` takes them."""
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _lexeme(key: int, term: str) -> str:
+    """Write a term of a session as PostgreSQL reads a lexeme; its key keeps sessions apart in the index.
+
+    A term is of letters, digits and marks: nothing in it needs quoting.
+    """
+    return f"'{key} {term}'"
+
+
+def _parts(key: int, terms: Iterable[str]) -> Iterator[str]:
+    """Write terms as texts of a tsvector each."""
+    part: list[str] = []
+    size = 0
+    for term in terms:
+        lexeme = _lexeme(key, term)
+        size += len(lexeme.encode())
+        if size > PART_BYTES:
+            yield " ".join(part)
+            part, size = [], len(lexeme.encode())
+        part.append(lexeme)
+    if part:
+        yield " ".join(part)
+
+
+def _leading_number(detail: str) -> int:
+    """Read the number of rows that could not be removed; the words around it are in any language."""
+    digits = "".join(one for one in detail.partition("\n")[0] if one.isdigit())
+    return int(digits or "0")

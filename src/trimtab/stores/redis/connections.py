@@ -1,0 +1,272 @@
+"""Clients of `RedisStore`: one a process, one a running event loop, made at first use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+from trimtab._shared.extra import package_of
+from trimtab._shared.steps import Steps, arun, run
+from trimtab.errors import (
+    ConfigurationError,
+    ContextError,
+    CorruptSessionError,
+    StoreError,
+    StoreUnavailableError,
+)
+from trimtab.stores.redis.operations import SCAN_KEYS, Command, Scan
+from trimtab.stores.secrets import mask
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["ClientOptions", "Clients", "translated"]
+
+T = TypeVar("T")
+
+_PASSING = (
+    "BUSY",
+    "CLUSTERDOWN",
+    "LOADING",
+    "MASTERDOWN",
+    "MISCONF",
+    "NOREPLICAS",
+    "OOM",
+    "READONLY",
+    "TRYAGAIN",
+    "UNBLOCKED",
+)
+"""First words of errors that pass; newer servers have some that the client has no class for."""
+
+
+_OURS = frozenset(
+    ("decode_responses", "encoding", "encoding_errors", "retry", "retry_on_error", "retry_on_timeout")
+)
+"""Options of a connection that would change what answers are, or ask twice for what may have been done."""
+
+
+class ClientOptions(NamedTuple):
+    """How connections are made and shared."""
+
+    cluster: bool
+    max_connections: int
+    pool_timeout_seconds: float
+    connect_timeout_seconds: float
+    command_timeout_seconds: float
+
+
+class Clients:
+    """Runs operations on connections to one server or cluster."""
+
+    def __init__(self, url: str, *, options: ClientOptions) -> None:
+        self._redis: Any = package_of("redis", package="redis", needed_by="RedisStore")
+        self._options = options
+        self._url = url
+        try:
+            place = self._redis.connection.parse_url(url)
+        except ValueError:
+            # its words quote the URL, and so perhaps a password
+            raise ConfigurationError(
+                "this is not a URL of Redis: it looks like redis://user:password@host:6379/0, what is no"
+                " letter or digit written as %20"
+            ) from None
+        self._is_file = "path" in place
+        self._check_options()
+        at = place.get("path") or f"{place.get('host', 'localhost')}:{place.get('port', 6379)}"
+        self._name = mask(f"Redis at {at}/{place.get('db', 0)}", url)
+        self._client: Any = None
+        self._clients_of_loops: dict[int, tuple[asyncio.AbstractEventLoop, Any]] = {}
+        self._pid = os.getpid()
+        self._prepared = False
+
+    def _check_options(self) -> None:
+        """Make a connection that is not connected: options of the URL are its arguments."""
+        given = parse_qs(urlsplit(self._url).query, keep_blank_values=True)
+        for name in sorted(_OURS.intersection(given)):
+            raise ConfigurationError(
+                f"a URL of Redis has no {name} here: how answers are read and asked for again is the"
+                " store's to say; leave it out"
+            )
+        try:
+            pool = self._redis.ConnectionPool.from_url(self._url, **self._for_connection())
+            pool.make_connection()
+        except (TypeError, ValueError, *self._errors) as error:
+            # "… got an unexpected keyword argument 'x'" names it; other words may quote what was given
+            said = str(error).partition("() ")[2] if isinstance(error, TypeError) else type(error).__name__
+            raise ConfigurationError(
+                f"redis-py cannot take what stands behind the ? of this URL ({mask(said, self._url)});"
+                " options are socket_timeout, health_check_interval, ssl_cert_reqs and the like"
+            ) from None
+
+    def _for_connection(self) -> dict[str, Any]:
+        options = self._options
+        timeouts: dict[str, Any] = {"socket_timeout": options.command_timeout_seconds}
+        if not self._is_file:  # a socket of the file system knows neither
+            timeouts["socket_connect_timeout"] = options.connect_timeout_seconds
+            timeouts["socket_keepalive"] = True
+        return timeouts
+
+    @property
+    def name(self) -> str:
+        """Where the server is; no user and no password."""
+        return self._name
+
+    @property
+    def package(self) -> Any:
+        """Give redis."""
+        return self._redis
+
+    @property
+    def _errors(self) -> Any:
+        exceptions = self._redis.exceptions
+        return (exceptions.RedisError, exceptions.RedisClusterException)
+
+    def run(self, steps: Steps[T], *, prepare: Callable[[], Steps[None]]) -> T:
+        """Run an operation; the very first one after `prepare`."""
+        with self._translated():
+            self._leave_parent()
+            if self._client is None:
+                self._client = self._made(self._redis)
+            client = self._client
+
+            def answer(step: Command | Scan) -> Any:
+                if isinstance(step, Scan):
+                    return list(client.scan_iter(match=step.pattern, count=SCAN_KEYS))
+                return _listed(step, client.execute_command(*step.words, **self._to(client, step)))
+
+            if not self._prepared:
+                run(prepare(), answer, errors=self._errors)
+                self._prepared = True
+            return run(steps, answer, errors=self._errors)
+
+    async def arun(self, steps: Steps[T], *, prepare: Callable[[], Steps[None]]) -> T:
+        """Run an operation on the client of the running event loop; see `run`."""
+        with self._translated():
+            client = self._of_loop()
+            if self._options.cluster:
+                await client.initialize()  # nodes are asked for below, and not known before
+
+            async def answer(step: Command | Scan) -> Any:
+                if isinstance(step, Scan):
+                    return [key async for key in client.scan_iter(match=step.pattern, count=SCAN_KEYS)]
+                return _listed(step, await client.execute_command(*step.words, **self._to(client, step)))
+
+            if not self._prepared:
+                await arun(prepare(), answer, errors=self._errors)
+                self._prepared = True
+            return await arun(steps, answer, errors=self._errors)
+
+    def _to(self, client: Any, step: Command) -> dict[str, Any]:
+        return {"target_nodes": client.get_primaries()} if step.everywhere and self._options.cluster else {}
+
+    def _of_loop(self) -> Any:
+        import asyncio  # takes longer to import than the rest of trimtab.stores
+
+        self._leave_parent()
+        loop = asyncio.get_running_loop()
+        for key, (other, _) in list(self._clients_of_loops.items()):
+            if other.is_closed():
+                del self._clients_of_loops[key]
+        if id(loop) not in self._clients_of_loops:
+            import redis.asyncio
+
+            self._clients_of_loops[id(loop)] = loop, self._made(redis.asyncio)
+        return self._clients_of_loops[id(loop)][1]
+
+    def _made(self, package: Any) -> Any:
+        """Make a client of the package for threads or of the one for tasks."""
+        options = self._options
+        connection = self._for_connection()
+        if options.cluster:
+            limit = options.max_connections
+            return package.RedisCluster.from_url(self._url, max_connections=limit, **connection)
+        # Once more at once: a connection that the server closed while it was idle is not an error. An
+        # append that is sent twice by this is stored once.
+        again = package.retry.Retry(self._redis.backoff.NoBackoff(), 1)
+        pool = package.BlockingConnectionPool.from_url(
+            self._url,
+            max_connections=options.max_connections,
+            timeout=options.pool_timeout_seconds,
+            retry=again,
+            **connection,
+        )
+        return package.Redis(connection_pool=pool)
+
+    def _leave_parent(self) -> None:
+        """Begin anew in a process that was forked: sockets of the parent are the parent's."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._client, self._clients_of_loops = None, {}
+
+    def close(self) -> None:
+        """Close the client of this process."""
+        self._leave_parent()
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+            if not self._options.cluster:
+                client.connection_pool.disconnect()
+
+    async def aclose(self) -> None:
+        """Close the client of the running event loop, and that of this process."""
+        import asyncio
+
+        self._leave_parent()
+        mine = self._clients_of_loops.pop(id(asyncio.get_running_loop()), None)
+        if mine is not None:
+            await mine[1].aclose()
+            if not self._options.cluster:
+                await mine[1].connection_pool.disconnect()
+        self.close()
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        """Make errors of redis-py ours."""
+        try:
+            yield
+        except self._errors as error:
+            said = mask(str(error), self._url)
+            ours = translated(self._redis, error, name=self._name, said=said)
+            # a password that is not written as a URL wants it is read as another part, and quoted
+            raise ours from (error if said == str(error) else None)
+
+
+def _listed(step: Command, answer: Any) -> Any:
+    """Give the answers of all primaries as a list, from one server too."""
+    if not step.everywhere:
+        return answer
+    names_nodes = isinstance(answer, dict) and all(isinstance(key, str) and ":" in key for key in answer)
+    return list(answer.values()) if answer and names_nodes else [answer]
+
+
+def translated(redis: Any, error: Exception, *, name: str, said: str | None = None) -> ContextError:
+    """Make the error of ours for one of redis-py's; `said` are its words, if others than its own."""
+    kinds = redis.exceptions
+    said = (str(error) if said is None else said) or type(error).__name__
+    if isinstance(error, (kinds.AuthenticationError, kinds.AuthorizationError)):
+        return ConfigurationError(f"{name}: {said}; set the user and the password of the URL right")
+    if isinstance(error, kinds.NoPermissionError):
+        return ConfigurationError(
+            f"{name}: {said}. Allow this user the commands and keys in the server's ACL; where it may not"
+            " write its files anew (BGREWRITEAOF, BGSAVE), take scrub_on_delete=False"
+        )
+    if "DB index is out of range" in said or "invalid DB index" in said:
+        return ConfigurationError(f"{name}: {said}; the URL ends with the number of a database, mostly 0")
+    if said.startswith("WRONGTYPE"):
+        return CorruptSessionError(f"{name}: a key of ours holds something else: {said}")
+    passing = (
+        kinds.ConnectionError,
+        kinds.TimeoutError,
+        kinds.ReadOnlyError,
+        kinds.OutOfMemoryError,
+        kinds.TryAgainError,
+        kinds.AskError,
+        kinds.ClusterError,
+        kinds.RedisClusterException,
+    )
+    if isinstance(error, passing) or said.startswith(_PASSING):
+        return StoreUnavailableError(f"{name}: {said}. Asking again is safe: nothing is stored twice")
+    return StoreError(f"{name}: {type(error).__name__}: {said}")

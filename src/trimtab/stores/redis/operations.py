@@ -1,0 +1,458 @@
+"""What `RedisStore` asks the server, each operation once, for both colours."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from math import inf
+from struct import iter_unpack
+from typing import Any, NamedTuple
+
+from trimtab._shared.steps import Pause, Steps
+from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
+from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
+from trimtab.stores.redis.scripts import (
+    APPEND,
+    DELETE,
+    FIND,
+    INDEX,
+    LOAD,
+    MARK,
+    PAGE_EVENTS,
+    SPAN_EVENTS,
+    Script,
+)
+from trimtab.stores.rows import (
+    Row,
+    check_incarnation,
+    check_session_name,
+    conflict,
+    from_row,
+    id_taken,
+    new_incarnation,
+    not_stored,
+    same_event,
+    storable_ids,
+    to_rows,
+    without_gaps,
+)
+from trimtab.stores.search import (
+    best_versions,
+    count_terms,
+    search_terms,
+    searchable_text,
+    usable_terms,
+)
+
+__all__ = ["SCAN_KEYS", "SCHEMA", "Command", "Operations", "Scan"]
+
+SCHEMA = 2
+"""How sessions are kept; a number of one key beside them. Sessions of 1 get an index as they grow."""
+
+FILL_EVENTS = 100
+"""So many events without an index are put into it at once; fewer are read where they stand."""
+
+FILL_TERMS = 5_000
+"""Most terms of more than one event that are put into it at once: the server answers nobody meanwhile."""
+
+MOST = 2**53
+"""Above every version, and exact in Lua, whose numbers are doubles."""
+
+SCAN_KEYS = 1_000
+"""Keys looked at by one step through the key space."""
+
+FIRST_PAUSE_SECONDS = 0.02
+LAST_PAUSE_SECONDS = 1.0
+"""Between two looks at whether the server has written its files; twice as long each time."""
+
+
+class Command(NamedTuple):
+    """One command; yielded by an operation, which is sent its answer."""
+
+    words: tuple[Any, ...]
+    everywhere: bool = False
+    """Ask every primary of a cluster, and send a list of their answers."""
+
+
+class Scan(NamedTuple):
+    """List the keys that match a pattern, of every primary; yielded by an operation."""
+
+    pattern: str
+
+
+class Operations:
+    """The operations of a store on its keys."""
+
+    def __init__(self, prefix: str, *, redis: Any, scrub_seconds: float) -> None:
+        self._prefix = prefix
+        self._redis = redis
+        self._scrub_seconds = scrub_seconds
+        self._is_marked = False
+
+    def prepare(self) -> Steps[None]:
+        """Check that the server keeps what it is given, and keeps it as we do."""
+        for memory in (yield Command(("INFO", "memory"), everywhere=True)):
+            policy = str(memory.get("maxmemory_policy", ""))
+            if memory.get("maxmemory") and policy.startswith("allkeys"):
+                raise ConfigurationError(
+                    f"this Redis removes keys when its memory is full (maxmemory-policy {policy}): sessions"
+                    " would be lost without a word. Set the policy to noeviction, or take another server"
+                )
+        yield from self._check_schema()
+
+    def _check_schema(self) -> Steps[None]:
+        """Refuse what a newer trimtab keeps; reading only, as a full server and a replica do no more."""
+        told = yield Command(("GET", self._schema_key))
+        self._is_marked = self._know(None if told is None else _text(told))
+
+    def _know(self, schema: str | None) -> bool:
+        """Tell whether sessions are kept as we do, and not as an older trimtab did."""
+        if schema not in (None, *map(str, range(1, SCHEMA + 1))):
+            raise ConfigurationError(
+                f"the sessions at {self._prefix!r} are kept as a newer trimtab does (schema {schema},"
+                f" this one knows {SCHEMA}); install that version, or take another prefix"
+            )
+        return schema == str(SCHEMA)
+
+    def _mark(self) -> Steps[None]:
+        """Note how sessions are kept, before the first of them is written."""
+        told = yield from self._script(MARK, self._schema_key, [SCHEMA])
+        self._is_marked = self._know(_text(told))
+
+    @property
+    def _schema_key(self) -> str:
+        return f"{self._prefix}:schema"
+
+    def append(self, request: AppendRequest) -> Steps[Appended]:
+        """Add events, and say the version."""
+        rows, rewrites = to_rows(request)
+        words: list[Any] = [request.expected_version, len(rows), len(rewrites)]
+        seen, terms = yield from self._changed_terms(request)
+        words += (request.incarnation or "", new_incarnation(), seen)
+        for row in rows:
+            words += (row.id, _packed(row))
+        for row in rewrites:
+            words += (row.version, _head(row), _packed(row))
+        words += terms
+        if not self._is_marked:
+            yield from self._mark()
+        key = self._key(request.session)
+        outcome, version, told, *what = yield from self._script(APPEND, key, words)
+        incarnation = _incarnation(told)
+        check_incarnation(request.session, request.incarnation, incarnation)
+        if outcome == b"added":
+            head = _Head(version, incarnation, what[0])
+            # One batch more than was added, so that the log of an older version catches up.
+            yield from self._fill(request.session, head, most=1 + len(rows) // FILL_EVENTS)
+            return Appended(version, incarnation=incarnation or "")
+        if outcome == b"same":
+            row, place = what
+            event = _event(row, place, session=request.session, incarnation=incarnation)
+            return same_event(request, event, version=version)
+        if outcome == b"conflict":
+            raise conflict(request, version)
+        if outcome == b"taken":
+            raise id_taken(request, _text(what[0]))
+        if outcome == b"other":
+            raise not_stored(request, what[0])
+        raise CorruptSessionError(
+            f"session {request.session!r} says it is at version {version}, and has an event after it: it was"
+            " changed by hand. Restore it from a backup",
+            session=request.session,
+            version=version + 1,
+        )
+
+    def _changed_terms(self, request: AppendRequest) -> Steps[tuple[str, list[Any]]]:
+        """Say which terms the rewrites of a request remove and add, and of which moment that is."""
+        if not request.rewrites:
+            return "", []
+        new = {event.version: event for event in request.rewrites}
+        words: list[Any] = ["versions", *new]
+        version, told, _, _, *rows = yield from self._script(LOAD, self._key(request.session), words)
+        incarnation = _incarnation(told)
+        changes: list[Any] = []
+        for old in _events(rows, session=request.session, incarnation=incarnation):
+            before, after = _search_terms(old), _search_terms(new[old.version])
+            span, offset = divmod(old.version, SPAN_EVENTS)
+            for sign, terms in (("-", before - after), ("+", after - before)):
+                for term in terms:
+                    changes += (sign, old.version, term, span, _packed_offset(offset))
+        return f"{version} {incarnation or ''}", changes
+
+    def _fill(self, session: str, head: _Head, *, most: float = inf) -> Steps[None]:
+        """Put what is not in the index into it, batch by batch; fewer events than one are left.
+
+        What fails here is told by whoever reads: the events are stored.
+        """
+        errors = self._redis.exceptions
+        with suppress(errors.RedisError, errors.RedisClusterException, CorruptSessionError):
+            while most > 0 and head.version - head.indexed >= FILL_EVENTS:
+                first, last = head.indexed + 1, head.indexed + FILL_EVENTS
+                words: list[Any] = ["span", first, last, 1, FILL_EVENTS]
+                key = self._key(session)
+                _, told, indexed, rewrite, *rows = yield from self._script(LOAD, key, words)
+                events = _events(rows, session=session, incarnation=head.incarnation)
+                if len(events) < FILL_EVENTS or (_incarnation(told), indexed) != head[1:]:
+                    return  # an event is missing, or somebody else is at it
+                last, terms = _batch(events)
+                words = [head.incarnation, indexed, rewrite, last, *terms]
+                if not (yield from self._script(INDEX, key, words)):
+                    return
+                head = head._replace(indexed=last)
+                most -= 1
+
+    def _script(self, script: Script, key: str, words: list[Any]) -> Steps[Any]:
+        """Run a script by its name; a server that restarted, or took over, is sent its text again."""
+        rest = (1, key, *words)
+        try:
+            return (yield Command(("EVALSHA", script.sha, *rest)))
+        except self._redis.exceptions.NoScriptError:
+            return (yield Command(("EVAL", script.text, *rest)))
+
+    def _key(self, session: str) -> str:
+        return f"{self._prefix}:session:{session}"
+
+    def load(self, request: LoadRequest) -> Steps[list[Event]]:
+        """Read events."""
+        check_session_name(request.session)
+        if request.ids is not None:
+            return (yield from self._by_ids(request, request.ids))
+        first = max(0, request.after) + 1
+        last = MOST if request.before is None else min(request.before - 1, MOST)
+        limit = MOST if request.limit is None else min(request.limit, MOST)
+        step = -1 if request.newest_first else 1
+        events: list[Event] = []
+        version: int | None = None
+        wanted, incarnation = request.incarnation, request.incarnation
+        while limit > len(events):
+            most = min(PAGE_EVENTS, limit - len(events))
+            words = ["span", first, last, step, most]
+            now, told, _, _, *rows = yield from self._script(LOAD, self._key(request.session), words)
+            check_incarnation(request.session, wanted, _incarnation(told))
+            if version is None:
+                version, last = now, min(last, now)  # what is added from now on is not part of the answer
+                incarnation = _incarnation(told)
+            elif incarnation != _incarnation(told):
+                return (yield from self.load(request))  # it was removed, and perhaps begun again
+            events += _events(rows, session=request.session, incarnation=incarnation)
+            first, last = (first, last - most) if request.newest_first else (first + most, last)
+            if first > last:
+                break
+        return without_gaps(events, request, version=version)
+
+    def _by_ids(self, request: LoadRequest, ids: tuple[str, ...]) -> Steps[list[Event]]:
+        words = ["ids", *storable_ids(ids)]
+        _, told, _, _, *rows = yield from self._script(LOAD, self._key(request.session), words)
+        incarnation = _incarnation(told)
+        check_incarnation(request.session, request.incarnation, incarnation)
+        before = MOST if request.before is None else request.before
+        found = _events(rows, session=request.session, incarnation=incarnation)
+        found.sort(key=lambda event: event.version)
+        events = [event for event in found if request.after < event.version < before]
+        if request.newest_first:
+            events.reverse()
+        return events[: request.limit]
+
+    def search(self, request: SearchRequest) -> Steps[list[Event]]:
+        """Find messages by the index, and by reading what is not in it from its newest event on."""
+        check_session_name(request.session)
+        terms = usable_terms(request.terms)
+        if not terms or not request.limit:
+            return []
+        head, found = yield from self._found(request, terms)
+        if head.version - head.indexed >= FILL_EVENTS:
+            yield from self._fill(request.session, head)
+            head, found = yield from self._found(request, terms)
+        kept: dict[int, Event] = {}
+        before: int | None = None
+        while head.indexed < head.version:
+            page = LoadRequest(
+                session=request.session,
+                after=head.indexed,
+                before=before,
+                limit=PAGE_EVENTS,
+                newest_first=True,
+                incarnation=head.incarnation,
+            )
+            events = yield from self.load(page)
+            found.update({event.version: count_terms(event, terms) for event in events})
+            kept.update((event.version, event) for event in events)
+            best = best_versions(found, request.limit)
+            kept = {at: kept[at] for at in best if at in kept}
+            if len(events) < PAGE_EVENTS:
+                break
+            before = events[-1].version
+        best = best_versions(found, request.limit)
+        words: list[Any] = ["versions", *(at for at in best if at not in kept)]
+        if len(words) > 1:
+            _, told, _, _, *rows = yield from self._script(LOAD, self._key(request.session), words)
+            check_incarnation(request.session, head.incarnation, _incarnation(told))
+            events = _events(rows, session=request.session, incarnation=head.incarnation)
+            kept.update((event.version, event) for event in events)
+        return [kept[at] for at in best if at in kept]
+
+    def _found(self, request: SearchRequest, terms: Sequence[str]) -> Steps[tuple[_Head, Counter[int]]]:
+        """Count the terms of each event in the index."""
+        version, told, indexed, *spans = yield from self._script(FIND, self._key(request.session), [*terms])
+        incarnation = _incarnation(told)
+        check_incarnation(request.session, request.incarnation, incarnation)
+        found: Counter[int] = Counter()
+        for span, offsets in zip(spans[::2], spans[1::2], strict=True):
+            first = int(span) * SPAN_EVENTS
+            found.update(first + offset for (offset,) in iter_unpack(">H", offsets))
+        return _Head(version, incarnation, indexed), found
+
+    def delete(self, session: str, incarnation: str | None) -> Steps[None]:
+        """Remove the key of a session."""
+        check_session_name(session)
+        other = yield from self._script(DELETE, self._key(session), [incarnation or ""])
+        check_incarnation(session, incarnation if other else None, _incarnation(other))
+
+    def sessions(self) -> Steps[list[str]]:
+        """List the names of all sessions."""
+        start = self._key("")
+        escaped = "".join(f"\\{one}" if one in "*?[]\\" else one for one in start)
+        keys = yield Scan(f"{escaped}*")
+        return sorted({_text(key).removeprefix(start) for key in keys})
+
+    def scrub(self) -> Steps[None]:
+        """Have the server write the files anew that it keeps data in, and wait until it has."""
+        states = yield Command(("INFO", "persistence"), everywhere=True)
+        if any(state["aof_enabled"] for state in states):
+            yield from self._rewritten("BGREWRITEAOF", "aof_last_bgrewrite_status")
+        if (yield from self._keeps_snapshots(states)):
+            yield from self._rewritten("BGSAVE", "rdb_last_bgsave_status")
+
+    def _keeps_snapshots(self, states: list[dict[str, Any]]) -> Steps[bool]:
+        """Tell whether the server may have written a snapshot: a cache without files is given none."""
+        for state in states:
+            if state.get("rdb_saves") or (
+                state.get("rdb_last_load_keys_loaded") and not state["aof_enabled"]
+            ):
+                return True
+        try:
+            answers = yield Command(("CONFIG GET", "save"), everywhere=True)
+        except self._redis.exceptions.ResponseError:
+            return True  # it may not be asked
+        return any(_text(answer.get("save", "")) for answer in answers)
+
+    def _rewritten(self, word: str, status: str) -> Steps[None]:
+        """Have one kind of file written from now on: what is being written was begun before the deletion."""
+        for seconds in self._pauses():
+            try:
+                yield Command((word,), everywhere=True)
+            except self._redis.exceptions.ResponseError as error:
+                if "progress" not in str(error):
+                    raise
+                yield Pause(seconds)
+            else:
+                break
+        else:
+            raise self._late("begin", word)
+        states = yield from self._idle(word)
+        failed = [state[status] for state in states if state[status] != "ok"]
+        if failed:
+            raise StoreUnavailableError(f"{word} failed on the server ({failed[0]}). {_STILL_THERE}")
+
+    def _idle(self, word: str) -> Steps[list[dict[str, Any]]]:
+        for seconds in self._pauses():
+            states: list[dict[str, Any]] = yield Command(("INFO", "persistence"), everywhere=True)
+            if all(map(_is_idle, states)):
+                return states
+            yield Pause(seconds)
+        raise self._late("end", word)
+
+    def _late(self, what: str, word: str) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            f"the server did not {what} {word} within {self._scrub_seconds:g} seconds. {_STILL_THERE}"
+        )
+
+    def _pauses(self) -> Iterator[float]:
+        seconds, waited = FIRST_PAUSE_SECONDS, 0.0
+        while waited < self._scrub_seconds:
+            yield seconds
+            waited += seconds
+            seconds = min(2 * seconds, LAST_PAUSE_SECONDS)
+
+
+_STILL_THERE = (
+    "The session or text is removed, but the server's files may still hold its bytes; call scrub() again"
+)
+
+
+def _is_idle(state: dict[str, Any]) -> bool:
+    return not any(
+        state[name] for name in ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
+    )
+
+
+class _Head(NamedTuple):
+    """What a session says of itself."""
+
+    version: int
+    incarnation: str | None
+    indexed: int
+    """Up to which version its events are in its index."""
+
+
+def _search_terms(event: Event) -> set[str]:
+    return set(search_terms(searchable_text(event)))
+
+
+def _packed_offset(offset: int) -> bytes:
+    return offset.to_bytes(2, "big")
+
+
+def _batch(events: list[Event]) -> tuple[int, list[Any]]:
+    """Write the terms of events, the first at least, as the index takes them; say of which is the last."""
+    places: dict[tuple[str, int], bytearray] = {}
+    count, last = 0, 0
+    for event in events:
+        terms = _search_terms(event)
+        if last and count + len(terms) > FILL_TERMS:
+            break
+        count, last = count + len(terms), event.version
+        span, offset = divmod(event.version, SPAN_EVENTS)
+        for term in terms:
+            places.setdefault((term, span), bytearray()).extend(_packed_offset(offset))
+    return last, [word for (term, span), offsets in places.items() for word in (term, span, bytes(offsets))]
+
+
+def _head(row: Row) -> str:
+    """Write what never changes of a row; a rewrite is of a row that begins with it."""
+    return json.dumps(row[:4], separators=(",", ":"))[:-1] + ","
+
+
+def _packed(row: Row) -> str:
+    """Write a row as one text: a line of its short columns, and the body as it is."""
+    return f"{_head(row)}{json.dumps(row.seal)}]\n{row.body}"
+
+
+def _events(rows: list[Any], *, session: str, incarnation: str | None) -> list[Event]:
+    """Read (place, row, place, row…); a missing row is left out, and noticed as a gap."""
+    pairs = zip(rows[::2], rows[1::2], strict=True)
+    return [_event(row, place, session=session, incarnation=incarnation) for place, row in pairs if row]
+
+
+def _event(row: bytes, place: Any, *, session: str, incarnation: str | None) -> Event:
+    at = int(place)
+    try:
+        head, _, body = row.decode().partition("\n")
+        version, event_id, kind, time, seal = json.loads(head)
+        columns: tuple[Any, ...] = (version, event_id, kind, time, body, seal)
+    except (ValueError, TypeError):
+        columns = (at, "", "", 0.0, "", "")  # no JSON in its body: what cannot be read is said in one place
+    if columns[0] != at:
+        columns = (at, *columns[1:])  # a row of another place does not match its seal here
+    return from_row(columns, session=session, incarnation=incarnation or "")
+
+
+def _incarnation(told: Any) -> str | None:
+    """Read what a script says of a session's incarnation; None if there is no session."""
+    return None if told is None else _text(told)
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,274 @@
+"""How an event is written down and read back, and the rules of an append: once, for every store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from trimtab.errors import (
+    ConfigurationError,
+    CorruptSessionError,
+    SessionDeletedError,
+    VersionConflictError,
+)
+from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest
+
+__all__ = [
+    "Row",
+    "check_incarnation",
+    "check_session_name",
+    "conflict",
+    "from_row",
+    "id_taken",
+    "missing_event",
+    "new_incarnation",
+    "not_stored",
+    "same_event",
+    "storable_ids",
+    "to_row",
+    "to_rows",
+    "without_gaps",
+]
+
+
+class Row(NamedTuple):
+    """An event as it is written: five columns and a seal over them."""
+
+    version: int
+    id: str
+    kind: str
+    time: float
+    body: str
+    """Data and state as compact ASCII JSON, which every database keeps as it is."""
+    seal: str
+    """Digest over the other columns: a row edited by hand does not match it."""
+
+
+def to_row(event: Event, /) -> Row:
+    """Write an event down.
+
+    Raises:
+        ConfigurationError: It holds something that is no plain data.
+    """
+    try:
+        body = json.dumps(
+            {"data": event.data, "state": event.state},
+            separators=(",", ":"),
+            ensure_ascii=True,
+            allow_nan=False,
+        )
+        time = float(event.time)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ConfigurationError(f"event {event.id!r} is not plain data: {error}") from error
+    if not math.isfinite(time):
+        raise ConfigurationError(f"event {event.id!r} was made at {time}: a time is in seconds since 1970")
+    return Row(event.version, event.id, event.kind, time, body, _seal(event, body))
+
+
+def to_rows(request: AppendRequest, /) -> tuple[list[Row], list[Row]]:
+    """Write down what a request adds, numbered, and what it rewrites.
+
+    Every store calls this before anything else, so that what one refuses all refuse.
+
+    Raises:
+        ConfigurationError: A name or id is no usable text, an id stands twice, a rewrite is of no stored
+            version, or data is not plain.
+    """
+    check_session_name(request.session)
+    if isinstance(request.expected_version, bool) or request.expected_version < 0:
+        raise ConfigurationError(f"a version is 0 or more, not {request.expected_version!r}")
+    for event in (*request.events, *request.rewrites):
+        for name, value in (("id", event.id), ("kind", event.kind)):
+            if not _is_name(value):
+                raise ConfigurationError(f"an event's {name} is {_NAME}, not {value!r:.80}")
+    ids = [event.id for event in request.events]
+    if len(set(ids)) < len(ids):
+        twice = next(one for one in ids if ids.count(one) > 1)
+        raise ConfigurationError(f"event id {twice!r} stands twice in one append")
+    for event in request.rewrites:
+        if not 1 <= event.version <= request.expected_version:
+            raise ConfigurationError(
+                f"event {event.id!r} of version {event.version} is not stored: append it"
+            )
+    return [to_row(event) for event in request.numbered()], [to_row(event) for event in request.rewrites]
+
+
+def from_row(row: Sequence[Any], /, *, session: str, incarnation: str = "") -> Event:
+    """Read an event of a session, and of which one of that name.
+
+    Raises:
+        CorruptSessionError: It was changed after it was written.
+    """
+    version, event_id, kind, time, body, seal = row
+    try:
+        parsed = json.loads(body)
+        event = Event(
+            id=event_id,
+            kind=kind,
+            time=float(time),
+            data=parsed["data"],
+            state=parsed["state"],
+            version=int(version),
+            incarnation=incarnation,
+        )
+        whole = _seal(event, body) == seal
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise _corrupt(session, version, f"cannot be read ({type(error).__name__})") from error
+    if not whole:
+        raise _corrupt(session, version, "does not match its seal: it was changed after it was written")
+    return event
+
+
+def _seal(event: Event, body: str) -> str:
+    line = "\n".join((str(event.version), event.id, event.kind, repr(float(event.time)), body))
+    return hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def _corrupt(session: str, version: Any, what: str) -> CorruptSessionError:
+    return CorruptSessionError(
+        f"session {session!r}: event {version} {what}. Restore the store from a backup, or copy what is"
+        " before it with copy_session(…, before=…)",
+        session=session,
+        version=version if isinstance(version, int) else None,
+    )
+
+
+def without_gaps(events: list[Event], request: LoadRequest, /, *, version: int | None = None) -> list[Event]:
+    """Check that the events read in order are all that were asked for.
+
+    Args:
+        events: What was read.
+        request: What was asked.
+        version: The version of the session by a record of its own, read at the same moment; None if there
+            is none, and then a missing end is not noticed.
+
+    Raises:
+        CorruptSessionError: One is missing.
+    """
+    if request.ids is not None:
+        return events
+    last = max((event.version for event in events), default=0) if version is None else version
+    if request.before is not None:
+        last = min(last, request.before - 1)
+    expected = range(max(request.after, 0) + 1, last + 1)
+    if request.newest_first:
+        expected = expected[::-1]
+    if request.limit is not None:
+        expected = expected[: request.limit]
+    for at, wanted in enumerate(expected):
+        if at >= len(events) or events[at].version != wanted:
+            raise missing_event(request.session, wanted)
+    return events
+
+
+def missing_event(session: str, version: int, /) -> CorruptSessionError:
+    """Make the error of an event that must be there and is not."""
+    return _corrupt(session, version, "is missing")
+
+
+def conflict(request: AppendRequest, actual_version: int, /) -> VersionConflictError:
+    """Make the error of a writer that came too late."""
+    return VersionConflictError(
+        f"session {request.session!r} is at version {actual_version} and this write was decided on version"
+        f" {request.expected_version}: another writer was faster, and nothing was changed. Read it again and"
+        " repeat, or let trimtab.stores.Retry do it",
+        session=request.session,
+        expected_version=request.expected_version,
+        actual_version=actual_version,
+    )
+
+
+def new_incarnation() -> str:
+    """Make the incarnation of a session that begins now."""
+    return secrets.token_hex(8)
+
+
+def check_incarnation(session: str, wanted: str | None, actual: str | None, /) -> None:
+    """Insist that a session is the one that was meant.
+
+    Args:
+        session: Its name.
+        wanted: Which one of that name was meant; None: whichever is there.
+        actual: Which one is there; None: none.
+
+    Raises:
+        SessionDeletedError: It is another one, or none is there.
+    """
+    if wanted is None or wanted == actual:
+        return
+    now = "there is none of that name now" if actual is None else "another one has its name now"
+    raise SessionDeletedError(
+        f"session {session!r} was deleted since it was read, and {now}: nothing was changed. To go on with"
+        " what is there, refresh() the Session or open it again",
+        session=session,
+    )
+
+
+def same_event(request: AppendRequest, stored: Event, /, *, version: int) -> Appended:
+    """Tell what to answer where the first event's id is stored already.
+
+    Args:
+        request: What was asked.
+        stored: The event with that id, as it was read.
+        version: The version of the session now.
+
+    Raises:
+        ConfigurationError: The id is taken by something else.
+    """
+    first = request.events[0]
+    if (stored.kind, _plain(stored.data)) != (first.kind, _plain(first.data)):
+        raise id_taken(request, first.id)
+    return Appended(version, duplicate=True, incarnation=stored.incarnation)
+
+
+def _plain(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, sort_keys=True)
+
+
+def id_taken(request: AppendRequest, event_id: str, /) -> ConfigurationError:
+    """Make the error of an id that another event has."""
+    return ConfigurationError(
+        f"session {request.session!r}: event id {event_id!r} is taken by another event. Ids are given"
+        " once; a retry repeats the very same events"
+    )
+
+
+def not_stored(request: AppendRequest, version: int, /) -> ConfigurationError:
+    """Make the error of a rewrite whose version holds no event with its id, kind and time."""
+    return ConfigurationError(
+        f"session {request.session!r}: version {version} holds another event than the rewrite says. A rewrite"
+        " replaces data; id, kind and time are those of the stored event"
+    )
+
+
+_NAME = "a text of 1 to 512 characters without NUL and lone surrogates"
+
+
+def check_session_name(name: object, /, *, what: str = "a session's id") -> str:
+    """Return the name of a session, or of `what` else has to be one.
+
+    Raises:
+        ConfigurationError: It is not a text of 1 to 512 characters without NUL and lone surrogates.
+    """
+    if not _is_name(name):
+        raise ConfigurationError(f"{what} is {_NAME}, not {name!r:.80}")
+    return str(name)
+
+
+def storable_ids(ids: Sequence[str], /) -> list[str]:
+    """Return those of the ids asked for that an event can have; others are found nowhere."""
+    return [one for one in dict.fromkeys(ids) if _is_name(one)]
+
+
+def _is_name(name: object) -> bool:
+    if not isinstance(name, str) or not 1 <= len(name) <= 512 or "\0" in name:
+        return False
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,406 @@
+"""`SQLiteStore`: sessions in one file, for any number of threads and processes of one machine."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Generator
+from threading import RLock
+from typing import Any, Literal, TypeVar, get_args
+
+from trimtab.errors import ConfigurationError, StoreError, StoreUnavailableError
+from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
+from trimtab.stores.fork import Forked
+from trimtab.stores.rows import (
+    Row,
+    check_session_name,
+    from_row,
+    to_rows,
+    without_gaps,
+)
+from trimtab.stores.search import usable_terms
+from trimtab.stores.secrets import show
+from trimtab.stores.sqlite.erasure import (
+    ask_erasure,
+    asked_erasures,
+    empty_log,
+    note_erased,
+    write_anew,
+)
+from trimtab.stores.sqlite.errors import is_busy, store_error
+from trimtab.stores.sqlite.rows import Head, append_rows, head_of, load_rows, rewrite_rows
+from trimtab.stores.sqlite.schema import MIGRATIONS, migrate, schema_version
+from trimtab.stores.sqlite.search import (
+    BATCH_EVENTS,
+    best_rows,
+    has_fts5,
+    index_batch,
+    is_indexed,
+    unindexed,
+    wipe_index,
+)
+
+__all__ = ["SQLiteStore"]
+
+T = TypeVar("T")
+
+Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
+
+
+class SQLiteStore(ThreadedStore, Forked):
+    """Keeps sessions in one SQLite file, with nothing but the standard library.
+
+    Safe between threads, tasks and processes of one machine, not on a network file system. The file is
+    opened at first use, and again after a fork. Each append is one transaction, on disk when it returns.
+
+    `delete` and rewrites leave no byte of the text in the file or beside it. For that the file is written
+    anew, which takes as long as the file is large. Where a process was killed at that, the next one that
+    opens the file goes on with it.
+
+    Args:
+        path: The file; ":memory:" for a store that ends with the process.
+        busy_seconds: How long to wait for other writers before a StoreUnavailableError.
+        synchronous: "FULL" survives a power cut; "NORMAL" is faster, and a power cut (not a crash of the
+            process) may take the last appends; "EXTRA" is SQLite's word for more than FULL.
+
+    Example:
+        >>> from trimtab.stores import AppendRequest, Event, LoadRequest
+        >>> with SQLiteStore(":memory:") as store:
+        ...     hello = Event(id="e1", kind="message", time=0.0, data={"message": {"content": "Hello"}})
+        ...     _ = store.append(AppendRequest(session="s", expected_version=0, events=[hello]))
+        ...     print([event.message["content"] for event in store.load(LoadRequest(session="s"))])
+        ['Hello']
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, busy_seconds: float = 5.0, synchronous: Synchronous = "FULL"
+    ) -> None:
+        super().__init__()
+        self._path = _checked_path(path)
+        self._busy_seconds = _checked_seconds(busy_seconds)
+        if synchronous not in get_args(Synchronous):
+            raise ConfigurationError(f"synchronous is one of {get_args(Synchronous)}, not {synchronous!r}")
+        self._synchronous = synchronous
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._lost: str | None = None
+        self._lock = RLock()
+        self._at_rest = False
+
+    def __repr__(self) -> str:
+        """Show the file and the options."""
+        options = f"busy_seconds={self._busy_seconds!r}, synchronous={self._synchronous!r}"
+        return f"SQLiteStore({self._path!r}, {options})"
+
+    @property
+    def path(self) -> str:
+        """The file, absolute, or ":memory:"."""
+        return self._path
+
+    # -- the protocol
+
+    def append(self, request: AppendRequest, /) -> Appended:
+        """Add events in one step; see `Store.append`."""
+        rows, rewrites = to_rows(request)
+
+        def work(connection: sqlite3.Connection) -> tuple[Appended, int]:
+            answer = append_rows(connection, request, rows)
+            if rewrites and not answer.duplicate:
+                self._wipe(connection, request.session, versions=[row.version for row in rewrites])
+                rewrite_rows(connection, request, rewrites)
+            return answer, unindexed(connection, request.session)
+
+        answer, waiting = self._run(work, writes=True)
+        if rewrites:
+            self._erase()
+        elif waiting >= BATCH_EVENTS:
+            # One batch more than was added, so that an older log, or one whose index was emptied, catches up.
+            # What fails here is told by the search: the events are stored.
+            with contextlib.suppress(StoreError):
+                self._index(request.session, most=1 + len(rows) // BATCH_EVENTS)
+        return answer
+
+    def _index(self, session: str, *, most: float = math.inf) -> None:
+        """Put what is not in the index into it, batch by batch; fewer events than one are left."""
+        while most > 0 and self._run(self._has_fts5):
+            if self._run(lambda one: unindexed(one, session)) < BATCH_EVENTS:
+                return
+            self._run(lambda one: index_batch(one, session), writes=True)
+            most -= 1
+
+    def load(self, request: LoadRequest, /) -> list[Event]:
+        """Read events; see `Store.load`."""
+        session = check_session_name(request.session)
+
+        def work(connection: sqlite3.Connection) -> tuple[Head, list[Row]]:
+            head = head_of(connection, session, request.incarnation) or Head(0, "")
+            return head, load_rows(connection, request)
+
+        head, rows = self._run(work)
+        events = [from_row(row, session=session, incarnation=head.incarnation) for row in rows]
+        return without_gaps(events, request, version=head.version)
+
+    def search(self, request: SearchRequest, /) -> list[Event]:
+        """Find messages with any of the terms; see `Store.search`.
+
+        What is added is put into an index every 200 events. After a deletion or redaction the index is built
+        anew, a part with each append and the rest by the first search. Without FTS5 in this build of SQLite,
+        each search reads the whole session.
+        """
+        session = check_session_name(request.session)
+        terms = usable_terms(request.terms)
+        if not terms or not request.limit:
+            return []
+        self._index(session)
+
+        def work(connection: sqlite3.Connection) -> tuple[Head, list[Row]]:
+            head = head_of(connection, session, request.incarnation) or Head(0, "")
+            return head, best_rows(connection, session, terms, limit=request.limit)
+
+        head, rows = self._run(work)
+        return [from_row(row, session=session, incarnation=head.incarnation) for row in rows]
+
+    def _has_fts5(self, connection: sqlite3.Connection) -> bool:
+        return has_fts5(connection)
+
+    def _wipe(
+        self, connection: sqlite3.Connection, session: str, *, versions: list[int] | None = None
+    ) -> None:
+        """Empty the index if any of these events (None: all) is in it."""
+        if is_indexed(connection, session, versions=versions):
+            if not self._has_fts5(connection):
+                raise StoreError(
+                    f"session {session!r} is in a search index, and this build of SQLite has no FTS5 to erase"
+                    " it from there. Nothing was changed; use one that has it"
+                )
+            wipe_index(connection)
+
+    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
+        """Remove a session; no byte of it is left in the files.
+
+        Raises:
+            SessionDeletedError: Another one than the one that was meant has its name now.
+            StoreUnavailableError: It is removed, but somebody reads or the disk is full, so that the files
+                cannot be cleaned yet. Ask again.
+        """
+        check_session_name(session)
+
+        def work(connection: sqlite3.Connection) -> None:
+            if head_of(connection, session, None) and head_of(connection, session, incarnation):
+                connection.execute("DELETE FROM trimtab_sessions WHERE session = ?", (session,))
+                self._wipe(connection, session)
+                connection.execute("DELETE FROM trimtab_events WHERE session = ?", (session,))
+                ask_erasure(connection)
+
+        self._run(work, writes=True)
+        self._erase()
+
+    def sessions(self) -> list[str]:
+        """List the names of all sessions, sorted."""
+        rows = self._run(
+            lambda one: one.execute("SELECT session FROM trimtab_sessions ORDER BY session").fetchall()
+        )
+        return [row[0] for row in rows]
+
+    def close(self) -> None:
+        """Close the file; used again, the store opens it again. One in memory ends here."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+                if self._path == ":memory:":
+                    self._lost = "was closed"
+
+    # -- the file
+
+    def _run(self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T:
+        """Run a transaction, again while another connection holds the lock and there is time."""
+        return self._while_busy(lambda: self._transact(self._open(), work, writes=writes))
+
+    def _while_busy(self, call: Callable[[], T]) -> T:
+        """Call, and again while another connection is in the way and there is time."""
+        deadline = time.monotonic() + self._busy_seconds
+        while True:
+            with self._lock, self._errors():
+                try:
+                    return call()
+                except sqlite3.Error as error:
+                    # SQLite waits by itself, but answers at once where waiting might be a deadlock.
+                    if not is_busy(error) or time.monotonic() >= deadline:
+                        raise
+            time.sleep(random.uniform(0.001, 0.02))
+
+    def _transact(
+        self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], *, writes: bool
+    ) -> T:
+        connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        try:
+            answer = work(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            self._roll_back(connection)
+            raise
+        return answer
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        """Take a transaction back; a connection that cannot is given up."""
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._connection = None
+            connection.close()
+
+    @contextlib.contextmanager
+    def _errors(self) -> Generator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if not is_busy(error):
+                # The next call starts from a fresh connection.
+                self._give_up()
+            raise store_error(error, self._path) from error
+
+    def _give_up(self) -> None:
+        if self._path != ":memory:" and self._connection is not None:
+            connection, self._connection = self._connection, None
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+    def _open(self) -> sqlite3.Connection:
+        if self._lost is not None:
+            raise StoreError(f"this store in memory {self._lost}, and what it held is gone: make a new one")
+        if self._connection is not None and self._file != _identity(self._path):
+            # Not closed: that would take away the log of a file that stands in its place now.
+            _ABANDONED.append(self._connection)
+            self._connection = None
+            raise StoreError(
+                f"the file {self._path} was moved, deleted or replaced while it was open. Nothing was stored;"
+                " the next call opens what is there now"
+            )
+        if _identity(self._path) in _HELD_BY_PARENT:
+            raise StoreError(
+                f"this process was forked while another thread was busy with {self._path} for longer than"
+                f" {self._busy_seconds:g} seconds, and cannot use that file. Fork when no session is at work,"
+                " or start processes by spawn"
+            )
+        if self._connection is None:
+            connection = sqlite3.connect(
+                self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection, self._file = connection, _identity(self._path)
+        return self._connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        # First of all, so that a file of a newer trimtab is left as it is.
+        version = schema_version(connection)
+        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        if mode not in ("wal", "memory"):
+            raise StoreError(
+                f"the database {self._path} cannot keep a write-ahead log there (it has {mode!r})"
+            )
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        connection.execute("PRAGMA secure_delete = ON")
+        if version < len(MIGRATIONS):
+            migrate(connection)
+        asked = asked_erasures(connection)
+        if asked and self._path != ":memory:":
+            self._go_on_erasing(connection, asked)
+
+    def _go_on_erasing(self, connection: sqlite3.Connection, asked: int) -> None:
+        """Clean the files of what a process left that was killed, unless something is in the way.
+
+        Another process that reads, or a full disk: it may have gone when the file is opened next.
+        """
+        connection.execute("PRAGMA busy_timeout = 0")
+        with contextlib.suppress(sqlite3.Error):
+            write_anew(connection)
+            empty_log(connection)
+            note_erased(connection, asked)
+        connection.execute(f"PRAGMA busy_timeout = {round(self._busy_seconds * 1_000)}")
+
+    def _erase(self) -> None:
+        """Write the file anew and empty its log, unless nothing waits for that.
+
+        Raises:
+            StoreUnavailableError: What was asked for is done, but its bytes are still there.
+        """
+        asked = self._run(asked_erasures)
+        if not asked or self._path == ":memory:":
+            return
+        try:
+            self._while_busy(lambda: write_anew(self._open()))
+            self._while_busy(lambda: empty_log(self._open()))
+            self._run(lambda one: note_erased(one, asked), writes=True)
+        except StoreUnavailableError as error:
+            raise StoreUnavailableError(
+                f"the text is removed, but the files of {self._path} still hold it: {error.__cause__}. Ask"
+                " again, when nobody reads and there is room for a second copy of the file: the same delete"
+                " or redaction then cleans them, and so does the next process that opens it"
+            ) from error.__cause__
+
+    def _before_fork(self) -> None:
+        """Wait for the transaction of another thread, and close the file.
+
+        SQLite knows for the whole process which connection has which lock: a child that inherits one would
+        find the file locked for ever.
+        """
+        self._at_rest = self._lock.acquire(timeout=self._busy_seconds)
+        if self._at_rest and self._connection is not None and not self._connection.in_transaction:
+            self._give_up()
+
+    def _after_fork(self, *, in_child: bool) -> None:
+        if not in_child:
+            if self._at_rest:
+                self._lock.release()
+            return
+        if self._connection is not None:  # never closed here: that would spoil it in the parent
+            _ABANDONED.append(self._connection)
+            if self._path == ":memory:":
+                self._lost = "belongs to the process that made it"
+            elif self._file is not None:
+                _HELD_BY_PARENT.add(self._file)
+        self._connection = None
+        self._lock = RLock()
+
+
+_ABANDONED: list[sqlite3.Connection] = []
+"""Connections to keep but not to use: closing one changes files that are another's now."""
+
+_HELD_BY_PARENT: set[tuple[int, int]] = set()
+"""Files that a thread of the parent was in the middle of, longer than the fork could wait."""
+
+
+def _checked_path(path: Any) -> str:
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ConfigurationError(f"path names a file, or is ':memory:', not {show(path)}")
+    if text == ":memory:":
+        return text
+    if text.startswith(("sqlite:", "file:")) or "://" in text:
+        raise ConfigurationError(f"path names a file, not a URL: use open_store({show(text)}) for one")
+    return os.path.abspath(text)
+
+
+def _checked_seconds(seconds: Any) -> float:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
+        raise ConfigurationError(f"busy_seconds is a number of seconds, 0 or more, not {seconds!r}")
+    return float(seconds)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Tell which file stands at a path; None for one in memory, and where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

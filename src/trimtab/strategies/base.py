@@ -1,0 +1,486 @@
+"""What a strategy is asked and answers: `Strategy`, `EvictionRequest`, `EvictionResult`, `Edit`.
+
+A strategy decides which units leave and which texts are cut. It is pure: it sees sizes through its
+request only, which answers them from what is known or from the counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from trimtab.conversation import History, Unit
+from trimtab.conversation.assemble import Insertion, assembled, keep_parts, merge_edits
+from trimtab.counting.shorten import Keep, shorten
+from trimtab.counting.sizes import Shares, Sizes
+from trimtab.formats import Path, TextSlot, mapping_of
+from trimtab.strategies.cuts import Cuts, TailCuts, UnitCuts
+from trimtab.strategies.openers import Openers, in_order
+
+if TYPE_CHECKING:
+    from trimtab.report import Reason
+
+__all__ = ["Edit", "EvictionRequest", "EvictionResult", "Insertion", "Strategy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """New texts for one message; everything else in it stays.
+
+    Args:
+        index: Position of the message in the conversation.
+        texts: New text by the path of a `TextSlot`.
+    """
+
+    index: int
+    texts: Mapping[Path, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionResult:
+    """What a strategy decided.
+
+    New fields come with defaults, so old strategies keep working.
+
+    Args:
+        kept: Units that stay, in the order of the request. With `cut`, those older than it.
+        cut: Every unit that begins at this message or later stays; pinned and held ones do anyway.
+        edits: Texts to replace in kept, not pinned, messages.
+        fits: False: this is all I can do. A Cascade goes on, otherwise BudgetExceededError is raised.
+        actions: What was done, for the report; None: the strategy's name.
+        reason: Why what left had to leave, for the report.
+        needed_tokens: When it does not fit: the size of the request at its least, if that is not this
+            result's.
+        protected: First messages of kept units that later steps of a Cascade may shorten, but not evict.
+        insertions: Messages to put in, ascending.
+        notes: What else the report should say, a sentence each; no text of messages.
+    """
+
+    kept: Sequence[Unit] = ()
+    cut: int | None = None
+    edits: Sequence[Edit] = ()
+    fits: bool = True
+    actions: tuple[str, ...] | None = None
+    reason: Reason = "over_limit"
+    needed_tokens: int | None = None
+    protected: frozenset[int] = frozenset()
+    insertions: Sequence[Insertion] = ()
+    notes: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """Decides which units leave when a block does not fit.
+
+    Asked only when it does not fit. It takes no more than it must, never what is pinned, and keeps
+    the order. `trimtab.testing.check_strategy` runs the contract on a strategy of your own.
+    """
+
+    @property
+    def name(self) -> str:
+        """Word for reports and data; snake_case."""
+        ...
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Choose what stays so that `request.fits(...)`, or answer `fits=False`."""
+        ...
+
+
+class EvictionRequest:
+    """What a strategy is asked.
+
+    It holds the units, how large they are, and the limit they must keep to. Made by the runner.
+    Everything is answered lazily; nothing here changes anything.
+    """
+
+    __slots__ = (
+        "_alive",
+        "_counted",
+        "_cuts",
+        "_edits",
+        "_inserted_tokens",
+        "_made_openers",
+        "block",
+        "constant_limit_tokens",
+        "history",
+        "insertions",
+        "led",
+        "limit_tokens",
+        "protected",
+        "sizes",
+    )
+
+    # Made by the runner and by `_with` only; a strategy is handed one object so that it may grow.
+    def __init__(
+        self,
+        history: History,
+        sizes: Sizes,
+        *,
+        limit_tokens: int,
+        constant_limit_tokens: int | None = None,
+        block: str = "history",
+        alive: Sequence[Unit] | None = None,
+        edits: Mapping[int, Mapping[Path, str]] | None = None,
+        protected: frozenset[int] = frozenset(),
+        counted: int | None = None,
+        insertions: Sequence[Insertion] = (),
+        led: bool = False,
+    ) -> None:
+        self._counted = counted
+        self.insertions = insertions
+        """Messages that earlier steps put in; their tokens are among the fixed ones."""
+        self._inserted_tokens: int | None = None if insertions else 0
+        self.history = history
+        self.sizes = sizes
+        self.limit_tokens = limit_tokens
+        """Most tokens that what stays, with `fixed_tokens`, may come to."""
+        self.constant_limit_tokens = limit_tokens if constant_limit_tokens is None else constant_limit_tokens
+        """The limit that is the same from call to call: the block's cap or the whole budget."""
+        self.block = block
+        """Name of the block; "history" in `fit`."""
+        self.protected = protected
+        """First messages of units this request treats as staying, beside pinned and held ones."""
+        self.led = led
+        """Whether a block in front surely has something that may come first: nothing here needs an opener."""
+        self._made_openers: Openers | None = None
+        self._alive = alive
+        self._edits: dict[int, Mapping[Path, str]] = dict(edits or {})
+        self._cuts: Cuts | None = None
+
+    # -- what there is
+
+    @property
+    def units(self) -> Sequence[Unit]:
+        """All units that are still there, in order. Reads the whole conversation."""
+        return self.history.units if self._alive is None else self._alive
+
+    @property
+    def additive(self) -> bool:
+        """True if sizes add up; False for a counter that is a black box over a list."""
+        return self.sizes.additive
+
+    @property
+    def fixed_tokens(self) -> int:
+        """Tokens beside the units.
+
+        System text, tools, framing, and what earlier steps put in. It is the most they may come to: some
+        counters charge tools differently where a request begins with system text, as `total` knows.
+        """
+        return self._put_in_tokens + self.sizes.most_fixed_tokens(self.history.leads_system)
+
+    @property
+    def _put_in_tokens(self) -> int:
+        """Tokens of what earlier steps put in."""
+        if self._inserted_tokens is None:
+            self._inserted_tokens = sum(map(self.inserted_tokens, self.insertions))
+        return self._inserted_tokens
+
+    def _fixed_tokens_of(self, first: Unit | None, insertions: Sequence[Insertion] = (), /) -> int:
+        """Return the tokens beside the units of a request, which depend on how it begins.
+
+        Args:
+            first: The first unit of that request; None if it has none.
+            insertions: Messages put in, beside those of earlier steps.
+        """
+        leads_system = first is not None and first.kind == "system"
+        written = min((*self.insertions, *insertions), key=lambda one: one.at, default=None)
+        if written is not None and (first is None or written.at <= first.indices[0]):
+            leads_system = self.history.format.kind(written.message) == "system"
+        return self._put_in_tokens + self.sizes.fixed_tokens(leads_system)
+
+    @property
+    def edits(self) -> Mapping[int, Mapping[Path, str]]:
+        """Texts that an earlier step replaced, by message."""
+        return self._edits
+
+    def messages(self, unit: Unit, /) -> list[dict[str, Any]]:
+        """Return the unit's messages as dicts, to be read only; edited ones as edited."""
+        return [self.message(index) for index in unit.indices]
+
+    def message(self, index: int, /) -> dict[str, Any]:
+        """Return one message as a dict, to be read only; as edited if it was."""
+        self.history.kind(index)
+        message: dict[str, Any] = self.history.messages[index]
+        if index in self._edits:
+            message = mapping_of(self.history.format.with_texts(message, self._edits[index]))
+        return message
+
+    def stays(self, unit: Unit, /) -> bool:
+        """Tell whether the unit may not leave."""
+        return unit.state != "free" or unit.first in self.protected
+
+    # -- how large it is
+
+    def size(self, unit: Unit, /) -> int:
+        """Return the unit's tokens alone; a share if the counter is a black box."""
+        if not self._edits and not unit.parts:
+            of = self.sizes.of
+            return sum([of(index) for index in unit.indices])
+        return self._added_tokens(unit, {})
+
+    def _size_of(
+        self, index: int, texts: Mapping[Path, str] | None, parts: Collection[int] | None = None
+    ) -> int:
+        """Return the size of a message, or of some of its parts, with texts replaced."""
+        if parts is not None and self.history.structure.parts_of(index).issubset(parts):
+            parts = None
+        if texts is None and parts is None:
+            return self.sizes.of(index)
+        message = self.history.messages[index]
+        if texts is not None:
+            message = self.history.format.with_texts(message, texts)
+        if parts is not None:
+            message = keep_parts(self.history, index, message, parts)
+        return self.sizes.message(message, index)
+
+    def inserted_tokens(self, insertion: Insertion, /) -> int:
+        """Return the tokens of a message that is put in."""
+        if insertion.planned_tokens is not None:
+            return insertion.planned_tokens
+        return self.sizes.alone(insertion.message)
+
+    def total(
+        self,
+        units: Iterable[Unit],
+        /,
+        *,
+        edits: Mapping[int, Mapping[Path, str]] | None = None,
+        insertions: Sequence[Insertion] = (),
+    ) -> int:
+        """Return the tokens of a request of these units and their opener.
+
+        The fixed part is among them.
+
+        Args:
+            units: Units of this request, in order; see `with_openers`.
+            edits: Texts to replace, by message, on top of those of earlier steps.
+            insertions: Messages to put in, beside those of earlier steps.
+        """
+        return self._sum(self.with_openers(units, insertions), edits, insertions)
+
+    def _sum(
+        self,
+        units: Sequence[Unit],
+        edits: Mapping[int, Mapping[Path, str]] | None = None,
+        insertions: Sequence[Insertion] = (),
+    ) -> int:
+        """Return the tokens of a request of these units and of no others, fixed part included."""
+        merged = merge_edits(self._edits, edits.items()) if edits else self._edits
+        if isinstance(self.sizes, Shares):
+            put_in = (*self.insertions, *insertions)
+            planned = sum(one.planned_tokens or 0 for one in put_in)
+            written = [one for one in put_in if one.planned_tokens is None]
+            return planned + self.sizes.request_tokens(assembled(self.history, units, merged, written))
+        fixed_tokens = self._fixed_tokens_of(units[0] if units else None, insertions)
+        fixed_tokens += sum(map(self.inserted_tokens, insertions))
+        if not merged and not any(unit.parts for unit in units):
+            return fixed_tokens + sum(map(self.size, units))
+        there: dict[int, set[int]] = {}
+        return fixed_tokens + sum(self._added_tokens(unit, there, merged) for unit in units)
+
+    def _units_tokens(self, units: Sequence[Unit], /) -> int:
+        """Return the tokens of units alone, without what a request costs beside them."""
+        return self._sum(units) - self._fixed_tokens_of(units[0] if units else None)
+
+    def _added_tokens(
+        self, unit: Unit, there: dict[int, set[int]], edits: Mapping[int, Mapping[Path, str]] | None = None, /
+    ) -> int:
+        """Return what a unit adds to a request; of a message partly there what it adds to that.
+
+        Args:
+            unit: The unit.
+            there: Parts of shared messages in that request, by message; the unit's are put to them.
+            edits: Texts replaced, by message; None: those of earlier steps.
+        """
+        edits, added = self._edits if edits is None else edits, 0
+        for index in unit.indices:
+            parts, texts = unit.parts.get(index), edits.get(index)
+            if parts is None:
+                added += self._size_of(index, texts)
+                continue
+            before = there.get(index)
+            if before:
+                added -= self._size_of(index, texts, before)
+            there[index] = {*(before or ()), *parts}
+            added += self._size_of(index, texts, there[index])
+        return added
+
+    def fits(
+        self,
+        units: Iterable[Unit],
+        /,
+        *,
+        edits: Mapping[int, Mapping[Path, str]] | None = None,
+        insertions: Sequence[Insertion] = (),
+    ) -> bool:
+        """Tell whether a request of these units and their opener keeps to the limit."""
+        return self.total(units, edits=edits, insertions=insertions) <= self.limit_tokens
+
+    # -- what has to stand in front
+
+    @property
+    def _openers(self) -> Openers | None:
+        """What units need in front of them; None where any may come first."""
+        if self.led or not self.history.format.rules.ordered:
+            return None
+        if self._made_openers is None:
+            self._made_openers = Openers(self.history, self.units)
+        return self._made_openers
+
+    def opener(self, unit: Unit, /) -> Unit | None:
+        """Return the one unit that another needs in front of it.
+
+        Some providers refuse a conversation that begins with the model. There it is the user message that
+        opens the unit's turn, or else the nearest unit before it that may come first. None if the unit may
+        come first itself, and none is needed where others that may come first stay. The runner puts it to
+        what a strategy keeps; `total` and `fits` count it.
+        """
+        return None if self._openers is None else self._openers.of(unit)
+
+    def with_openers(self, units: Iterable[Unit], /, insertions: Sequence[Insertion] = ()) -> Sequence[Unit]:
+        """Return units, in order, with the opener of the first if that may not come first.
+
+        What must stay does so without one, too: the opener of what is pinned or held is held.
+
+        Args:
+            units: Units of this request, in order.
+            insertions: Messages to put in, beside those of earlier steps: one of them may come first.
+        """
+        given = units if isinstance(units, (list, tuple)) else list(units)
+        openers = self._openers
+        if openers is None or len(given) == len(self.units):
+            return given
+        return openers.complete(given, (*self.insertions, *insertions), self.stays)
+
+    def _in_order(
+        self, units: Sequence[Unit], /, insertions: Sequence[Insertion] = ()
+    ) -> tuple[list[Unit], frozenset[int]]:
+        """Let go of units that the provider refuses behind what stays.
+
+        Args:
+            units: Units of this request, in order.
+            insertions: Messages to put in, beside those of earlier steps.
+
+        Returns:
+            The units that stay, and the messages of the others.
+        """
+        return in_order(
+            self.history,
+            units,
+            (*self.insertions, *insertions),
+            may_leave=lambda unit: not self.stays(unit),
+            led=self.led,
+        )
+
+    # -- texts
+
+    def texts(self, index: int, /) -> list[TextSlot]:
+        """List the texts of a message that may be cut."""
+        return self.history.format.texts(self.message(index))
+
+    def shorten(self, text: str, limit_tokens: int, /, *, keep: Keep = "end") -> str | None:
+        """Cut a text to a number of tokens, with a marker that is counted.
+
+        The bare marker if only that fits; None if not even that does.
+        """
+        count = getattr(self.sizes.counter, "count_text", None)
+        if count is None:
+            message = self.history.format.message
+            empty = self.sizes.message(message("user", [""]))
+            return shorten(
+                text,
+                limit_tokens,
+                count=lambda t: max(0, self.sizes.message(message("user", [t])) - empty),
+                keep=keep,
+            )
+        return shorten(text, limit_tokens, count=count, keep=keep)
+
+    # -- cuts: everything from one message on
+
+    @property
+    def cuts(self) -> Cuts:
+        """The places where the conversation may be cut, with what each would cost."""
+        if self._cuts is None:
+            plain = self.additive and self._alive is None and not (self._edits or self.protected)
+            tail = TailCuts.of(self.history, self.sizes, self._counted) if plain else None
+            self._cuts = tail if tail is not None else UnitCuts(self)
+        return self._cuts
+
+    def newest_first(self) -> Iterator[Unit]:
+        """Walk the units from the newest to the oldest, reading no further than asked."""
+        return self.cuts.newest_first()
+
+    def grouped(self) -> EvictionRequest:
+        """Return the same request, with cuts over units that were grouped from everything."""
+        return self._with()
+
+    def protecting(self, roles: Iterable[str], /) -> EvictionRequest:
+        """Return the same request in which units with a message of these roles stay."""
+        wanted = frozenset(roles)
+        if not wanted:
+            return self
+        found = {unit.first for unit in self.units if not wanted.isdisjoint(self._roles(unit))}
+        if self._openers is not None:
+            staying = [unit for unit in self.units if self.stays(unit) or unit.first in found]
+            found.update(unit.first for unit in self.with_openers(staying))
+        return self._with(protected=self.protected | found)
+
+    def _roles(self, unit: Unit) -> set[str]:
+        roles = {str(self.history.kind(index)) for index in unit.indices}
+        return roles | {str(self.message(index).get("role")) for index in unit.indices}
+
+    def after(self, result: EvictionResult, /) -> EvictionRequest:
+        """Return the request that is left once a result is carried out, for the next step."""
+        kept = self.with_openers(kept_units(self, result), result.insertions)
+        present = {index for unit in kept for index in unit.indices}
+        edits = merge_edits(self._edits, ((edit.index, edit.texts) for edit in result.edits))
+        return self._with(
+            alive=kept,
+            edits={index: texts for index, texts in edits.items() if index in present},
+            protected=self.protected | result.protected,
+            insertions=(*self.insertions, *result.insertions),
+        )
+
+    def _with(
+        self,
+        *,
+        alive: Sequence[Unit] | None = None,
+        edits: Mapping[int, Mapping[Path, str]] | None = None,
+        protected: frozenset[int] | None = None,
+        insertions: Sequence[Insertion] | None = None,
+    ) -> EvictionRequest:
+        return EvictionRequest(
+            self.history,
+            self.sizes,
+            limit_tokens=self.limit_tokens,
+            constant_limit_tokens=self.constant_limit_tokens,
+            block=self.block,
+            alive=self._alive if alive is None else alive,
+            edits=self._edits if edits is None else edits,
+            protected=self.protected if protected is None else protected,
+            insertions=self.insertions if insertions is None else insertions,
+            led=self.led,
+        )
+
+
+def waits(strategy: Any, /) -> bool:
+    """Tell whether a strategy may need something from outside, and is asked by its generator `evicting`."""
+    return hasattr(strategy, "evicting") and bool(getattr(strategy, "asks_model", True))
+
+
+def kept_units(request: EvictionRequest, result: EvictionResult) -> list[Unit]:
+    """List the units a result keeps, in order."""
+    if result.cut is None:
+        return list(result.kept)
+    cuts = request.cuts
+    if isinstance(cuts, TailCuts) and cuts.covers(result.cut, result.kept):
+        return cuts.kept(result.cut, result.kept)
+    also = set(map(unit_key, result.kept))
+    cut = result.cut
+    return [u for u in request.units if u.first >= cut or unit_key(u) in also or request.stays(u)]
+
+
+def unit_key(unit: Unit) -> tuple[object, ...]:
+    """Tell units apart by what is in them: the same one may be made more than once."""
+    return (unit.indices, tuple(sorted(unit.parts.items())))

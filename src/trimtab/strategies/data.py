@@ -1,0 +1,196 @@
+"""Strategies as plain data: made from a kind or a mapping, and written back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from trimtab._shared.names import in_words, near_names
+from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.strategies.base import Strategy
+from trimtab.strategies.cascade import Cascade
+from trimtab.strategies.clear_tool_results import ClearToolResults
+from trimtab.strategies.drop import Drop, DropNewest, Strict
+from trimtab.strategies.priority import PriorityBased
+from trimtab.strategies.sliding_window import SlidingWindow, require_strategy
+from trimtab.strategies.summarize import Summarize
+from trimtab.strategies.truncate_text import TruncateText
+
+__all__ = ["StrategyKind", "create_strategy", "strategy_data"]
+
+
+class StrategyKind(StrEnum):
+    """The words for strategies in data: class names in snake_case."""
+
+    SLIDING_WINDOW = "sliding_window"
+    PRIORITY_BASED = "priority_based"
+    STRICT = "strict"
+    DROP = "drop"
+    DROP_NEWEST = "drop_newest"
+    TRUNCATE_TEXT = "truncate_text"
+    CLEAR_TOOL_RESULTS = "clear_tool_results"
+    CASCADE = "cascade"
+    SUMMARIZE = "summarize"
+    SLIDING_WINDOW_WITH_SUMMARY = "sliding_window_with_summary"
+
+
+ALIASES: Mapping[str, StrategyKind] = {
+    "truncate_oldest": StrategyKind.SLIDING_WINDOW,
+    "drop_head": StrategyKind.SLIDING_WINDOW,
+    "drop_tail": StrategyKind.DROP_NEWEST,
+    StrategyKind.SLIDING_WINDOW_WITH_SUMMARY: StrategyKind.SUMMARIZE,
+}
+"""Words of other libraries for the same thing."""
+
+_KEYS: Mapping[StrategyKind, tuple[str, ...]] = {
+    StrategyKind.SLIDING_WINDOW: (
+        "protect_roles",
+        "keep_turns",
+        "keep_first_user",
+        "min_messages",
+        "target_ratio",
+    ),
+    StrategyKind.PRIORITY_BASED: ("score",),
+    StrategyKind.STRICT: (),
+    StrategyKind.DROP: (),
+    StrategyKind.DROP_NEWEST: (),
+    StrategyKind.TRUNCATE_TEXT: ("keep",),
+    StrategyKind.CLEAR_TOOL_RESULTS: (
+        "keep_results",
+        "clear_at_least_tokens",
+        "exclude_tools",
+        "placeholder",
+    ),
+    StrategyKind.CASCADE: ("steps",),
+    StrategyKind.SUMMARIZE: ("summarizer", "max_summary_tokens", "role", "fallback"),
+}
+
+_CLASSES: Mapping[StrategyKind, Callable[..., Strategy]] = {
+    StrategyKind.SLIDING_WINDOW: SlidingWindow,
+    StrategyKind.STRICT: Strict,
+    StrategyKind.DROP: Drop,
+    StrategyKind.DROP_NEWEST: DropNewest,
+    StrategyKind.TRUNCATE_TEXT: TruncateText,
+    StrategyKind.CLEAR_TOOL_RESULTS: ClearToolResults,
+}
+
+
+def create_strategy(
+    data: StrategyKind | str | Mapping[str, Any],
+    *,
+    names: Mapping[str, Any] | None = None,
+) -> Strategy:
+    """Make a strategy from data: a kind, or a mapping with `kind` and its options.
+
+    Args:
+        data: `"sliding_window"`, or `{"kind": "sliding_window", "target_ratio": 0.7}`; a Cascade has
+            `steps`, a list of the same.
+        names: Functions by the names used in the data, as in `{"score": "mine"}`.
+
+    Raises:
+        UnknownNameError: A kind or a registered name nobody knows; says the near ones.
+        ConfigurationError: An option the kind does not have, or a value out of range.
+
+    Example:
+        >>> create_strategy({"kind": "sliding_window", "keep_turns": True}).to_dict()["keep_turns"]
+        True
+    """
+    names = names or {}
+    if isinstance(data, str):
+        data = {"kind": data}
+    if not isinstance(data, Mapping):
+        raise ConfigurationError(f"a strategy is a kind or a mapping with 'kind', not {data!r}")
+    options = dict(data)
+    word = options.pop("kind", None)
+    if not isinstance(word, str):
+        raise ConfigurationError(f"a strategy needs 'kind', one of {', '.join(StrategyKind)}")
+    if word in names:
+        return _named(word, names[word], options)
+    kind = _kind_of(word)
+    unknown = [key for key in options if key not in _KEYS[kind]]
+    if unknown:
+        allowed = ", ".join(_KEYS[kind]) or "no options"
+        raise ConfigurationError(f"{kind} has no option {unknown[0]!r}; it has: {allowed}")
+    if kind is StrategyKind.CASCADE:
+        return _cascade(options.get("steps"), names)
+    if kind is StrategyKind.PRIORITY_BASED:
+        return _priority(options.get("score"), names)
+    if kind is StrategyKind.SUMMARIZE:
+        return _summarize(word, options, names)
+    return _CLASSES[kind](**options)
+
+
+def _kind_of(word: str) -> StrategyKind:
+    if word in ALIASES:
+        return ALIASES[word]
+    try:
+        return StrategyKind(word)
+    except ValueError:
+        near = near_names(word, [*StrategyKind, *ALIASES])
+        raise UnknownNameError(
+            f"no strategy is called {word!r}; there are: {', '.join(StrategyKind)}{in_words(near)}",
+            name=word,
+            near=near,
+        ) from None
+
+
+def _named(word: str, value: Any, options: Mapping[str, Any]) -> Strategy:
+    if options:
+        raise ConfigurationError(f"{word!r} is a strategy from names=; it takes no options here")
+    if not callable(getattr(value, "evict", None)):
+        raise ConfigurationError(f"names[{word!r}] is used as a strategy but has no evict method: {value!r}")
+    strategy: Strategy = require_strategy(value)
+    return strategy
+
+
+def _cascade(steps: Any, names: Mapping[str, Any]) -> Strategy:
+    if isinstance(steps, (str, bytes)) or not isinstance(steps, Sequence):
+        raise ConfigurationError(f"cascade: steps must be a list of strategies, not {steps!r}")
+    return Cascade(*(create_strategy(step, names=names) for step in steps))
+
+
+def _priority(score: Any, names: Mapping[str, Any]) -> Strategy:
+    if score is None:
+        return PriorityBased()
+    return PriorityBased(score=_function("score", score, names), score_name=score)
+
+
+def _summarize(kind: str, options: dict[str, Any], names: Mapping[str, Any]) -> Strategy:
+    name = options.pop("summarizer", None)
+    if name is None:
+        raise ConfigurationError(
+            f"{kind} needs a summarizer: its name under 'summarizer', and the function in names="
+        )
+    if (fallback := options.pop("fallback", None)) is not None:
+        options["fallback"] = create_strategy(fallback, names=names)
+    return Summarize(_function("summarizer", name, names), **options, summarizer_name=name)
+
+
+def _function(option: str, name: Any, names: Mapping[str, Any]) -> Any:
+    """Look a function up by the name used in data."""
+    if not isinstance(name, str):
+        raise ConfigurationError(f"{option} must be a name in names=, not {name!r}")
+    if name not in names:
+        near = near_names(name, names)
+        raise UnknownNameError(
+            f"no {option} is called {name!r}; names= has: {', '.join(names) or 'nothing'}{in_words(near)}",
+            name=name,
+            near=near,
+        )
+    return names[name]
+
+
+def strategy_data(strategy: Strategy, /) -> dict[str, Any]:
+    """Write a strategy as data that `create_strategy` reads.
+
+    Raises:
+        ConfigurationError: It is of a class without `to_dict`, or uses a function without a name.
+    """
+    write = getattr(strategy, "to_dict", None)
+    if write is None:
+        raise ConfigurationError(
+            f"{strategy!r} cannot be written as data: it has no to_dict; give it a name in names= instead"
+        )
+    data: dict[str, Any] = write()
+    return data

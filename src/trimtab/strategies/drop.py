@@ -1,0 +1,110 @@
+"""`Strict`, `Drop` and `DropNewest`: the strategies of a few lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from trimtab.conversation import Unit
+from trimtab.strategies.base import EvictionRequest, EvictionResult
+
+__all__ = ["Drop", "DropNewest", "Strict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Strict:
+    """Refuse what does not fit with BudgetExceededError.
+
+    No other block gives way for it.
+    """
+
+    @property
+    def name(self) -> str:
+        """The word for it in reports and data."""
+        return "strict"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as data for `create_strategy`."""
+        return {"kind": self.name}
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Keep everything and say that it does not fit."""
+        return EvictionResult(kept=request.units, fits=False, actions=())
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Drop every free unit of a block that does not fit: all or nothing."""
+
+    @property
+    def name(self) -> str:
+        """The word for it in reports and data."""
+        return "drop"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as data for `create_strategy`."""
+        return {"kind": self.name}
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Keep what must stay."""
+        kept = [unit for unit in request.units if request.stays(unit)]
+        return EvictionResult(
+            kept=kept, fits=request.fits(kept), actions=("dropped",), reason="block_dropped"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DropNewest:
+    """Drop the newest free units until the rest fits.
+
+    For ranked documents, best first.
+    """
+
+    @property
+    def name(self) -> str:
+        """The word for it in reports and data."""
+        return "drop_newest"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as data for `create_strategy`."""
+        return {"kind": self.name}
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Keep as many of the oldest free units as fit beside what must stay."""
+        units = list(request.units)
+        free = [unit for unit in units if not request.stays(unit)]
+        count = _fitting(request, units, free)
+        if count is None:
+            kept = [unit for unit in units if request.stays(unit)]
+            return EvictionResult(kept=kept, fits=False, actions=("evicted",))
+        return EvictionResult(kept=_first(request, units, free, count), actions=("evicted",))
+
+
+def _first(request: EvictionRequest, units: list[Unit], free: list[Unit], count: int) -> list[Unit]:
+    gone = set(map(id, free[count:]))
+    return [unit for unit in units if id(unit) not in gone]
+
+
+def _fitting(request: EvictionRequest, units: list[Unit], free: list[Unit]) -> int | None:
+    """Return how many free units fit, oldest first; None if not even none."""
+    stays = [unit for unit in units if request.stays(unit)]
+    if not request.fits(stays):
+        return None
+    if request.additive:
+        there: dict[int, set[int]] = {}
+        leading = min([*stays[:1], *free[:1]], key=lambda unit: unit.indices, default=None)
+        room = request.limit_tokens - request._fixed_tokens_of(leading)
+        used = sum(request._added_tokens(unit, there) for unit in stays)
+        for count, unit in enumerate(free):
+            used += request._added_tokens(unit, there)
+            if used > room:
+                return count
+        return len(free)
+    low, high = 0, len(free)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if request.fits(_first(request, units, free, middle)):
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,180 @@
+"""What a unit needs in front of it, where not every message may come first: its opener."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import takewhile
+
+from trimtab.conversation import History, Unit
+from trimtab.conversation.assemble import Insertion, keep_parts
+from trimtab.conversation.order import Row, misplaced, stands_apart
+from trimtab.formats import mapping_of
+
+__all__ = ["Openers", "in_order"]
+
+
+class Openers:
+    """The openers of a request's units: for each at most one other unit.
+
+    It is the user message that opens the turn of a unit; where there is none, the nearest unit before it that
+    may come first, or the one that did.
+    """
+
+    __slots__ = ("_begin", "_history", "_leading", "_units", "_users")
+
+    def __init__(self, history: History, units: Sequence[Unit]) -> None:
+        self._history = history
+        self._units = units
+        self._begin = begin_of(history)
+        self._leading: list[Unit] | None = None
+        self._users: list[Unit] = []
+
+    def before(self, index: int) -> Unit | None:
+        """Return what opens for a message; None if nothing before it may."""
+        if self._leading is None:
+            self._leading = [unit for unit in self._units if self.leads(unit)]
+            self._users = [unit for unit in self._leading if unit.kind == "user"]
+        for among in (self._users, self._leading):
+            if at := bisect_left(among, index, key=_first_of):
+                return among[at - 1]
+        return None
+
+    def of(self, unit: Unit) -> Unit | None:
+        """Return what a unit needs in front of it, if nothing there may come first; None if it may itself."""
+        index = self.says(unit)
+        return None if index is None or self.leads(unit) else self.before(index)
+
+    def leads(self, unit: Unit) -> bool:
+        """Tell whether the provider takes a unit as the first."""
+        index = self.says(unit)
+        return index is not None and self._may_lead(index, unit.parts.get(index, ()))
+
+    def says(self, unit: Unit) -> int | None:
+        """Return the first message of a unit that is not of the system text at the front, if there is one."""
+        return next((index for index in unit.indices if index >= self._begin), None)
+
+    def _may_lead(self, index: int, parts: Collection[int]) -> bool:
+        history = self._history
+        if index == self._begin or history.kind(index) == "system":
+            return index == self._begin
+        message = history.messages[index]
+        if parts:
+            message = mapping_of(keep_parts(history, index, message, parts))
+        return history.format.order_fault(None, message, parted=True) is None
+
+    def front(self, units: Sequence[Unit]) -> int | None:
+        """Return where the first of these units is that says something; None if none does."""
+        return next((at for at, unit in enumerate(units) if self.says(unit) is not None), None)
+
+    def complete(
+        self, units: Sequence[Unit], insertions: Sequence[Insertion], stays: Callable[[Unit], bool]
+    ) -> Sequence[Unit]:
+        """Return units, in order, with the opener of the first if it needs one.
+
+        Args:
+            units: What is to stay.
+            insertions: Messages that are put in; one of them may come first.
+            stays: Tells which of them must stay, with or without an opener.
+        """
+        at = self.front(units)
+        index = None if at is None else self.says(units[at])
+        if at is None or index is None or any(one.at <= index for one in insertions):
+            return units
+        beside = list(takewhile(lambda unit: unit.first <= index, units[at:]))
+        parts = [part for unit in beside for part in unit.parts.get(index, ())]
+        if any(map(stays, beside)) or self._may_lead(index, parts):
+            return units
+        opener = self.before(index)
+        if opener is None or any(not one.covers.isdisjoint(opener.indices) for one in insertions):
+            return units
+        at = bisect_left(units, opener.first, hi=at, key=_first_of)
+        return [*units[:at], opener, *units[at:]]
+
+    def stands(self, index: int, before: int) -> bool:
+        """Tell whether a message may stand behind one that came to be the nearest before it."""
+        messages = self._history.messages
+        return (
+            before == index - 1
+            or self._history.format.order_fault(messages[before], messages[index], parted=True) is None
+        )
+
+
+def _first_of(unit: Unit) -> int:
+    return unit.indices[0]
+
+
+def begin_of(history: History) -> int:
+    """Return the first message that is no leading system message."""
+    first = history.head
+    while first < history.count and history.kind(first) == "system":
+        first += 1
+    return first
+
+
+def in_order(
+    history: History,
+    kept: Sequence[Unit],
+    insertions: Sequence[Insertion] = (),
+    *,
+    may_leave: Callable[[Unit], bool],
+    led: bool = False,
+) -> tuple[list[Unit], frozenset[int]]:
+    """Let go of what the provider would refuse where it stands now.
+
+    Args:
+        history: The conversation; nothing happens where its wire form takes any order.
+        kept: Units of it that stay, in order.
+        insertions: Messages that are put in.
+        may_leave: Tells which units may leave for it.
+        led: Whether something in front of the conversation may come first.
+
+    Returns:
+        What still stays, and the messages that left for this.
+    """
+    chosen = list(kept)
+    if not history.format.rules.ordered:
+        return chosen, frozenset()
+    owners: dict[int, list[int]] = {}
+    for at, unit in enumerate(chosen):
+        for index in unit.indices:
+            owners.setdefault(index, []).append(at)
+
+    def leaving(row: Row, before: Row | None) -> list[int]:
+        """Let the row's own units leave, or, where they must stay, those of what stands before it."""
+        for one in (row, before):
+            found = [at for at in one.owners if may_leave(chosen[at])] if one is not None else []
+            if found:
+                return found
+        return []
+
+    format, first = history.format, begin_of(history)
+    rows = _rows(history, chosen, owners, insertions)
+    stands = stands_apart(format, first, led=led)
+    gone = set(misplaced(format, rows, first=first, stands=stands, leaving=leaving))
+    if not gone:
+        return chosen, frozenset()
+    staying = [unit for at, unit in enumerate(chosen) if at not in gone]
+    left = {index for unit in staying for index in unit.indices}
+    return staying, frozenset(i for unit in kept for i in unit.indices if i not in left)
+
+
+def _rows(
+    history: History,
+    units: Sequence[Unit],
+    owners: Mapping[int, Sequence[int]],
+    insertions: Sequence[Insertion],
+) -> list[Row]:
+    """List what stays and what is put in, in order."""
+    structure = history.structure
+    rows: list[Row] = []
+    indices = sorted(owners)
+    for index in indices:
+        message = history.messages[index]
+        parts = {part for at in owners[index] for part in units[at].parts.get(index, ())}
+        if parts and parts != structure.parts_of(index):
+            message = keep_parts(history, index, message, parts)
+        rows.append(Row(index, message, owners[index]))
+    for shift, one in enumerate(insertions):
+        rows.insert(bisect_right(indices, one.at - 1) + shift, Row(-2, one.message))
+    return rows

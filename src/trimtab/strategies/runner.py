@@ -1,0 +1,321 @@
+"""The runner: asks a strategy, holds it to its contract, and says what stays.
+
+A strategy is trusted with the decision and with nothing else. What it answers is looked over and
+summed up again here; a breach is a `StrategyContractError`, never a wrong request.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+from trimtab.conversation import Unit
+from trimtab.conversation.assemble import Insertion, assemble_one, merge_edits, owns_text, put_in
+from trimtab.errors import ContextError, StrategyContractError
+from trimtab.formats import Path
+from trimtab.strategies.answers import breach, checked_answer, is_ours
+from trimtab.strategies.base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key, waits
+from trimtab.strategies.cuts import TailCuts
+from trimtab.strategies.summarizer import SummaryCall, drive
+
+if TYPE_CHECKING:
+    from trimtab.report import Reason
+
+__all__ = ["Settled", "check_step", "run"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Settled:
+    """What stays of a conversation: some messages before a cut, and all from the cut on."""
+
+    before: Sequence[int] = ()
+    """Messages older than the cut that stay, ascending."""
+    cut: int = 0
+    """Every message from here on stays."""
+    partial: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """For messages of which only some parts stay: which."""
+    edits: Mapping[int, Mapping[Path, str]] = field(default_factory=dict)
+    """New texts by message."""
+    edited_tokens: Mapping[int, int] = field(default_factory=dict)
+    """Tokens of messages that changed, as they are now."""
+    tokens: int = 0
+    """Tokens of the whole request."""
+    fits: bool = True
+    actions: tuple[str, ...] = ()
+    reason: Reason = "over_limit"
+    needed_tokens: int | None = None
+    insertions: Sequence[Insertion] = ()
+    """Messages that were put in, ascending; all of them before the cut."""
+    inserted_tokens: Sequence[int] = ()
+    """Tokens of each of them."""
+    notes: tuple[str, ...] = ()
+    reasons: Mapping[int, Reason] = field(default_factory=dict)
+    """Why single messages left, where it is not `reason`."""
+
+    @property
+    def changed(self) -> set[int]:
+        """Messages that stay, but not as they were."""
+        return {*self.partial, *self.edits}
+
+    def keeps(self, index: int) -> bool:
+        """Tell whether a message, or a part of it, stays."""
+        at = bisect_left(self.before, index)
+        return index >= self.cut or (at < len(self.before) and self.before[at] == index)
+
+    def without(self, gone: Collection[int], *, count: int, tokens: int, reason: Reason) -> Settled:
+        """Return what stays of `count` messages once more have left."""
+        there = [index for index in (*self.before, *range(self.cut, count)) if index not in gone]
+        return replace(
+            self,
+            before=there,
+            cut=count,
+            partial={index: parts for index, parts in self.partial.items() if index not in gone},
+            edits={index: texts for index, texts in self.edits.items() if index not in gone},
+            tokens=tokens,
+            actions=tuple(dict.fromkeys((*(one for one in self.actions if one != "kept"), "evicted"))),
+            reasons={**self.reasons, **dict.fromkeys(gone, reason)},
+        )
+
+    def assemble(self, request: EvictionRequest) -> list[Any]:
+        """Put the output together: the caller's own objects, in order, edited where they must be."""
+        history, originals = request.history, request.history.originals
+        messages = originals[self.cut :]
+        if self.before:
+            messages = [originals[index] for index in self.before] + messages
+        if not self.edits and not self.partial and not self.insertions:
+            return messages
+        places = {index: at for at, index in enumerate(self.before)}
+        for index in self.changed:  # what changes is never behind the cut
+            at = places[index]
+            parts = self.partial.get(index)
+            messages[at] = assemble_one(history, index, parts, self.edits.get(index))
+        return put_in(messages, self.before, self.insertions)
+
+
+def run(strategy: Strategy, request: EvictionRequest) -> Settled:
+    """Ask a strategy and check what it answers; see `running`."""
+    return drive(running(strategy, request))
+
+
+def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCall, str | None, Settled]:
+    """Ask a strategy and check what it answers; yields what it needs from outside.
+
+    Raises:
+        StrategyContractError: It claims to fit and does not, loses what must stay, splits, invents or
+            reorders units, or edits what is pinned or not there.
+        BudgetExceededError: Only if the strategy raises it itself.
+    """
+    name = str(getattr(strategy, "name", type(strategy).__name__))
+    try:
+        answer = (
+            (yield from cast("Any", strategy).evicting(request))
+            if waits(strategy)
+            else strategy.evict(request)
+        )
+        trusted = is_ours(strategy)
+        return _settled(request, answer if trusted else checked_answer(answer, request, name), name, trusted)
+    except StrategyContractError as error:
+        error.block = request.block
+        error.args = (f"block {request.block!r}: {error}",)
+        raise
+    except ContextError:
+        raise
+    except Exception as error:
+        error.add_note(f"raised by strategy {name} for block {request.block!r}")
+        raise
+
+
+def _settled(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:
+    """Check a result against the conversation, and say what stays."""
+    cuts = _tail(request, result)
+    if cuts is not None and not result.edits and not result.insertions:
+        if not trusted:
+            _check_tail(request, result, name)
+        settled = _settle_tail(request, cuts, result)
+    else:
+        settled = _settle_units(request, result, name)
+    settled.actions = result.actions if result.actions is not None else (name,)
+    settled.reason = result.reason
+    settled.needed_tokens = result.needed_tokens
+    settled.fits = result.fits
+    settled.notes = result.notes
+    if result.fits and settled.tokens > request.limit_tokens:
+        breach(name, f"says it fits, but {settled.tokens:,} tokens are over {request.limit_tokens:,}")
+    return settled
+
+
+def check_step(request: EvictionRequest, result: EvictionResult, name: str) -> None:
+    """Check what a step of a Cascade answers, so that the error names the step.
+
+    Raises:
+        StrategyContractError: It splits or invents units, loses what must stay, or edits what it may not.
+    """
+    cuts = _tail(request, result)
+    if cuts is None:
+        kept = _checked_units(request, result, name)
+    else:
+        _check_tail(request, result, name)
+        kept = kept_units(request, result) if result.edits or result.insertions else []
+    _checked_edits(request, kept, result, name)
+    if result.insertions:
+        _checked_insertions(result, {index for unit in kept for index in unit.indices}, name)
+
+
+def _tail(request: EvictionRequest, result: EvictionResult) -> TailCuts | None:
+    """Return the cuts of the tail, if a result can be settled without grouping everything."""
+    cuts = request.cuts if result.cut is not None else None
+    return cuts if isinstance(cuts, TailCuts) and cuts.covers(result.cut or 0, result.kept) else None
+
+
+def _check_tail(request: EvictionRequest, result: EvictionResult, name: str) -> None:
+    """Look a cut and the units beside it over: at borders, and whole."""
+    history, cut = request.history, result.cut
+    end = history.count
+    if cut is None or not history.head <= cut <= end or not (cut == end or history.is_border(cut)):
+        breach(name, f"cuts at message {cut}, where no unit begins")
+    for unit in result.kept:
+        first = unit.first
+        begins = 0 <= first < end and history.is_border(first) and not unit.parts
+        if not begins or unit.indices != tuple(range(first, history.end_of(first))):
+            breach(name, f"keeps {unit}, which is not a unit of the conversation")
+
+
+def _settle_tail(request: EvictionRequest, cuts: TailCuts, result: EvictionResult) -> Settled:
+    cut = result.cut or 0
+    before = cuts.staying_before(cut)
+    there = set(before)
+    also = {unit.first: unit for unit in result.kept if unit.first < cut and unit.first not in there}
+    # Counts what the strategy kept without having asked for its size.
+    tokens = cuts.tokens(cut, tuple(also))
+    if also:
+        before = sorted((*before, *(index for unit in also.values() for index in unit.indices)))
+    return Settled(before=before, cut=cut, tokens=tokens)
+
+
+def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -> Settled:
+    kept = _checked_units(request, result, name)
+    edits = _checked_edits(request, kept, result, name)
+    kept, misplaced = _in_order(request, kept, edits, result)
+    edits = {index: texts for index, texts in edits.items() if index not in misplaced}
+    before, partial = _messages_of(request, kept)
+    cut = len(request.history)
+    while before and before[-1] == cut - 1 and before[-1] not in partial and before[-1] not in edits:
+        cut -= 1
+        before.pop()
+    insertions = _checked_insertions(result, {*before, *range(cut, len(request.history))}, name)
+    settled = Settled(
+        before=before,
+        cut=cut,
+        partial=partial,
+        edits=edits,
+        insertions=insertions,
+        reasons={
+            **{index: "superseded_by_summary" for one in insertions for index in one.covers},
+            **dict.fromkeys(misplaced, "cannot_lead"),
+        },
+        inserted_tokens=[request.inserted_tokens(insertion) for insertion in insertions],
+        tokens=request._sum(kept, edits, insertions),
+    )
+    settled.edited_tokens = {
+        index: request.sizes.message(
+            assemble_one(request.history, index, partial.get(index), edits.get(index)), index
+        )
+        for index in settled.changed
+    }
+    return settled
+
+
+def _in_order(
+    request: EvictionRequest,
+    kept: list[Unit],
+    edits: Mapping[int, Mapping[Path, str]],
+    result: EvictionResult,
+) -> tuple[list[Unit], frozenset[int]]:
+    """Put what the units need in front to them if there is room, and let go of what is refused even so."""
+    complete = request.with_openers(kept, result.insertions)
+    if len(complete) > len(kept):
+        tokens = request._sum(complete, edits, result.insertions)
+        kept = list(complete) if tokens <= request.limit_tokens or not result.fits else kept
+    return request._in_order(kept, result.insertions)
+
+
+def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) -> list[Unit]:
+    """Look the kept units over: ours, whole, once each, in order, none missing that must stay."""
+    ours = {unit_key(unit): place for place, unit in enumerate(request.units)}
+    kept = list(result.kept)
+    places = []
+    for unit in kept:
+        place = ours.get(unit_key(unit))
+        if place is None:
+            breach(name, f"keeps {unit!r}, which is not a unit of the request")
+        places.append(place)
+    if result.cut is not None:
+        cut, also = result.cut, set(places)
+        places = [
+            at
+            for at, unit in enumerate(request.units)
+            if unit.first >= cut or at in also or request.stays(unit)
+        ]
+        kept = [request.units[place] for place in places]
+    elif any(a >= b for a, b in pairwise(places)):
+        breach(name, "changed the order of units, or kept one twice")
+    chosen = set(places)
+    for place, unit in enumerate(request.units):
+        if place not in chosen and request.stays(unit):
+            state = "protected by an earlier step" if unit.state == "free" else unit.state
+            breach(name, f"evicts {unit}, which is {state}")
+    return kept
+
+
+def _checked_edits(
+    request: EvictionRequest, kept: Iterable[Unit], result: EvictionResult, name: str
+) -> dict[int, Mapping[Path, str]]:
+    """Look the edits over: in messages that stay and are not pinned, at places that hold text."""
+    if not result.edits and not request.edits:
+        return {}
+    owners: dict[int, list[Unit]] = {}
+    for unit in kept:
+        for index in unit.indices:
+            owners.setdefault(index, []).append(unit)
+    for edit in result.edits:
+        units = owners.get(edit.index, [])
+        if not units:
+            breach(name, f"edits message {edit.index}, which left")
+        if any(u.state == "pinned" and owns_text(u, edit.index, path) for u in units for path in edit.texts):
+            breach(name, f"edits message {edit.index}, which is pinned")
+        known = {slot.path for slot in request.texts(edit.index)}
+        if not known.issuperset(edit.texts):
+            breach(name, f"edits message {edit.index} at {set(edit.texts) - known}, where no text is")
+    return merge_edits({}, ((edit.index, edit.texts) for edit in result.edits))
+
+
+def _checked_insertions(result: EvictionResult, kept: set[int], name: str) -> list[Insertion]:
+    """Look over what is put in: in order, and only in place of what left."""
+    found = sorted(result.insertions, key=lambda insertion: insertion.at)
+    for insertion in found:
+        if not insertion.covers.isdisjoint(kept):
+            breach(name, f"puts in {insertion.why!r}, which stands for messages that stay")
+        if insertion.at not in insertion.covers:
+            breach(name, f"puts in {insertion.why!r} at message {insertion.at}, in place of none")
+    return found
+
+
+def _messages_of(
+    request: EvictionRequest, kept: Iterable[Unit]
+) -> tuple[list[int], dict[int, frozenset[int]]]:
+    """List the messages of units, and of those that are shared, which parts stay."""
+    structure = request.history.structure
+    found: set[int] = set()
+    parts: dict[int, set[int]] = {}
+    for unit in kept:
+        found.update(unit.indices)
+        for index, own in unit.parts.items():
+            parts.setdefault(index, set()).update(own)
+    partial = {}
+    for index, kept_parts in parts.items():
+        if kept_parts != structure.parts_of(index):
+            partial[index] = frozenset(kept_parts)
+    return sorted(found), partial

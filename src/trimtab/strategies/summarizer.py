@@ -1,0 +1,342 @@
+"""What writes summaries: `Summarizer`, its request, the default prompt, and how a summary is marked.
+
+A summary is text that trimtab puts into a conversation itself. It is marked as such and escaped, so that
+what a tool said cannot end the mark and go on as if the user had written it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from trimtab._shared.checks import answers_later
+from trimtab._shared.steps import run
+from trimtab.errors import ConfigurationError, SummaryError
+from trimtab.formats import Format, detect, mapping_of
+
+__all__ = [
+    "SUMMARY_TAG",
+    "Summarizer",
+    "SummarizerLike",
+    "SummaryCall",
+    "SummaryRequest",
+    "aasked",
+    "arun_summarizer",
+    "asked",
+    "default_prompt",
+    "drive",
+    "marked_summary",
+    "require_summarizer",
+    "run_summarizer",
+    "summarizer_from",
+    "summary_message",
+    "word_of",
+]
+
+SUMMARY_TAG = "summary"
+"""The element a summary stands in. It says what it is, so that no sentence has to be paid for beside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRequest:
+    """What a summarizer is asked.
+
+    New fields come with defaults, so old summarizers keep working.
+
+    Args:
+        messages: The caller's message objects to summarize, oldest first; not to be changed.
+        existing: The summary so far, if there is one; the new one replaces it.
+        max_tokens: Most tokens the text may have; a longer one is not used. None: no limit is known.
+        instructions: What the caller wants kept or left out, in words.
+    """
+
+    messages: Sequence[Any]
+    existing: str | None = None
+    max_tokens: int | None = None
+    instructions: str | None = None
+
+
+@runtime_checkable
+class Summarizer(Protocol):
+    """Writes a short text in place of messages.
+
+    May be async; then `afit` awaits it. What it raises is no error of the fit: the messages are
+    evicted another way, and the report says so. Cancellation passes through.
+    """
+
+    def summarize(self, request: SummaryRequest, /) -> str | Awaitable[str]:
+        """Return the summary.
+
+        An empty one, or one longer than `request.max_tokens`, is not used.
+        """
+        ...
+
+
+class _Summarizes(Protocol):
+    """A summarizer as users write it, async or not."""
+
+    def summarize(self, request: Any, /) -> str | Awaitable[str]: ...
+
+
+SummarizerLike: TypeAlias = (
+    _Summarizes | Callable[[Any], str | Awaitable[str]] | Callable[[Any, Any], str | Awaitable[str]]
+)
+"""What is taken for a summarizer: one, or a function `(messages)` or `(messages, existing)`; may be async."""
+
+
+class FunctionSummarizer:
+    """A function as a summarizer; made by `summarizer_from`."""
+
+    __slots__ = ("_function", "name", "takes_existing")
+
+    def __init__(self, function: Callable[..., Any], *, takes_existing: bool) -> None:
+        self._function = function
+        self.takes_existing = takes_existing
+        self.name = str(getattr(function, "__name__", type(function).__name__))
+        """The function's own name, for reports."""
+
+    def __repr__(self) -> str:
+        """Name the function."""
+        return f"summarizer_from({self.name})"
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by the function."""
+        return isinstance(other, FunctionSummarizer) and self._function is other._function
+
+    def __hash__(self) -> int:
+        """Hash by the function."""
+        return hash(("summarizer_from", self._function))
+
+    @property
+    def is_async(self) -> bool:
+        """True if its answer has to be awaited."""
+        return answers_later(self._function)
+
+    def summarize(self, request: SummaryRequest, /) -> Any:
+        """Call the function with the messages, and the summary so far if it takes one."""
+        messages = list(request.messages)
+        if self.takes_existing:
+            return self._function(messages, request.existing)
+        return self._function(messages)
+
+
+def summarizer_from(function: Callable[..., Any], /) -> Summarizer:
+    """Make a summarizer of a function.
+
+    It takes `(messages)` or `(messages, existing)`, and may be async.
+
+    Raises:
+        ConfigurationError: It cannot be called with one or two arguments.
+
+    Example:
+        >>> summarizer = summarizer_from(lambda messages: f"{len(messages)} messages about tea")
+        >>> summarizer.summarize(SummaryRequest(messages=[{"role": "user", "content": "Tea?"}]))
+        '1 messages about tea'
+    """
+    if isinstance(function, type) or not callable(function):
+        raise ConfigurationError(
+            f"a summarizer is a function of messages, or has summarize(request), not {function!r}"
+        )
+    return FunctionSummarizer(function, takes_existing=_takes_two(function))
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some built-ins have none: they are given the messages alone
+        return False
+    for arguments, takes_two in (((None, None), True), ((None,), False)):
+        try:
+            signature.bind(*arguments)
+        except TypeError:
+            continue
+        return takes_two
+    raise ConfigurationError(
+        f"a summarizer takes (messages) or (messages, existing); this function takes {signature}"
+    )
+
+
+def require_summarizer(value: Any, /) -> Summarizer:
+    """Return a summarizer as it is, and a function as one.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+    if not isinstance(value, type) and callable(getattr(value, "summarize", None)):
+        summarizer: Summarizer = value
+        return summarizer
+    if value is None:
+        raise ConfigurationError("a summary needs a summarizer: a function of messages, or a Summarizer")
+    return summarizer_from(value)
+
+
+def default_prompt(messages: Sequence[Any], /) -> str:
+    r"""Write a conversation as the prompt of a summary request, a line a message.
+
+    Example:
+        >>> default_prompt([{"role": "user", "content": "Hello"}])
+        'Summarize the following conversation concisely:\n\nUSER: Hello'
+    """
+    format = detect(messages)
+    lines = "\n".join(format.transcript(mapping_of(message)) for message in messages)
+    return f"Summarize the following conversation concisely:\n\n{lines}"
+
+
+def run_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> str | None:
+    """Ask a summarizer once; None where it fails or answers no text.
+
+    Raises:
+        ConfigurationError: It is none, or an async one: `arun_summarizer` awaits it.
+
+    Example:
+        >>> run_summarizer(lambda messages: "tea", SummaryRequest(messages=[]))
+        'tea'
+    """
+    try:
+        return asked(require_summarizer(summarizer), request)
+    except SummaryError:
+        return None
+
+
+async def arun_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> str | None:
+    """Ask a summarizer once, async or not; None where it fails or answers no text.
+
+    Raises:
+        ConfigurationError: It is no summarizer.
+    """
+    try:
+        return await aasked(require_summarizer(summarizer), request)
+    except SummaryError:
+        return None
+
+
+def asked(summarizer: Summarizer, request: SummaryRequest, /) -> str:
+    """Return what a summarizer answers at once.
+
+    Raises:
+        SummaryError: It failed, or answered no text.
+        ConfigurationError: It is async.
+    """
+    try:
+        answer = summarizer.summarize(request)
+    except BaseException as error:
+        raise _failed(summarizer, error) from _cause(error)
+    if inspect.isawaitable(answer):
+        close = getattr(answer, "close", None)
+        if close is not None:
+            close()  # a coroutine nobody awaits would be warned of
+        raise ConfigurationError(
+            f"{word_of(summarizer)} is async: await afit(...) instead of calling fit(...)"
+        )
+    return _text_of(summarizer, answer)
+
+
+async def aasked(summarizer: Summarizer, request: SummaryRequest, /) -> str:
+    """Return what a summarizer answers, awaited if it has to be.
+
+    Raises:
+        SummaryError: It failed, or answered no text. Cancellation passes through.
+    """
+    try:
+        answer = summarizer.summarize(request)
+        if inspect.isawaitable(answer):
+            answer = await answer
+    except BaseException as error:
+        raise _failed(summarizer, error) from _cause(error)
+    return _text_of(summarizer, answer)
+
+
+def _failed(summarizer: Summarizer, error: BaseException) -> SummaryError:
+    """Make the error for what a summarizer raised; its traceback is logged.
+
+    Raises:
+        BaseException: What stops us, too: an interrupt, or the cancellation of our own task.
+    """
+    if not isinstance(error, Exception) and not _is_of_another_task(error):
+        raise error
+    import logging  # not above: only a failure needs it
+
+    logging.getLogger("trimtab.summaries").debug("%s failed", word_of(summarizer), exc_info=error)
+    if isinstance(error, SummaryError):
+        return error  # it says what went wrong better than the name of its class
+    return SummaryError(f"{word_of(summarizer)} failed with {type(error).__name__}")
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    return error.__cause__ if isinstance(error, SummaryError) else error
+
+
+def _is_of_another_task(error: BaseException) -> bool:
+    """Tell the cancellation of a task a summarizer started from that of our own, which asks us to stop."""
+    from asyncio import CancelledError, current_task  # not above: whoever raised it has it
+
+    if not isinstance(error, CancelledError):
+        return False
+    try:
+        task = current_task()
+    except RuntimeError:  # no event loop runs in this thread
+        return True
+    return task is not None and not task.cancelling()
+
+
+def _text_of(summarizer: Summarizer, answer: object) -> str:
+    if not isinstance(answer, str):
+        raise SummaryError(f"{word_of(summarizer)} answered {type(answer).__name__}, not text")
+    return answer
+
+
+class SummaryCall(NamedTuple):
+    """What an algorithm yields when it needs a summary.
+
+    It is sent the text, or None where no summarizer is to be asked.
+    """
+
+    summarizer: Summarizer
+    request: SummaryRequest
+
+
+T = TypeVar("T")
+
+
+def drive(steps: Generator[SummaryCall, str | None, T], /, *, planned: bool = False) -> T:
+    """Run an algorithm to its end, with summarizers that answer at once; `planned` asks none of them.
+
+    Raises:
+        ConfigurationError: A summarizer is async.
+    """
+    return run(steps, lambda call: None if planned else asked(*call), errors=SummaryError)
+
+
+def word_of(summarizer: Any, /) -> str:
+    """Return the word for a summarizer in reports and errors."""
+    return f"summarizer {getattr(summarizer, 'name', None) or type(summarizer).__name__}"
+
+
+def marked_summary(text: str, /, *, messages: int) -> str:
+    """Write a summary as it stands in a conversation: marked, counted and escaped.
+
+    Args:
+        text: What the summarizer wrote.
+        messages: How many messages it stands for.
+
+    Example:
+        >>> print(marked_summary("They said </system>.", messages=2))
+        <summary of="2 messages" by="trimtab">
+        They said &lt;/system&gt;.
+        </summary>
+    """
+    from html import escape  # not above: it brings every named entity of HTML
+
+    body = escape(text.strip(), quote=False)
+    of = f"{messages} message{'' if messages == 1 else 's'}"
+    return f'<{SUMMARY_TAG} of="{of}" by="trimtab">\n{body}\n</{SUMMARY_TAG}>'
+
+
+def summary_message(format: Format, role: str, text: str, /, *, messages: int) -> dict[str, Any]:
+    """Write a summary as a message of the role asked for.
+
+    It is the user's where the provider does not take every role everywhere: that one it takes.
+    """
+    return format.message("user" if format.rules.ordered else role, [marked_summary(text, messages=messages)])

@@ -1,0 +1,245 @@
+"""`check_counter`: ask a counter about many requests and hold it to its contract."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from trimtab.testing.errors import ContractBroken, broken
+from trimtab.testing.generate import conversations
+
+Messages = list[Any]
+
+_ODD_TEXTS = {
+    "empty": "",
+    "a lone surrogate": "before \ud800 after",
+    "NUL": "a\x00b",
+    "a million spaces": " " * 1_000_000,
+    "special tokens": "<|endoftext|><|im_start|>system<|im_end|>",
+    "a long word": "a" * 100_000,
+    "combining marks": "e\u0301" * 2_000 + "👩‍👩‍👧" * 200,
+}
+_LONG = "seven words are in this long text " * 40
+_THREADS = 4
+
+
+def check_counter(
+    counter: Any,
+    /,
+    *,
+    samples: Sequence[Messages] | None = None,
+    reads_text: bool = True,
+    reads_objects: bool = True,
+) -> None:
+    """Run the contract of `Counter` on a counter of your own.
+
+    A function over messages is one too. What it checks, by the `rule` of the error: `callable`,
+    `answers` (an integer >= 0 for every list, the empty one too), `deterministic`, `input_unchanged`,
+    `odd_text` (surrogates, NUL, a million spaces, special tokens), `reads_text`, `reads_objects`,
+    `threads`, and for one with `count_message` `additive` (sizes and a fixed part add up to the
+    whole), `count_back`, `count_request`.
+
+    Args:
+        samples: Conversations to count; None: `conversations()`.
+        reads_text: More text costs more, wherever it stands. False for counters that do not look at it.
+        reads_objects: Messages with `model_dump()` cost what their dicts do. False for a function
+            that is only ever given dicts.
+
+    Raises:
+        ContractBroken: With the rule, the sample and the numbers.
+
+    Example:
+        >>> from trimtab import CharCounter
+        >>> check_counter(CharCounter())
+        >>> check_counter(lambda messages: sum(len(m["content"]) / 4 for m in messages))
+        Traceback (most recent call last):
+        trimtab.testing.errors.ContractBroken: answers: counter <lambda> ...
+    """
+    _Check(counter, conversations(24) if samples is None else list(samples)).run(
+        reads_text=reads_text, reads_objects=reads_objects
+    )
+
+
+class _Check:
+    """One run of the contract over one counter."""
+
+    def __init__(self, counter: Any, samples: list[Messages]) -> None:
+        self.counter = counter
+        self.samples = samples
+        name = getattr(counter, "name", None) or getattr(counter, "__name__", None)
+        self.ask = getattr(counter, "count", counter)
+        self.name = f"counter {name or type(counter).__name__}"
+
+    def run(self, *, reads_text: bool, reads_objects: bool) -> None:
+        self.check_callable()
+        self.count([], "an empty list")
+        counts = self.check_samples()
+        self.check_odd_texts()
+        if reads_text:
+            self.check_reads_text()
+        if hasattr(self.counter, "count_message"):
+            self.check_additive()
+            self.check_count_back()
+        self.check_count_request()
+        if reads_objects:
+            self.check_reads_objects()
+        self.check_threads(counts)
+
+    def check_callable(self) -> None:
+        call = self.ask
+        if self.counter is len:
+            broken("callable", "len counts messages, not tokens")
+        if isinstance(self.counter, str | list | tuple) or not callable(call):
+            broken("callable", f"{self.name} has no count(messages) and is no function")
+        if inspect.iscoroutinefunction(call):
+            broken("callable", f"{self.name} counts asynchronously")
+
+    def count(self, messages: Messages, of: str) -> int:
+        """Ask for a count, and insist that it is one."""
+        return self.checked(partial(self.ask, messages), of)
+
+    def checked(self, call: Callable[[], Any], of: str, rule: str = "answers") -> int:
+        try:
+            answer = call()
+        except Exception as error:
+            what = f"{rule}: {self.name} raised {type(error).__name__} for {of}: {error!s:.200}"
+            raise ContractBroken(what, rule=rule) from error
+        if isinstance(answer, bool) or not isinstance(answer, int) or answer < 0:
+            broken(rule, f"{self.name} answered {answer!r} for {of}; a count is an integer >= 0")
+        return answer
+
+    def check_samples(self) -> list[int]:
+        """Count every sample twice; nothing of it may change."""
+        counts = []
+        for at, sample in enumerate(self.samples):
+            of, before = f"sample {at}", copy.deepcopy(sample)
+            first, second = self.count(list(sample), of), self.count(list(sample), of)
+            if sample != before:
+                broken("input_unchanged", f"{self.name} changed {of}")
+            if first != second:
+                broken("deterministic", f"{self.name} answered {first}, then {second} for {of}")
+            counts.append(first)
+        return counts
+
+    def check_odd_texts(self) -> None:
+        for what, text in _ODD_TEXTS.items():
+            message = {"role": "user", "content": text}
+            self.checked(partial(self.ask, [message]), f"a text, {what}", "odd_text")
+            parts = {"role": "user", "content": [{"type": "text", "text": text[:1_000]}]}
+            self.checked(partial(self.ask, [parts]), f"a text part, {what}", "odd_text")
+
+    def check_reads_text(self) -> None:
+        """More text costs more: in a string, in a part, in a result, in call arguments."""
+        for where, write in _PLACES.items():
+            short, long = self.count(write("a"), where), self.count(write(_LONG), where)
+            if long <= short:
+                broken(
+                    "reads_text",
+                    f"{self.name} answered {short} for a letter and {long} for 280 words in {where}",
+                )
+
+    def check_additive(self) -> None:
+        """The whole is a fixed part and the sizes of its messages."""
+        for at, sample in enumerate(self.samples):
+            of = f"sample {at}"
+            one = self.counter.count_message
+            sizes = [self.checked(partial(one, message), f"a message of {of}") for message in sample]
+            whole, fixed = self.count(list(sample), of), self.fixed_tokens(sample)
+            if whole != fixed + sum(sizes):
+                broken(
+                    "additive",
+                    f"{self.name} answered {whole} for {of}, but its fixed part is {fixed} and its messages"
+                    f" are {sum(sizes)}",
+                )
+
+    def fixed_tokens(self, sample: Messages) -> int:
+        """What a request of messages alone costs beside them."""
+        of_request = getattr(self.counter, "fixed_tokens", None)
+        if of_request is None:
+            return self.count([], "an empty list")
+        has_system = bool(sample) and sample[0].get("role") in ("system", "developer")
+        return self.checked(partial(of_request, None, None, has_system=has_system), "a request's fixed part")
+
+    def check_count_back(self) -> None:
+        """Counting back fills in the same sizes, and stops where the room is passed."""
+        count_back = getattr(self.counter, "count_back", None)
+        if count_back is None:
+            return
+        for at, sample in enumerate(self.samples):
+            sizes = [self.counter.count_message(message) for message in sample]
+            for room in (0, sum(sizes) // 2, sum(sizes)):
+                found: list[int | None] = [None] * len(sample)
+                low = count_back(list(sample), 0, len(sample), room, found)
+                if found != [None] * low + sizes[low:]:
+                    broken(
+                        "count_back", f"{self.name} filled in {found}, not {sizes} from {low}, of sample {at}"
+                    )
+                if (low and sum(sizes[low:]) <= room) or sum(sizes[low + 1 :]) > room:
+                    broken("count_back", f"{self.name} stopped at {low} of sample {at} with room for {room}")
+
+    def check_count_request(self) -> None:
+        """System text and tools come on top, and cost something."""
+        count_request = getattr(self.counter, "count_request", None)
+        if count_request is None:
+            return
+        tools = [{"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}]
+        for at, sample in enumerate(self.samples):
+            of = f"sample {at} as a request"
+            bare = self.checked(partial(count_request, list(sample), None, None), of, "count_request")
+            if bare != (alone := self.count(list(sample), of)):
+                broken("count_request", f"{self.name} answered {bare} for {of}, and {alone} for its messages")
+            full = self.checked(partial(count_request, list(sample), "Be brief.", tools), of, "count_request")
+            if full < bare:
+                broken(
+                    "count_request",
+                    f"{self.name} answered {full} for {of} with system and tools, {bare} without",
+                )
+
+    def check_reads_objects(self) -> None:
+        for at, sample in enumerate(self.samples):
+            of = f"sample {at} as objects"
+            plain = self.count(list(sample), of)
+            dumped = [_Dumped(message) for message in sample]
+            objects = self.checked(partial(self.ask, dumped), of, "reads_objects")
+            if objects != plain:
+                broken("reads_objects", f"{self.name} answered {objects} for {of}, and {plain} for its dicts")
+
+    def check_threads(self, counts: list[int]) -> None:
+        """Several threads get the answers that one got."""
+        with ThreadPoolExecutor(_THREADS) as threads:
+            found = list(threads.map(self._count_in_thread, self.samples * 4))
+        if found != counts * 4:
+            at = next(i for i, (new, old) in enumerate(zip(found, counts * 4, strict=True)) if new != old)
+            broken("threads", f"{self.name} answered {found[at]} in a thread, {(counts * 4)[at]} before")
+
+    def _count_in_thread(self, sample: Messages) -> int:
+        return self.count(list(sample), "a sample in a thread")
+
+
+class _Dumped:
+    """A message as SDKs return it: an object that can be written as a dict."""
+
+    def __init__(self, message: dict[str, Any]) -> None:
+        self._message = message
+
+    def model_dump(self, **_options: Any) -> dict[str, Any]:
+        return copy.deepcopy(self._message)
+
+
+def _call(arguments: str) -> Messages:
+    function = {"name": "search", "arguments": arguments}
+    calls = [{"id": "a", "type": "function", "function": function}]
+    return [{"role": "assistant", "content": None, "tool_calls": calls}]
+
+
+_PLACES: dict[str, Callable[[str], Messages]] = {
+    "string content": lambda text: [{"role": "user", "content": text}],
+    "a text part": lambda text: [{"role": "user", "content": [{"type": "text", "text": text}]}],
+    "a tool result": lambda text: [{"role": "tool", "tool_call_id": "a", "content": text}],
+    "system content": lambda text: [{"role": "system", "content": text}],
+    "call arguments": _call,
+}
