@@ -20,8 +20,8 @@ from typing import Any
 
 from trimtab import EstimateCounter, counter_for
 from trimtab.counting import UsageBaseline
+from trimtab.counting.baseline import usage_of
 from trimtab.counting.sizes import reading
-from trimtab.counting.usage import usage_of
 from trimtab.errors import UnknownNameError
 from trimtab.formats import get_format, mapping_of
 

@@ -109,12 +109,12 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 @pytest.fixture(autouse=True)
 def _models_as_they_were() -> Generator[None]:
     """Take back models and forms a test registered: pages and other tests list those there are."""
-    before, forms = dict(models._FACTS), dict(formats._FORMATS)
+    before, forms = dict(models._FACTS), dict(formats.REGISTRY)
     yield
     models._FACTS.clear()
     models._FACTS.update(before)
-    formats._FORMATS.clear()
-    formats._FORMATS.update(forms)
+    formats.REGISTRY.clear()
+    formats.REGISTRY.update(forms)
 
 
 @pytest.fixture(autouse=True)

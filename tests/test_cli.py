@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 from tests.chat_shapes import calling, function_call, result
 from trimtab.cli.commands import trimtab
-from trimtab.cli.progress import Progress
+from trimtab.cli.output import Progress
 from trimtab.counting import measure
 
 SCRIPT = Path(sys.executable).with_name("trimtab")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.complexity.counting_machine import assert_linear
 from trimtab.counting import EstimateCounter, counter_for
-from trimtab.counting.script_weights import estimate_tokens
+from trimtab.counting.estimate import estimate_tokens
 
 FILES = [
     "glaive_toolcall_en",

@@ -10,7 +10,7 @@ from tests.response_items import EVERY, PNG, call, output, said, sdk_objects, th
 from trimtab.counting import measure
 from trimtab.errors import FormatError
 from trimtab.formats import Media, OpenAIResponses
-from trimtab.formats.base import mapping_of
+from trimtab.formats.values import mapping_of
 
 FORM = OpenAIResponses()
 

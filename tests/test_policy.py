@@ -34,7 +34,7 @@ from trimtab import (
 from trimtab.errors import MissingExtraError, UnknownNameError
 from trimtab.formats import OpenAIChat, get_format
 from trimtab.policy import load_policy, policy_data, save_policy
-from trimtab.policy.tables import OPTIONS, POLICY
+from trimtab.policy.schema import OPTIONS, POLICY
 from trimtab.strategies import strategy_data
 from trimtab.strategies.data import _KEYS
 from trimtab.testing import WordCounter

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from tests.test_policy import BROKEN, CONTEXTS, MISUSED, NAMES
 from trimtab import ConfigurationError
 from trimtab.policy import load_policy, policy_data, policy_schema
-from trimtab.policy.tables import OPTIONS
+from trimtab.policy.schema import OPTIONS
 from trimtab.strategies.data import ALIASES
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -28,7 +28,7 @@ from trimtab.report import (
     Report,
     ViolationRow,
 )
-from trimtab.report.runs import Run, runs
+from trimtab.report.text import Run, runs
 
 
 def row(index: int, fate: Any = "kept", **more: Any) -> MessageRow:

@@ -33,7 +33,7 @@ from trimtab.counting.tokenizers import load_tokenizer
 from trimtab.formats import get_format
 from trimtab.strategies import EvictionRequest, Place, default_score
 from trimtab.strategies.cuts import count_back
-from trimtab.strategies.strides import _Weights
+from trimtab.strategies.sliding_window import _Weights
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()

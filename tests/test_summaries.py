@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.builders import assistant, user
 from tests.guards.source import PACKAGE
-from trimtab._shared.extra import package_of
+from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError, MissingExtraError, SummaryError
 from trimtab.strategies.summarizer import aasked, asked
 from trimtab.summaries import (

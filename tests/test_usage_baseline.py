@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.builders import assistant, call, result, system, user
 from trimtab import ConfigurationError, Context, EstimateCounter, FixedCounter, counter_for, fit
 from trimtab.counting import UsageBaseline
-from trimtab.counting.learned import Learned
-from trimtab.counting.usage import Usage, usage_of
+from trimtab.counting.baseline import Learned, Usage, usage_of
 from trimtab.testing import WordCounter, check_counter, conversations
 
 TOOLS = [{"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}]

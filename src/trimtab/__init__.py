@@ -23,7 +23,7 @@ from trimtab.history import evict_messages, inject_into_system, message
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 
 if TYPE_CHECKING:
-    from trimtab._afit import afit
+    from trimtab._fit import afit
     from trimtab._fitting.blocks import Block, Tier
     from trimtab.context import Context
     from trimtab.conversation.validity import repair, validate
@@ -48,7 +48,7 @@ else:
             "Report": "trimtab.report",
             "Session": "trimtab.session",
             "Tier": "trimtab._fitting.blocks",
-            "afit": "trimtab._afit",
+            "afit": "trimtab._fit",
             **dict.fromkeys(
                 (
                     "ClearToolResults",

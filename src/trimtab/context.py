@@ -1,4 +1,4 @@
-"""`Context`: a request of many blocks. And `fit`, the one-liner for one history."""
+"""`Context`: a request of many blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, Self, cast
 
-from trimtab._fit import fit
 from trimtab._fitting.allocation import Allocation, Claim, Offer, Ties, allocate, offers
 from trimtab._fitting.blocks import Block, Tier, TrimBehavior
 from trimtab._fitting.callbacks import MessageElement, OnTrim, TrimContext
@@ -16,7 +15,7 @@ from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.layout import Policy, checked, compose
 from trimtab._fitting.request import keep_all, known_budget
 from trimtab._fitting.settle import settling
-from trimtab._shared.names import in_words, near_names
+from trimtab._shared.checks import in_words, near_names
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
 from trimtab.counting.door import as_awaited
@@ -40,7 +39,6 @@ __all__ = [
     "TrimBehavior",
     "TrimContext",
     "allocate",
-    "fit",
     "offers",
 ]
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from trimtab._shared.checks import check_number, listed
-from trimtab._shared.strategy_checks import check_roles
+from trimtab._shared.checks import check_number, check_roles, listed
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assemble_one, assembled
 from trimtab.counting import CounterLike

@@ -12,7 +12,7 @@ from trimtab import BudgetExceededError, Context, ContextError, Fitted, fit
 from trimtab.formats import Request, Structure, get_format
 from trimtab.strategies import Strategy
 from trimtab.testing.bodies import request_body
-from trimtab.testing.corpus.case import COUNTERS, Case, strategy_of
+from trimtab.testing.corpus import COUNTERS, Case, strategy_of
 
 FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini")
 

@@ -51,11 +51,19 @@ def functions(tree: ast.AST) -> Iterator[Function]:
     return (node for node in ast.walk(tree) if isinstance(node, Function))
 
 
+ROOMS_WITHIN = ("trimtab.testing.corpus",)
+"""Doors that stand inside another room."""
+
+
 def is_public(module: str) -> bool:
-    """Tell whether users may import from a module: no part of its name starts with `_`."""
-    return not any(part.startswith("_") for part in module.split(".")) and not module.startswith(
-        NOT_IMPORTED_BY_USERS
-    )
+    """Tell whether users may import from a module: the package, and the rooms and files right below it.
+
+    What lies deeper is private without an underscore of its own: the room's `__all__` says what may be used.
+    """
+    if module in ROOMS_WITHIN:
+        return True
+    _, _, inner = module.partition(".")
+    return "." not in inner and not inner.startswith("_") and not module.startswith(NOT_IMPORTED_BY_USERS)
 
 
 def public_modules() -> list[ModuleType]:

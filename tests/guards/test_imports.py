@@ -60,9 +60,9 @@ LATER = (
     "cli",
     "report",
     "testing",
-    "validity",
-    "_repairing",
-    "_reporting",
+    "conversation.validity",
+    "conversation.repairs",
+    "_fitting.reporting",
     "strategies.priority",
 )
 """Parts of trimtab that most programs never ask for, or not at once."""

@@ -29,7 +29,7 @@ from tests.mutants.contexts import CONTEXTS
 from tests.mutants.front import FRONT
 from tests.mutants.kernel import KERNEL
 from tests.mutants.models import MODELS
-from tests.mutants.mutants import Module, Mutant
+from tests.mutants.mutants import Module, Mutant, mutated
 from tests.mutants.reading import READING
 from tests.mutants.responses import RESPONSES
 from tests.mutants.servers import SERVERS
@@ -74,27 +74,31 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _stale(module: Module) -> list[str]:
-    text = (SOURCE / "trimtab" / module.path).read_text(encoding="utf-8")
-    found = ((mutant, text.count(mutant.old)) for mutant in module.mutants)
-    return [f"{module.path}: found {count} times: {mutant.old!r}" for mutant, count in found if count != 1]
+    text = _text(module)
+    return [
+        f"{module.path}: not found once in {mutant.function or 'it'}: {mutant.old!r}"
+        for mutant in module.mutants
+        if mutated(text, mutant) is None
+    ]
+
+
+def _text(module: Module) -> str:
+    return (SOURCE / "trimtab" / module.path).read_text(encoding="utf-8")
 
 
 def _run_module(module: Module, pool: ThreadPoolExecutor) -> int:
     """Return how many mutants of a module survived."""
     if not _dies(module, None):
-        mutants = [mutant for mutant in module.mutants if not _is_stale(module, mutant)]
+        text = _text(module)
+        mutants = [mutant for mutant in module.mutants if mutated(text, mutant) is not None]
         dead = list(pool.map(lambda mutant: _dies(module, mutant), mutants))
         alive = [mutant for mutant, died in zip(mutants, dead, strict=True) if not died]
         print(f"{module.path}: {len(mutants) - len(alive)} of {len(mutants)} killed", flush=True)
         for mutant in alive:
-            print(f"  survived: {mutant.old!r} -> {mutant.new!r}", flush=True)
+            print(f"  survived in {mutant.function}: {mutant.old!r} -> {mutant.new!r}", flush=True)
         return len(alive)
     print(f"{module.path}: its tests fail without a mutant: {' '.join(module.tests)}", flush=True)
     return 1
-
-
-def _is_stale(module: Module, mutant: Mutant) -> bool:
-    return (SOURCE / "trimtab" / module.path).read_text(encoding="utf-8").count(mutant.old) != 1
 
 
 def _dies(module: Module, mutant: Mutant | None) -> bool:
@@ -103,9 +107,10 @@ def _dies(module: Module, mutant: Mutant | None) -> bool:
         copy = Path(folder, "trimtab")
         shutil.copytree(SOURCE / "trimtab", copy, ignore=shutil.ignore_patterns("__pycache__"))
         if mutant is not None:
-            file = copy / module.path
-            text = file.read_text(encoding="utf-8")
-            file.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+            changed = mutated(_text(module), mutant)
+            if changed is None:
+                raise RuntimeError(f"{module.path} changed while it was tested")
+            (copy / module.path).write_text(changed, encoding="utf-8")
         return not _tests_pass(folder, module.tests)
 
 

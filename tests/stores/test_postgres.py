@@ -32,8 +32,7 @@ from trimtab.errors import (
 )
 from trimtab.stores import AppendRequest, PostgresStore, SearchRequest
 from trimtab.stores.postgres.connections import IDLE_SECONDS, Pool, translated
-from trimtab.stores.postgres.operations import PART_BYTES, Operations, _parts
-from trimtab.stores.postgres.schema import MIGRATIONS, Tables
+from trimtab.stores.postgres.operations import MIGRATIONS, PART_BYTES, Operations, Tables, _parts
 from trimtab.stores.rows import to_row
 
 

@@ -26,8 +26,7 @@ from trimtab.errors import (
 )
 from trimtab.stores import AppendRequest, LoadRequest, RedisStore, SearchRequest
 from trimtab.stores.redis.connections import translated
-from trimtab.stores.redis.operations import FILL_EVENTS, FILL_TERMS, Command, Operations
-from trimtab.stores.redis.scripts import PAGE_EVENTS
+from trimtab.stores.redis.operations import FILL_EVENTS, FILL_TERMS, PAGE_EVENTS, Command, Operations
 
 # -- what can be seen without a server
 

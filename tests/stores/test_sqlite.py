@@ -21,7 +21,7 @@ from trimtab.errors import SessionDeletedError, StoreError, StoreUnavailableErro
 from trimtab.stores import AppendRequest, Event, LoadRequest, MemoryStore, SearchRequest, SQLiteStore
 from trimtab.stores.rows import to_row
 from trimtab.stores.sqlite import search as search_index
-from trimtab.stores.sqlite.schema import MIGRATIONS
+from trimtab.stores.sqlite.rows import MIGRATIONS
 
 SECRET = 'Zanzibar "ключ" 天气预报 naïve\nphrase'
 """What must not be found: words of its own, a quote, two alphabets, a line break."""

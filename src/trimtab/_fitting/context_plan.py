@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from trimtab._fitting.outcome import Outcome
-from trimtab._fitting.settle import settling
+from trimtab._fitting.settle import Outcome, settling
 from trimtab.budget import Budget
 from trimtab.counting.sizes import Shares
 from trimtab.errors import BudgetExceededError
@@ -76,9 +75,9 @@ class ContextPlan:
 
     def report(self, messages: list[Any]) -> Report:
         """Make the report of the fit that gave these messages."""
-        from trimtab._fitting.context_report import report_of  # not above: many fits are never reported
+        from trimtab._fitting.reporting import context_report_of  # not above: many fits are never reported
 
-        return report_of(self.outcome)
+        return context_report_of(self.outcome)
 
     def at(self, budget: Budget) -> ContextPlan:
         """Decide for another budget; callbacks hold, and no summarizer is asked."""

@@ -6,9 +6,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trimtab._fitting.margins import held
 from trimtab._fitting.portion import Decision
 from trimtab._fitting.prepare import BLOCK, Work
+from trimtab._fitting.request import held
 from trimtab._shared.checks import move_to_source
 from trimtab.budget import Budget
 from trimtab.conversation import History

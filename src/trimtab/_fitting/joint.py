@@ -12,7 +12,7 @@ from typing import Any
 
 from trimtab._fitting.blocks import Block
 from trimtab.conversation.assemble import Document
-from trimtab.counting.checks import checked_count
+from trimtab.counting.base import checked_count
 from trimtab.counting.sizes import Shares, Sizes, sizes_for
 from trimtab.formats import Format, mapping_of
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim
-from trimtab._fitting.margins import within
 from trimtab._fitting.portion import Portion
 from trimtab._fitting.request import (
     Ask,
@@ -21,16 +20,17 @@ from trimtab._fitting.request import (
     no_budget_note,
     refuse_faults,
     take_model,
+    within,
 )
 from trimtab._shared.checks import move_to_source
 from trimtab.budget import Budget
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assembled
-from trimtab.conversation.units import format_of, refuse_foreign, resolve_pins
+from trimtab.conversation.units import resolve_pins
+from trimtab.counting.measurement import model_notes
 from trimtab.counting.sizes import Fixed, sizes_for
-from trimtab.counting.unknown import model_notes
 from trimtab.errors import FormatError
-from trimtab.formats import Format, Request
+from trimtab.formats import Format, Request, format_of, refuse_foreign
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies.openers import in_order
 from trimtab.strategies.sliding_window import require_strategy

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
+from trimtab._fitting.layout import faults_of
 from trimtab._fitting.portion import Decision, Portion
 from trimtab._fitting.prepare import Work
 from trimtab._fitting.request import window_note, window_of
+from trimtab._fitting.settle import BlockDecision, Outcome
 from trimtab.budget import Budget
 from trimtab.conversation import State
 from trimtab.conversation.validity import validate
+from trimtab.counting.measurement import unknown_in, unknown_notes
 from trimtab.counting.sizes import Shares, Sizes, counter_name, shared_out
-from trimtab.counting.unknown import unknown_in, unknown_notes
 from trimtab.formats import Format, Request, mapping_of
-from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report, ViolationLike
-from trimtab.report.lines import counted
+from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report
+from trimtab.report.text import counted
 from trimtab.strategies.runner import Settled
 
-__all__ = ["Lazy", "Rows", "about", "block_report", "is_planned", "report_of", "system_rows", "violations_of"]
+__all__ = ["context_report_of", "report_of"]
+
 
 T = TypeVar("T")
 
@@ -64,7 +67,9 @@ def report_of(work: Work, decision: Decision[Portion], budget: Budget, output: l
         blocks=(block,),
         messages=rows,
         inserted=inserted,
-        violations=Lazy(lambda: violations_of(work.source, work.format, work.ask.pending_calls)),
+        violations=Lazy(
+            lambda: list(validate(work.source, format=work.format, pending_calls=work.ask.pending_calls))
+        ),
     )
 
 
@@ -169,11 +174,6 @@ def _actions(portion: Portion, actions: tuple[str, ...]) -> tuple[str, ...]:
     if "repair" in reasons and "evicted" not in actions:
         first.insert(0, "evicted")
     return (*first, *(action for action in actions if action != "kept" or not first)) or ("kept",)
-
-
-def violations_of(messages: list[Any], format: Format, pending_calls: Collection[str]) -> list[ViolationLike]:
-    """List what the provider would refuse in the caller's messages, and open calls."""
-    return list(validate(messages, format=format, pending_calls=pending_calls))
 
 
 class Lazy(Sequence[T]):
@@ -426,3 +426,157 @@ def _role(format: Format, message: Any) -> str:
 def _sum(sizes: Sequence[int | None]) -> int | None:
     """Add up; None if one is not known."""
     return sum(size for size in sizes if size is not None) if None not in sizes else None
+
+
+# The report of a `Context`: a row a block, and one a message, made when it is read.
+
+
+def context_report_of(outcome: Outcome) -> Report:
+    """Make the report of an outcome; no counter is called that was not before."""
+    composition, budget = outcome.composition, outcome.budget
+    policy, decisions = composition.policy, outcome.decisions
+    rows = [Rows(decision) for decision in decisions]
+    lead = _lead_rows(outcome)
+    outputs = [decision.output() for decision in decisions]
+    blocks = tuple(_block(decision, own) for decision, own in zip(decisions, rows, strict=True))
+    sizes, leads_system = composition.request_sizes, outcome.leads_system
+    inserted, offset = list(lead), len(lead)
+    for decision, own, out in zip(decisions, rows, outputs, strict=True):
+        joined = decision.portion.joint is not None  # what was put in stands in the one message, too
+        put_in = _with_mark(decision, own.inserted(offset=offset))
+        inserted.extend(replace(row, position=offset) if joined else row for row in put_in)
+        offset += len(out)
+    output = [message for out in outputs for message in out]
+    unknown = unknown_of(composition.counter, outcome.format, policy.tools, output)
+    head = about(
+        sizes,
+        budget,
+        counter=composition.counter,
+        model=policy.model,
+        format=outcome.format,
+        leads_system=leads_system,
+        unknown=unknown,
+    )
+    if outcome.fixed_tokens is not None:
+        head["fixed_tokens"] = outcome.fixed_tokens
+    return Report(
+        **head,
+        notes=(
+            *composition.notes,
+            *window_note(policy.model, budget),
+            *(note for one in decisions for note in one.settled.notes),
+            *outcome.notes,
+            *unknown_notes(unknown),
+            *_notes_of_joined(decisions),
+        ),
+        planned=any(is_planned(decision.settled) for decision in decisions),
+        shares=composition.is_black_box,
+        tokens_before=_before_tokens(outcome, blocks, sum(row.tokens for row in lead)),
+        tokens_after=outcome.tokens,
+        fits=outcome.error is None,
+        kept_message_count=sum(block.kept_message_count for block in blocks),
+        changed_message_count=sum(block.changed_message_count for block in blocks),
+        evicted_message_count=sum(block.evicted_message_count for block in blocks),
+        blocks=blocks,
+        messages=_ContextRows(outcome, rows),
+        inserted=tuple(inserted),
+        blocks_dropped=tuple(block.name for block, out in zip(blocks, outputs, strict=True) if not out),
+        floors_ignored=outcome.floors_ignored,
+        violations=Lazy(lambda: faults_of(composition.source, outcome.format, policy.pending_calls)),
+    )
+
+
+def _notes_of_joined(decisions: list[BlockDecision]) -> list[str]:
+    return [
+        f"The documents of block {one.portion.name!r} are one message: their sizes are shares of it."
+        for one in decisions
+        if one.portion.joint is not None
+    ]
+
+
+def _lead_rows(outcome: Outcome) -> list[InsertedRow]:
+    """List system text that became a message before all blocks."""
+    sizes = outcome.composition.request_sizes
+    lead, whole = outcome.composition.lead, outcome.lead_tokens
+    if isinstance(sizes, Shares):
+        return system_rows(sizes.split(lead, whole))
+    return system_rows(map(sizes.of, range(len(lead))))
+
+
+def _block(decision: BlockDecision, rows: Rows) -> BlockReport:
+    return replace(
+        block_report(decision, rows, limit_tokens=decision.limit_tokens, output=decision.entries()),
+        offered_tokens=decision.offered_tokens,
+        cap_tokens=decision.cap_tokens,
+        tokens_after=decision.tokens,
+        floor_missed_tokens=decision.floor_missed_tokens,
+        freed_tokens=decision.freed_tokens,
+    )
+
+
+def _before_tokens(outcome: Outcome, blocks: tuple[BlockReport, ...], lead_tokens: int) -> int | None:
+    """Return what the whole request had before; None where that is not known."""
+    before = [block.tokens_before for block in blocks]
+    if outcome.composition.is_black_box:
+        return outcome.composition.whole_tokens
+    if None in before:
+        return None
+    return outcome.given_fixed_tokens + lead_tokens + sum(tokens for tokens in before if tokens is not None)
+
+
+def _with_mark(decision: BlockDecision, inserted: list[InsertedRow]) -> list[InsertedRow]:
+    """Charge the mark of the provider's cache to a message that was put in, if that carries it."""
+    if decision.mark_tokens and _ends_inserted(decision):
+        inserted[-1] = replace(inserted[-1], tokens=inserted[-1].tokens + decision.mark_tokens)
+    return inserted
+
+
+def _ends_inserted(decision: BlockDecision) -> bool:
+    """Tell whether what came out of a block ends with a message that was put in."""
+    *_, (last, _) = decision.rows()
+    return last < 0
+
+
+class _ContextRows(Lazy[MessageRow]):
+    """The rows of all blocks, in the order of the request; built when read."""
+
+    __slots__ = ("_outcome", "_rows")
+
+    def __init__(self, outcome: Outcome, rows: list[Rows]) -> None:
+        super().__init__(self._all)
+        self._outcome = outcome
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return sum(map(len, self._rows))
+
+    def with_text(self) -> list[MessageRow]:
+        """Return the rows, each with the text of its message."""
+        texts = [row.text for rows in self._rows for row in rows.with_text()]
+        return [replace(row, text=text) for row, text in zip(self, texts, strict=True)]
+
+    def _all(self) -> list[MessageRow]:
+        firsts = self._firsts()
+        rows = [row for rows in self._rows for row in rows]
+        for index, unit in firsts.items():
+            rows[index] = replace(rows[index], unit=unit)
+        for decision in self._outcome.decisions:
+            self._mark(rows, decision)
+        return rows
+
+    def _mark(self, rows: list[MessageRow], decision: BlockDecision) -> None:
+        """Charge the mark of the provider's cache to the message that carries it."""
+        part, tokens = decision.portion, decision.mark_tokens
+        if tokens and not _ends_inserted(decision):
+            there = (at for at in reversed(range(part.start, part.start + len(part.source))))
+            last = next(at for at in there if rows[at].fate != "evicted")
+            rows[last] = replace(rows[last], tokens_after=(rows[last].tokens_after or 0) + tokens)
+
+    def _firsts(self) -> dict[int, int]:
+        """Map messages of units that span blocks to the first message of the unit, as given."""
+        composition = self._outcome.composition
+        given: dict[int, int] = {}
+        for part, start in zip(composition.parts, composition.starts, strict=True):
+            for index in range(len(part.history)) if composition.bonds.units else ():
+                given[start + index] = part.start + part.source_index(index)
+        return {given[index]: given[min(unit)] for unit in composition.bonds.units for index in unit}

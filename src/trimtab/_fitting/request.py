@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from trimtab._fitting.callbacks import OnTrim, TrimContext
 from trimtab._shared.checks import (
@@ -17,14 +17,16 @@ from trimtab._shared.checks import (
 )
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
-from trimtab.counting.checks import as_it_stands
+from trimtab.counting.base import as_it_stands
 from trimtab.counting.door import as_counter
+from trimtab.counting.margin import margin_of, unsure_of
+from trimtab.counting.measurement import near_words
 from trimtab.counting.sizes import for_whole, reading
-from trimtab.counting.unknown import near_words
 from trimtab.errors import ConfigurationError, InvalidHistoryError, UnknownNameError
-from trimtab.formats import Format, Request
+from trimtab.formats import Format, Request, mapping_of
 from trimtab.models import facts_for
 from trimtab.strategies import Strategy
+from trimtab.strategies.summarizer import SummaryCall
 
 __all__ = [
     "Ask",
@@ -34,6 +36,7 @@ __all__ = [
     "check",
     "check_model",
     "counter_of",
+    "held",
     "keep_all",
     "known_budget",
     "leading_system",
@@ -42,6 +45,7 @@ __all__ = [
     "take_model",
     "window_note",
     "window_of",
+    "within",
 ]
 
 
@@ -265,3 +269,59 @@ def leading_system(system: str | list[Any] | None, format: Format) -> list[Any]:
     if system is None or not format.rules.system_in_messages:
         return []
     return [format.message("system", [system] if isinstance(system, str) else list(system))]
+
+
+# A margin that holds for what comes out: what nobody can know of a request is known once it is fitted.
+
+
+T = TypeVar("T")
+
+Decided = tuple[bool, int, Callable[[], Iterable[Any]]]
+"""Whether it fits, tokens of the whole, and what gives its messages."""
+
+
+def within(budget: Budget, counter: Any, tools: Any, /) -> Budget:
+    """Resolve a budget for a request of which its tools alone are known."""
+    if budget.margin != "auto":
+        return budget
+    return budget.resolved(counter, unsure_tokens=unsure_of(counter, tools, ()) or 0)
+
+
+def held(
+    budget: Budget,
+    counter: Any,
+    tools: Any,
+    format: Format,
+    /,
+    *,
+    decide: Callable[[Budget], Generator[SummaryCall, str | None, T]],
+    decided: Callable[[T], Decided],
+    everything: Callable[[], Iterable[Any]],
+) -> Generator[SummaryCall, str | None, T]:
+    """Decide for a budget so that its margin holds for what stays.
+
+    With the tools' part of it first; if what stays has more that nobody can know, again with that, and
+    then with all there is in the input, of which what stays can only be a part.
+    """
+    made = yield from decide(within(budget, counter, tools))
+    if budget.margin != "auto" or not hasattr(counter, "unsure_tokens"):
+        return made
+    room_tokens = Budget(
+        budget.window, output_reserve=budget.output_reserve, overhead_tokens=budget.overhead_tokens
+    ).input_tokens
+
+    def unsure_in(messages: Iterable[Any]) -> int:
+        pieces = [format.pieces(mapping_of(message)) for message in messages]
+        return unsure_of(counter, tools, pieces) or 0
+
+    for widest in (False, True):
+        fits, tokens, messages = decided(made)
+        if not fits:
+            return made  # and with less room it would not either
+        unsure_tokens = unsure_in(messages())
+        if tokens + margin_of(counter, tokens) + unsure_tokens <= room_tokens:
+            return made
+        if widest:
+            unsure_tokens = unsure_in(everything())
+        made = yield from decide(budget.resolved(counter, unsure_tokens=unsure_tokens))
+    return made

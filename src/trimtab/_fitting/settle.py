@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 from trimtab._fitting.allocation import Claim, offers
 from trimtab._fitting.layout import Composition, Part, by_block
-from trimtab._fitting.margins import held
-from trimtab._fitting.outcome import BlockDecision, Outcome, mark_tokens_of
-from trimtab._fitting.portion import in_block
+from trimtab._fitting.portion import Decision, in_block
 from trimtab._fitting.prepare import DEFAULT_STRATEGY
+from trimtab._fitting.request import held
 from trimtab.budget import Budget
 from trimtab.conversation import History
+from trimtab.conversation.assemble import keep_parts
 from trimtab.conversation.order import Row, misplaced, stands_apart
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
+from trimtab.formats import Format, mapping_of
 from trimtab.strategies.base import EvictionRequest
 from trimtab.strategies.cuts import count_back
 from trimtab.strategies.drop import Strict
@@ -26,7 +28,169 @@ from trimtab.strategies.runner import Settled, run, running
 from trimtab.strategies.summarizer import SummaryCall
 from trimtab.strategies.truncate_text import TruncateText
 
-__all__ = ["Steps", "claims_of", "settling"]
+if TYPE_CHECKING:
+    from trimtab.report import Reason
+
+__all__ = ["BlockDecision", "Outcome", "claims_of", "settling"]
+
+
+# What was settled for each block of a request, and the output it makes.
+
+
+@dataclass(slots=True, kw_only=True)
+class BlockDecision(Decision[Part]):
+    """What was settled for one block."""
+
+    offered_tokens: int
+    """What it was offered last: of its need, its cap and the room that was left the least."""
+    cap_tokens: int | None = None
+    """Its cap; None if it has none."""
+    room_tokens: int | None = None
+    """What was left for it, whatever its need and its cap; None if all that fits was taken as it is."""
+
+    @property
+    def limit_tokens(self) -> int:
+        """What it had to keep to, whatever its need: its cap, or the room that was left for it."""
+        known = [tokens for tokens in (self.cap_tokens, self.room_tokens) if tokens is not None]
+        return max(self.offered_tokens, min(known, default=self.offered_tokens))
+
+    floor_missed_tokens: int = 0
+    """What it has less than its floor, though floors are in force."""
+    freed_tokens: int = 0
+    mark_tokens: int = 0
+    """What its mark for the provider's cache costs beside `settled.tokens`: with most counters nothing."""
+    marked: bool = True
+    """False if there was no room for its mark."""
+
+    @property
+    def tokens(self) -> int:
+        """What it costs, with its mark."""
+        return self.settled.tokens + self.mark_tokens
+
+    def charge_mark(self, limit_tokens: int | None) -> None:
+        """Charge for its mark; leave the mark out where the block would pass a limit with it."""
+        self.mark_tokens = 0
+        if not self.marked or self.portion.block.cache_control is None:
+            return
+        for message in self._unmarked()[-1:]:
+            self.mark_tokens = _more(self.portion, _marked(self.portion, message), message)
+        if limit_tokens is not None and self.tokens > limit_tokens:
+            self.leave_mark()
+
+    def leave_mark(self) -> None:
+        """Leave its mark out."""
+        self.marked, self.mark_tokens = False, 0
+
+    def entries(self) -> list[Any]:
+        """Return what stays of it, document by document where they are joined."""
+        return self.settled.assemble(self.request)
+
+    def output(self) -> list[Any]:
+        """Return what came out of it; its last message ends a cached prefix where that is asked for."""
+        messages = self._unmarked()
+        if messages and self.marked:
+            messages[-1] = _marked(self.portion, messages[-1])
+        return messages
+
+    def _unmarked(self) -> list[Any]:
+        return _merged(self.portion, self.entries())
+
+    def take_out(self, gone: set[int], *, reason: Reason) -> None:
+        """Let more messages go, and note what that frees."""
+        portion, settled = self.portion, self.settled
+        known, count = portion.sizes.known, len(portion.history)
+        less = settled.without(gone, count=count, tokens=settled.tokens, reason=reason)
+        if isinstance(portion.sizes, Shares):
+            less.tokens = portion.sizes.request_tokens(less.assemble(self.request))
+        else:
+            less.tokens -= sum(settled.edited_tokens.get(i, known[i] or 0) for i in gone)
+        self.settled = less
+        self.freed_tokens += settled.tokens - less.tokens
+
+    def rows(self) -> Iterator[tuple[int, Any]]:
+        """List what stays and what was put in, in order: position in the block, or -1, and message."""
+        history, settled = self.portion.history, self.settled
+        put_in = list(settled.insertions)
+        for index in (*settled.before, *range(settled.cut, len(history))):
+            while put_in and put_in[0].at <= index:
+                yield -1, put_in.pop(0).message
+            message, parts = history.messages[index], settled.partial.get(index)
+            yield index, message if parts is None else keep_parts(history, index, message, parts)
+        yield from ((-1, one.message) for one in put_in)
+
+    def miss(self, floor_tokens: int) -> None:
+        """Note by how much it misses its floor; what another block freed is not missed."""
+        self.floor_missed_tokens = max(0, floor_tokens - self.tokens - self.freed_tokens)
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """What was settled for all blocks and one budget."""
+
+    composition: Composition
+    budget: Budget
+    decisions: list[BlockDecision]
+    """In the order of the request."""
+    floors_ignored: bool = False
+    error: BudgetExceededError | None = None
+    """Why it does not fit; None if it does."""
+    notes: list[str] = field(default_factory=list)
+    tokens: int = 0
+    given_fixed_tokens: int = 0
+    """What stood beside the messages of the request as it was given."""
+    lead_tokens: int = 0
+    """Of a black box's total, what is charged to system text before all blocks."""
+    fixed_tokens: int | None = None
+    """What a black box says of a request without messages; None for counters that add up."""
+    _messages: list[Any] | None = None
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        return self.composition.format
+
+    @property
+    def leads_system(self) -> bool:
+        """True if the request begins with a system message."""
+        return bool(self.composition.lead) or any(
+            self.format.kind(mapping_of(message)) == "system" for message in self.messages()[:1]
+        )
+
+    @property
+    def led_system(self) -> bool:
+        """True if what was given began with a system message."""
+        first = [*self.composition.lead, *self.composition.source][:1]
+        return any(self.format.kind(mapping_of(message)) == "system" for message in first)
+
+    def messages(self) -> list[Any]:
+        """Put the output together."""
+        if self._messages is None:
+            blocks = (message for one in self.decisions for message in one.output())
+            self._messages = [*self.composition.lead, *blocks]
+        return list(self._messages)
+
+
+def mark_tokens_of(part: Part) -> int:
+    """Return what the mark of a block costs that stays as it is."""
+    if part.block.cache_control is None:
+        return 0
+    plain = _merged(part, part.history.originals if part.joint else part.history.originals[-1:])
+    return _more(part, _marked(part, plain[-1]), plain[-1]) if plain else 0
+
+
+def _merged(part: Part, messages: list[Any]) -> list[Any]:
+    return messages if part.joint is None else part.joint.merge(messages)
+
+
+def _marked(part: Part, message: Any) -> Any:
+    mark = part.block.cache_control
+    return message if mark is None else part.history.format.with_cache_control(message, mark)
+
+
+def _more(part: Part, marked: Any, plain: Any) -> int:
+    """Return what a message costs more than another."""
+    return 0 if marked is plain else part.sizes.alone(marked) - part.sizes.alone(plain)
+
 
 Steps = Generator[SummaryCall, str | None, Outcome]
 """An algorithm that comes to an outcome, and yields what it needs from outside."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -12,18 +13,25 @@ from trimtab.errors import ConfigurationError, CountingError, FormatError
 
 __all__ = [
     "answers_later",
+    "check_choice",
+    "check_count",
     "check_flag",
+    "check_fraction",
     "check_messages",
     "check_number",
     "check_parameters",
     "check_pending_calls",
+    "check_roles",
     "check_tools",
     "check_trim",
+    "in_words",
     "listed",
     "move",
     "move_to_source",
+    "near_names",
     "system_of",
 ]
+
 
 _PLACE = re.compile(r"messages\[(\d+)\]")
 
@@ -137,14 +145,15 @@ def check_number(name: str, value: Any, /) -> None:
         raise ConfigurationError(f"{name} is a whole number, not {reprlib.repr(value)}")
 
 
-def check_flag(name: str, value: Any, /) -> None:
-    """Refuse what merely reads as True or False.
+def check_flag(name: str, value: Any, /) -> bool:
+    """Return True or False; what merely reads as one is refused.
 
     Raises:
         ConfigurationError: It is another value.
     """
     if not isinstance(value, bool):
         raise ConfigurationError(f"{name} is True or False, not {reprlib.repr(value)}")
+    return value
 
 
 def check_parameters(name: str, function: Callable[..., Any], /, *parameters: str) -> None:
@@ -246,3 +255,88 @@ def move_to_source(error: CountingError | FormatError, /, *, lead: int, origin: 
 def _place_of(error: FormatError) -> int | None:
     found = _PLACE.match(error.path)
     return int(found[1]) if found is not None else None
+
+
+# Names spelled like one that nobody knows, for errors that say what was probably meant.
+
+
+_MOST = 3
+"""Names an error lists: more is a list to search, not a hint."""
+_LIKE = 0.6
+"""How alike two names are, 0 to 1, from which on one may be meant by the other; difflib's own default."""
+
+
+def near_names(
+    name: str, known: Iterable[str], /, *, meaning: Callable[[str], str] | None = None
+) -> tuple[str, ...]:
+    """List known names spelled like one that is not known, best first; each once.
+
+    Args:
+        name: What was written; upper and lower case are one.
+        known: The names there are.
+        meaning: Tells what a name stands for: of several names for one thing the nearest is listed.
+
+    Example:
+        >>> near_names("Sliding_Windw", ["drop", "sliding_window", "sliding_window"])
+        ('sliding_window',)
+    """
+    from difflib import get_close_matches  # not above: only a wrong name needs it
+
+    spelled: dict[str, str] = {}
+    for one in known:
+        spelled.setdefault(one.lower(), str(one))
+    written = name.lower()
+    alike = get_close_matches(written, spelled, n=4 * _MOST, cutoff=_LIKE)
+    longer = [word for word in spelled if written and word.startswith(written)]  # "openai" for openai_chat
+    found: dict[str, str] = {}
+    for one in (spelled[word] for word in (*alike, *longer)):
+        found.setdefault(one if meaning is None else meaning(one), one)
+    return tuple(found.values())[:_MOST]
+
+
+def in_words(near: Iterable[str], /) -> str:
+    """Write near names as the end of a message; nothing where there are none.
+
+    Example:
+        >>> in_words(("drop", "strict"))
+        '; did you mean drop or strict?'
+    """
+    names = " or ".join(near)
+    return f"; did you mean {names}?" if names else ""
+
+
+# Checks of what strategies are made with; each error names the argument and what it may be.
+
+
+def check_count(name: str, value: object) -> int:
+    """Return a whole number >= 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ConfigurationError(f"{name} must be a whole number >= 0, not {value!r}")
+    return value
+
+
+def check_fraction(name: str, value: object) -> float:
+    """Return a number above 0 and at most 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ConfigurationError(f"{name} must be a number above 0 and at most 1, not {value!r}")
+    if not 0 < value <= 1:
+        raise ConfigurationError(f"{name} must be above 0 and at most 1, not {value!r}")
+    return float(value)
+
+
+def check_roles(value: Iterable[str], *, name: str = "protect_roles") -> tuple[str, ...]:
+    """Return names as a tuple, without empty ones and repetitions; a bare string is refused."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ConfigurationError(f"{name} must be a sequence of names, as in [{value!r}]")
+    names = list(value)
+    for item in names:
+        if not isinstance(item, str):
+            raise ConfigurationError(f"{name} must hold names, not {item!r}")
+    return tuple(dict.fromkeys(item for item in names if item))
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
+    """Return one of a few words."""
+    if value not in choices:
+        raise ConfigurationError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+    return str(value)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
-__all__ = ["later"]
+from trimtab.errors import MissingExtraError
+
+__all__ = ["later", "package_of"]
 
 
 def later(package: dict[str, Any], places: Mapping[str, str], /) -> Callable[[str], Any]:
@@ -26,3 +29,22 @@ def later(package: dict[str, Any], places: Mapping[str, str], /) -> Callable[[st
 
     package["__dir__"] = lambda: sorted({*package, *places})
     return __getattr__
+
+
+# The package an extra brings, or the line that installs it.
+
+
+def package_of(extra: str, /, *, package: str, needed_by: str) -> ModuleType:
+    """Import the package an extra brings.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:  # it is there, and something it needs is not
+            raise
+        raise MissingExtraError(
+            f"{needed_by} needs {package}: pip install 'trimtab[{extra}]'", extra=extra, package=package
+        ) from error

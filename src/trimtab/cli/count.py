@@ -8,14 +8,13 @@ from typing import Any
 import click
 
 from trimtab.cli.input import InputKind
-from trimtab.cli.options import input_options, request_options
+from trimtab.cli.options import Asked, input_options, request_options
 from trimtab.cli.output import Verdicts, answer_all, usage
-from trimtab.cli.request import Asked
 from trimtab.counting import Count, EstimateCounter
 from trimtab.counting.measurement import count_of_request
 from trimtab.counting.sizes import reading
 from trimtab.formats import Format, mapping_of
-from trimtab.report.lines import counted, plain
+from trimtab.report.text import counted, plain
 
 __all__ = ["count"]
 

@@ -3,32 +3,227 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
 
+from trimtab._fit import fit as fit_one
+from trimtab._shared.checks import in_words, near_names
+from trimtab.budget import Budget
 from trimtab.cli.input import InputKind
 from trimtab.cli.options import (
     BUDGET,
+    KINDS_ALONE,
     PIN,
     TOKENS,
+    Asked,
+    Conversation,
     bare_option,
+    budget_of,
     input_options,
     margin_option,
     pending_option,
     pins_in,
     request_options,
+    strategy_of,
 )
 from trimtab.cli.output import Refused, Verdicts, answer_all, usage
-from trimtab.cli.policy_options import Answered, PolicyFitting
-from trimtab.cli.request import KINDS_ALONE, Asked, budget_of, strategy_of
-from trimtab.context import Fitted
-from trimtab.context import fit as fit_one
+from trimtab.context import Context, Fitted
+from trimtab.counting import EstimateCounter
+from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
+from trimtab.formats import Request, detect, get_format
+from trimtab.policy import load_policy, named
 from trimtab.report import Report
 
 __all__ = ["fit"]
+
+
+# `trimtab fit --policy`: named parts of the input, or a conversation, put into the blocks of a policy.
+
+
+_HISTORY = "history"
+"""The block that a conversation goes into, if there is one of that name."""
+
+_SYSTEM = "system"
+"""The block that leading system messages of a conversation go into, if there is one of that name."""
+
+_BODY_KEYS = ("messages", "input", "contents")
+"""One of these makes a mapping a request body, unless it names a block."""
+
+
+class Answered(NamedTuple):
+    """A request that fits, and what is written of it."""
+
+    fitted: Fitted[Any]
+    request: Any
+    """The messages; or a body: the one they came in, or one for system text that is sent beside them."""
+
+
+class PolicyFitting:
+    """A policy, and the options that take the place of what it says.
+
+    Raises:
+        ConfigurationError: The policy cannot be loaded, or an option does not go with one.
+    """
+
+    def __init__(self, path: str, given: Mapping[str, Any], *, format: str) -> None:
+        for option in ("strategy", "pin", "repair"):
+            if given[option]:
+                raise ConfigurationError(f"--{option} does not go with --policy: blocks say what stays")
+        policy = load_policy(path)
+        if not policy.blocks:
+            raise ConfigurationError(f"{path}: there are no blocks to put anything into")
+        held = policy._policy
+        self._given, self._held_budget = given, held.budget
+        format = str(held.format) if format == "auto" else format
+        strict = True if given["strict"] else None  # a policy may be strict by itself
+        self._policy = policy.clone(format=format, pending_calls=given["pending_calls"], strict=strict)
+        self._names = [block.name for block in policy.blocks]
+        try:  # what is wrong is refused at once
+            self._asked = Asked(given, format=format, model=held.model, counter=held.counter)
+            if any(known is not None for known in (self._asked.model, held.budget, given["budget"])):
+                self._budget(self._asked.model)
+        except UnknownNameError as error:
+            raise error if given["model"] is not None else named(error, path) from error.__cause__
+
+    def fit(self, value: Any, /) -> Answered:
+        """Fit the parts of one request, or one conversation.
+
+        Raises:
+            FormatError: A part is of no block, or a conversation has no block to go into.
+            ConfigurationError: No budget is known.
+            BudgetExceededError: What must stay does not fit.
+        """
+        asked = self._asked
+        parts = self._parts(value)
+        if parts is not None:
+            context = self._ready(asked.model, counter=asked.counter(asked.model))
+            fitted = _filled(context.clone(system=asked.system, tools=asked.tools), parts).fit()
+            return Answered(fitted, _written(fitted, Request(messages=(), tools=asked.tools)))
+        taken = asked.of(value)
+        system = taken.request.system if asked.system is None else asked.system
+        tools = taken.request.tools if asked.tools is None else asked.tools
+        context = self._ready(taken.model, counter=taken.counter, beside_tokens=_beside(taken, tools))
+        context = context.clone(format=taken.format, system=system, tools=tools)
+        fitted = _filled(context, self._parts_of(taken)).fit()
+        return Answered(fitted, _written(fitted, replace(taken.request, tools=tools)))
+
+    def _ready(self, model: str | None, *, counter: Any, beside_tokens: int = 0) -> Context:
+        """Make a context for one request."""
+        budget = self._budget(model)
+        if beside_tokens:
+            overhead = budget.overhead_tokens + beside_tokens
+            budget = Budget(**{**asdict(budget), "overhead_tokens": overhead})
+        return self._policy.clone(budget=budget, model=model, counter=counter)
+
+    def _budget(self, model: str | None) -> Budget:
+        """Make the budget: of the options, of the policy with what they change, or of the model."""
+        given = {key: self._given[key] for key in ("output_reserve", "margin")}
+        if self._given["budget"] is None and self._held_budget is not None:
+            changes = {key: value for key, value in given.items() if value is not None}
+            return Budget(**{**asdict(Budget.of(self._held_budget)), **changes})
+        return budget_of(self._given["budget"], model=model, **given)
+
+    def _parts(self, value: Any) -> Mapping[str, Any] | None:
+        """Return what goes into which block; None for a conversation.
+
+        Raises:
+            FormatError: It names what is no block, or could be either.
+        """
+        if not isinstance(value, Mapping):
+            if any(map(self._holds_parts, value)):
+                raise FormatError("a list of objects with parts, not of messages: write one a line (JSONL)")
+            return None
+        body = [key for key in _BODY_KEYS if key in value and key not in self._names]
+        named = [key for key in value if key in self._names]
+        if body and named and self._marks(value).issuperset(named):
+            return None
+        for key in value:
+            if not body and key not in self._names:
+                raise FormatError(_unknown(key, self._names), path=key)
+            if body and key in self._names:
+                why = f", and beside {key!r}, which is one, it makes no request body"
+                raise FormatError(_unknown(body[0], self._names, why), path=body[0])
+        return None if body else value
+
+    def _marks(self, value: Mapping[str, Any]) -> frozenset[str]:
+        """Return the keys of a body that occur in its wire form only: system text has the name of a block."""
+        asked = self._asked
+        known = detect(value, model=asked.model) if asked.format == "auto" else get_format(asked.format)
+        return known.rules.body_marks
+
+    def _holds_parts(self, value: Any) -> bool:
+        if not isinstance(value, Mapping) or "role" in value or not value:
+            return False
+        return all(key in self._names for key in value)
+
+    def _parts_of(self, taken: Conversation) -> Mapping[str, Any]:
+        """Take a conversation apart: leading system messages into the block for these, if there is one.
+
+        In the block of the history they would leave first.
+        """
+        name = self._name_for_conversations()
+        messages = taken.request.messages
+        if name == _SYSTEM or _SYSTEM not in self._names:
+            return {name: messages}
+        heads = takewhile(lambda one: isinstance(one, dict) and taken.format.kind(one) == "system", messages)
+        head = list(heads)
+        return {_SYSTEM: head, name: messages[len(head) :]}
+
+    def _name_for_conversations(self) -> str:
+        """Name the block that a list of messages or a request body fills.
+
+        Raises:
+            FormatError: It is not clear which.
+        """
+        if _HISTORY in self._names:
+            return _HISTORY
+        if len(self._names) == 1:
+            return self._names[0]
+        raise FormatError(
+            f"a conversation goes into the block {_HISTORY!r}, and the policy has none: write an object with"
+            f" a key for each block ({', '.join(self._names)})"
+        )
+
+
+def _written(fitted: Fitted[Any], request: Request) -> Any:
+    """Write a request that fits in the form's own shape.
+
+    The messages alone, if they came so and there is no system text beside them.
+    """
+    format = get_format(fitted.report.format)
+    request = replace(request, system=fitted.system)
+    if request.body is None and fitted.system is not None:
+        request = replace(request, body={format.rules.body_key: []}, key=format.rules.body_key)
+    return format.write_request(request, fitted.messages)
+
+
+def _unknown(key: str, names: list[str], why: str = "") -> str:
+    hint = in_words(near_names(key, names))
+    hint = "; tool schemas are given by --tools" if key == "tools" else hint
+    return f"no block is called {key!r}{why}; the policy has: {', '.join(names)}{hint}"
+
+
+def _filled(context: Context, parts: Mapping[str, Any]) -> Context:
+    for name, content in parts.items():
+        try:
+            context.replace(name, content)
+        except ConfigurationError as error:
+            raise FormatError(str(error), path=name) from error
+    return context
+
+
+def _beside(taken: Conversation, tools: Any) -> int:
+    """Count what else a body is charged for: legacy functions, an output schema."""
+    extra = taken.request.extra
+    if not extra:
+        return 0
+    counter = EstimateCounter() if taken.counter is None else taken.counter
+    with_extra = counter.fixed_tokens(None, tools, has_system=True, extra=extra)
+    return with_extra - counter.fixed_tokens(None, tools, has_system=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

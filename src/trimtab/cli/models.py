@@ -9,13 +9,13 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from trimtab._shared.names import in_words
-from trimtab.cli.json_out import dump
+from trimtab._shared.checks import in_words
+from trimtab.cli.input import dump
 from trimtab.cli.options import complete_models
 from trimtab.cli.output import usage
 from trimtab.errors import UnknownNameError
 from trimtab.models import ModelFacts, facts_for, model_names, near_models
-from trimtab.report.lines import plain
+from trimtab.report.text import plain
 
 __all__ = ["models"]
 

@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from trimtab.cli.input import INPUT_KINDS
-from trimtab.formats import formats
-from trimtab.models import model_names
+from trimtab._fitting.request import window_of
+from trimtab._shared.checks import in_words
+from trimtab.budget import Budget
+from trimtab.cli.input import INPUT_KINDS, parse
+from trimtab.counting import AdditiveCounter, counter_for
+from trimtab.counting.door import counter_in_words
+from trimtab.counting.measurement import near_words
+from trimtab.errors import ConfigurationError, FormatError, MissingExtraError, UnknownNameError
+from trimtab.formats import Format, Request, detect, formats, get_format
+from trimtab.models import facts_for, model_names
+from trimtab.strategies import Strategy, StrategyKind, create_strategy
 
 __all__ = [
     "BUDGET",
+    "KINDS_ALONE",
     "PIN",
     "TOKENS",
+    "Asked",
+    "Conversation",
     "bare_option",
+    "budget_of",
     "complete_models",
     "input_options",
     "margin_option",
     "pending_option",
     "pins_in",
     "request_options",
+    "strategy_of",
 ]
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -174,3 +191,230 @@ def pins_in(pins: tuple[int | slice, ...], count: int) -> list[int]:
     return [
         index for pin in pins for index in (range(*pin.indices(count)) if isinstance(pin, slice) else (pin,))
     ]
+
+
+# What options mean: counter, budget, tools, strategy; for all conversations and for each.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """One conversation of the input taken apart, and what it is counted for and by."""
+
+    format: Format
+    request: Request
+    model: str | None
+    """The model that was asked for, or the one its body names, if it is known."""
+    counter: AdditiveCounter | None
+    """None: nothing says how; an estimate."""
+
+
+class Asked:
+    """What `--model`, `--counter`, `--format`, `--system` and `--tools` ask for.
+
+    What is wrong with them is refused before anything is read.
+    """
+
+    def __init__(
+        self,
+        given: Mapping[str, Any],
+        *,
+        format: str,
+        model: str | None = None,
+        counter: AdditiveCounter | None = None,
+    ) -> None:
+        """Read the options; model and counter are a policy's, for where no option says another."""
+        self.model: str | None = model if given["model"] is None else given["model"]
+        self.system = _system_of(given["system"])
+        self.tools = _tools_of(given["tools"])
+        self.format = format
+        self._words: str | None = given["counter"]
+        self._counter = counter
+        self._has_room = "budget" in given  # a command without rooms has no such option
+        self.counter(self.model)
+
+    def counter(self, model: str | None, /) -> AdditiveCounter | None:
+        """Make the counter for a model; None: nothing says how to count.
+
+        Raises:
+            UnknownNameError: Nobody knows the model.
+            MissingExtraError: Its tokenizer is not installed.
+        """
+        if self._words is None and self._counter is not None:
+            return self._counter
+        return _counter_of(self._words, model, has_room=self._has_room)
+
+    def of(self, value: Any, /) -> Conversation:
+        """Take one conversation apart.
+
+        Raises:
+            FormatError: A mapping without a list of messages.
+            ConfigurationError: Its body brings what an option gives, too.
+        """
+        model = _known_model_in(value) if self.model is None else self.model
+        format = detect(value, model=model) if self.format == "auto" else get_format(self.format)
+        request = format.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
+        for name, given, held in (
+            ("system", self.system, request.system),
+            ("tools", self.tools, request.tools),
+        ):
+            if given is not None and held is not None:
+                raise ConfigurationError(f"{name} given twice: by --{name} and in the request body")
+        counter = self.counter(model)
+        return Conversation(format=format, request=request, model=model, counter=counter)
+
+
+def _known_model_in(value: Any) -> str | None:
+    """Return the model a request body names, if it is known."""
+    named = value.get("model") if isinstance(value, Mapping) else None
+    if not isinstance(named, str):
+        return None
+    try:
+        facts_for(named)
+    except UnknownNameError:
+        return None
+    return named
+
+
+def _counter_of(counter: str | None, model: str | None, *, has_room: bool) -> AdditiveCounter | None:
+    """Make the counter of `--counter` or of a model; None without either.
+
+    Raises:
+        UnknownNameError: Nobody knows the model.
+        MissingExtraError: Its tokenizer is not installed.
+    """
+    if counter is None:
+        return None if model is None else _counter_for(model, has_room=has_room)
+    try:
+        made = counter_in_words(counter)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--counter {error}") from error
+    if made is None:
+        raise ConfigurationError(f"--counter is estimate or chars:N (as chars:4), not {counter!r}")
+    return made
+
+
+def _counter_for(model: str, *, has_room: bool) -> AdditiveCounter:
+    try:
+        return counter_for(model)
+    except UnknownNameError as error:
+        raise _unknown_model(error, has_room=has_room) from error
+    except MissingExtraError as error:
+        hint = f"{error}, or give --counter estimate"
+        raise MissingExtraError(hint, extra=error.extra, package=error.package) from error
+
+
+def _unknown_model(error: UnknownNameError, *, has_room: bool = True) -> UnknownNameError:
+    """Say in words of the command line what to do about a model nobody knows."""
+    room = " and --budget N" if has_room else ""
+    return UnknownNameError(
+        f"unknown model {error.name!r}: give --counter estimate{room} instead of --model"
+        f"{in_words(error.near)}",
+        name=error.name,
+        near=error.near,
+    )
+
+
+def budget_of(
+    tokens: int | None, *, output_reserve: int | None, margin: int | Literal["auto"] | None, model: str | None
+) -> Budget:
+    """Make the budget; without `--budget` from the window of the model.
+
+    Raises:
+        ConfigurationError: Neither is known.
+    """
+    if tokens is not None:
+        window_tokens = window_of(model)
+        if window_tokens is not None and tokens > window_tokens:
+            raise ConfigurationError(
+                f"--budget {tokens:,} passes the window of {model!r}, {window_tokens:,} tokens for input and"
+                " output together; where it is larger, say so in the file that TRIMTAB_MODELS names"
+            )
+        return Budget(tokens, output_reserve=output_reserve or 0, margin=margin or 0)
+    if model is None:
+        raise ConfigurationError("how much room is there? Give --budget N (tokens), or --model NAME")
+    try:
+        facts = facts_for(model)
+    except UnknownNameError as error:
+        raise _unknown_model(error) from error
+    if facts.window_tokens is None:
+        raise ConfigurationError(
+            f"the window of {model!r} is not known: give --budget N (tokens){near_words(model)}"
+        )
+    reserve = facts.output_reserve_tokens if output_reserve is None else output_reserve
+    return Budget(facts.window_tokens, output_reserve=reserve, margin=margin or 0)
+
+
+_NEEDS = {
+    StrategyKind.CASCADE: 'steps, in a file: {"kind": "cascade", "steps": ["clear_tool_results", "drop"]}',
+    StrategyKind.SUMMARIZE: "a function that writes summaries, which only a program has",
+    StrategyKind.SLIDING_WINDOW_WITH_SUMMARY: "a function that writes summaries, which only a program has",
+}
+"""What kinds need that say nothing alone."""
+
+KINDS_ALONE = [kind.value for kind in StrategyKind if kind not in _NEEDS]
+
+
+def strategy_of(value: str | None) -> Strategy | None:
+    """Make the strategy of a kind, or of a JSON or TOML file.
+
+    Raises:
+        ConfigurationError: No such kind, a file that cannot be read, or an option it does not have.
+    """
+    if value is None:
+        return None
+    path = Path(value)
+    if path.suffix.lower() not in (".json", ".toml") and (value in [*StrategyKind] or not path.is_file()):
+        if value in _NEEDS:
+            others = ", ".join(KINDS_ALONE)
+            raise ConfigurationError(
+                f"--strategy {value} needs {_NEEDS[StrategyKind(value)]}; alone go {others}"
+            )
+        return create_strategy(value)
+    raw = _read("--strategy", path)
+    try:
+        is_toml = path.suffix.lower() == ".toml"
+        return create_strategy(tomllib.loads(raw.decode("utf-8")) if is_toml else parse(raw, whole=True))
+    except (FormatError, ConfigurationError, ValueError) as error:
+        raise ConfigurationError(f"--strategy {value}: {error}") from error
+
+
+def _tools_of(value: str | None) -> list[Any] | None:
+    """Read the tool schemas of a JSON file.
+
+    Raises:
+        ConfigurationError: It cannot be read, or holds no list of schemas.
+    """
+    if value is None:
+        return None
+    try:
+        tools = parse(_read("--tools", Path(value)), whole=True)
+    except FormatError as error:
+        raise ConfigurationError(f"--tools {value}: {error}") from error
+    if not isinstance(tools, list):
+        raise ConfigurationError(f"--tools {value}: a list of tool schemas is expected, not {tools!r:.40}")
+    for index, tool in enumerate(tools):
+        if not isinstance(tool, Mapping) or "role" in tool:
+            what = "a message" if isinstance(tool, Mapping) else f"{tool!r:.40}"
+            raise ConfigurationError(f"--tools {value}: [{index}] is {what}, not a tool schema")
+    return tools
+
+
+def _system_of(value: str | None) -> str | None:
+    """Return the system text, read from a file if it begins with `@`.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or is not UTF-8.
+    """
+    if value is None or not value.startswith("@"):
+        return value
+    try:
+        return _read("--system", Path(value[1:])).decode("utf-8").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"--system {value}: not UTF-8 (byte {error.start + 1})") from error
+
+
+def _read(option: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    except OSError as error:
+        raise ConfigurationError(f"{option} {path}: {error.strerror or error}") from error

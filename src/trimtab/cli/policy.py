@@ -8,12 +8,11 @@ from typing import Any
 
 import click
 
-from trimtab.cli.json_out import dump
-from trimtab.cli.output import usage
-from trimtab.cli.words import said
+from trimtab.cli.input import dump
+from trimtab.cli.output import said, usage
 from trimtab.errors import ConfigurationError
 from trimtab.policy import load_policy, policy_data, policy_schema
-from trimtab.report.lines import plain
+from trimtab.report.text import plain
 from trimtab.strategies import EvictionRequest, EvictionResult
 
 __all__ = ["policy"]

@@ -15,7 +15,7 @@ from trimtab.cli.validate import violation_line
 from trimtab.conversation.validity import Change, Repaired, Violation
 from trimtab.conversation.validity import repair as repair_one
 from trimtab.conversation.validity import validate as validate_one
-from trimtab.report.lines import counted, plain
+from trimtab.report.text import counted, plain
 
 __all__ = ["repair"]
 

@@ -12,7 +12,7 @@ from trimtab.cli.options import input_options, pending_option
 from trimtab.cli.output import Verdicts, answer_all, usage
 from trimtab.conversation.validity import Violation
 from trimtab.conversation.validity import validate as validate_one
-from trimtab.report.lines import plain
+from trimtab.report.text import plain
 
 __all__ = ["validate", "violation_line"]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from trimtab._shared.checks import check_pending_calls, listed
 from trimtab._shared.lazy import later
 from trimtab.conversation.reader import History
-from trimtab.conversation.units import State, Unit, format_of, refuse_foreign, resolve_pins
-from trimtab.formats import Format
+from trimtab.conversation.units import State, Unit, resolve_pins
+from trimtab.formats import Format, format_of, refuse_foreign
 
 if TYPE_CHECKING:
     from trimtab.conversation.validity import Change, Repaired, Violation, repair, validate

@@ -14,7 +14,6 @@ from trimtab.conversation.units import (
     State,
     Unit,
     members,
-    refuse_foreign,
     results_behind,
     results_in_place,
     unresolved,
@@ -22,7 +21,7 @@ from trimtab.conversation.units import (
     with_stored,
 )
 from trimtab.errors import FormatError
-from trimtab.formats import Format, Kind, Prices, Structure
+from trimtab.formats import Format, Kind, Prices, Structure, refuse_foreign
 
 __all__ = ["History"]
 

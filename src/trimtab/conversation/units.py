@@ -6,12 +6,10 @@ import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
-from trimtab._shared.checks import check_parameters, move
+from trimtab._shared.checks import check_parameters
 from trimtab.conversation.pairing import Pairing
-from trimtab.errors import ConfigurationError, FormatError
-from trimtab.formats import Format, Kind, Structure, detect, formats, get_format
-from trimtab.formats.base import entry_of
-from trimtab.formats.foreign import ROLES, check_message
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Kind, Structure
 
 __all__ = [
     "NO_PARTS",
@@ -19,9 +17,7 @@ __all__ = [
     "Parts",
     "State",
     "Unit",
-    "format_of",
     "members",
-    "refuse_foreign",
     "resolve_pins",
     "results_behind",
     "results_in_place",
@@ -306,53 +302,6 @@ def unresolved(
             missing.pop(call_id, None)
         i += 1
     return list(missing)
-
-
-def refuse_foreign(messages: Sequence[Any], form: str, *, start: int = 0, listed: bool = False) -> None:
-    """Refuse the first message of which no wire form knows what it is, or whom it is from.
-
-    Args:
-        messages: Messages, as they came in or as dicts.
-        form: Name of the wire form they are read in.
-        start: Position of the first of them in the list that an error is to name.
-        listed: The caller lists roles and untyped blocks as violations, or mends them: they pass.
-
-    Raises:
-        FormatError: With what it looks like; `.path` says which.
-    """
-    for at, message in enumerate(messages):
-        if message.__class__ is dict:
-            try:
-                # A role and a text: nearly every message, and there is nothing to mistake.
-                if message["content"].__class__ is str and message["role"] in ROLES:
-                    continue
-            except (KeyError, TypeError):
-                pass  # no such key, or a role that nothing can be looked up by
-        try:
-            check_message(
-                message if message.__class__ is dict else entry_of(messages, at), form, listed=listed
-            )
-        except FormatError as error:
-            if error.path:
-                move(error, start)
-                raise
-            path = f"messages[{start + at}]"
-            raise FormatError(f"{path}: {error}", path=path) from None
-
-
-def format_of(messages: Any, format: str | Format, model: str | None = None) -> Format:
-    """Return the wire form asked for; "auto" goes by the shapes that occur, then by the model.
-
-    Raises:
-        ConfigurationError: It is neither a name nor a `Format`.
-        UnknownNameError: No wire form has that name.
-    """
-    if format == "auto":
-        return detect(messages, model=model)
-    if not isinstance(format, str) and not hasattr(format, "scan"):
-        names = ", ".join(formats())
-        raise ConfigurationError(f"format is 'auto', a name ({names}) or a Format, not {format!r}")
-    return get_format(format)
 
 
 def resolve_pins(pin: object, messages: Sequence[Any]) -> frozenset[int]:

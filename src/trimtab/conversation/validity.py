@@ -14,9 +14,8 @@ from trimtab._shared.checks import check_messages, check_pending_calls
 from trimtab.conversation.order import order_faults
 from trimtab.conversation.pairing import Pairing, last_turn_of, late_results, open_calls, pair
 from trimtab.conversation.repairs import Change, repaired
-from trimtab.conversation.units import format_of, refuse_foreign
 from trimtab.errors import FormatError
-from trimtab.formats import Fault, Format, Request, Rules, Structure, mapping_of
+from trimtab.formats import Fault, Format, Request, Rules, Structure, format_of, mapping_of, refuse_foreign
 
 __all__ = ["Change", "Repaired", "Violation", "repair", "validate"]
 

@@ -13,12 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from trimtab._shared.checks import check_tools
 from trimtab._shared.lazy import later
-from trimtab.counting.additive import Additive
-from trimtab.counting.base import AdditiveCounter, Counter, CounterLike, RequestCounter, TextFunction
+from trimtab.counting.base import (
+    Additive,
+    AdditiveCounter,
+    Counter,
+    CounterLike,
+    RequestCounter,
+    TextFunction,
+)
 from trimtab.counting.estimate import ESTIMATES, EstimateCounter
-from trimtab.counting.scale import forget_scaled, scaled
 from trimtab.counting.simple import CharCounter, FixedCounter, counter_from_text
-from trimtab.counting.texts import TextCounter
+from trimtab.counting.texts import TextCounter, forget_scaled, scaled
 from trimtab.counting.tokenizers import (
     ENCODINGS,
     TOKENIZERS,

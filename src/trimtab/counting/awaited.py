@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from trimtab._shared.checks import answers_later
-from trimtab.counting.checks import as_it_stands, counter_name
+from trimtab.counting.base import as_it_stands, counter_name
 from trimtab.formats import mapping_of
 
 __all__ = ["AwaitedCounter", "CountsNeeded", "Digests", "awaited", "digest_of"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from trimtab.counting.base import TextFunction
-from trimtab.counting.checks import count_of, failure_of
+from trimtab.counting.base import TextFunction, count_of, failure_of
 
 MAX_ENTRIES = 131_072
 """Texts remembered at most; each costs about 150 bytes beside its characters."""

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from trimtab._shared.checks import answers_later
 from trimtab._shared.steps import Steps, arun, run
-from trimtab.counting.base import AdditiveCounter
-from trimtab.counting.checks import counter_name, failure_of
+from trimtab.counting.base import AdditiveCounter, counter_name, failure_of
 from trimtab.counting.estimate import EstimateCounter
 from trimtab.counting.simple import CharCounter, counter_from_text
 from trimtab.errors import ConfigurationError, ContextError

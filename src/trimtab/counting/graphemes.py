@@ -10,18 +10,23 @@ the text; a run of flags alone is read back to its start, since only its length 
 from __future__ import annotations
 
 import importlib
+import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache
 
 __all__ = [
     "LONGEST_CLUSTER_CHARS",
+    "Rule",
+    "border_after",
+    "border_before",
     "boundary_at_or_after",
     "boundary_at_or_before",
     "is_boundary",
     "regex_rule",
     "unicodedata_rule",
 ]
+
 
 Rule = Callable[[str], bool]
 """Says if a window of text may be cut just before its last code point."""
@@ -239,3 +244,29 @@ _JAMO_AFTER = {
     "T": ("T",),
     "LVT": ("T",),
 }
+
+
+# Places in a text where tokenizers split, whatever stands on either side.
+
+
+# A word or number ends before a blank or a mark, whatever follows; a letter before a digit; a line
+# end before a word. All patterns of our encodings split there, and none of them looks further
+# ahead, so counts of the pieces add up exactly.
+_BORDER = r"(?:(?<=[^\W_])(?=[ \t.,;:()\"，。、；：！？])|(?<=[a-zA-Z])(?=[0-9])|(?<=\n)(?=[^\W_]))"
+_NEXT = re.compile(_BORDER)
+_LAST = re.compile(f"(?s:.*){_BORDER}")
+
+_SEARCHED_CHARS = 1_024
+"""How far a border is looked for."""
+
+
+def border_before(text: str, index: int, /) -> int:
+    """Return the last border before `index`, at least a character away; 0 if none is near."""
+    found = _LAST.match(text, max(0, index - _SEARCHED_CHARS), index)
+    return 0 if found is None else found.end()
+
+
+def border_after(text: str, index: int, /) -> int:
+    """Return the first border after `index`, at least a character away; the end if none is near."""
+    found = _NEXT.search(text, index + 1, index + _SEARCHED_CHARS)
+    return len(text) if found is None else found.end()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from trimtab.counting.checks import checked_count, counter_name
+from trimtab.counting.base import checked_count, counter_name
 from trimtab.counting.media import is_seen, media_tokens
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Media, Pieces

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections import OrderedDict, deque
@@ -12,15 +13,236 @@ from math import isfinite
 from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
+from trimtab._shared.checks import answers_later
 from trimtab.counting.awaited import Digests
-from trimtab.counting.checks import count_of, counter_name, failure_of
-from trimtab.counting.fallback import Said, StandIn
-from trimtab.counting.remote_clients import Told, endpoint_of
+from trimtab.counting.base import checked_count, count_of, counter_name, failure_of
+from trimtab.counting.estimate import EstimateCounter
+from trimtab.counting.margin import known_margin
 from trimtab.counting.simple import not_negative
-from trimtab.errors import ConfigurationError, CountingError
-from trimtab.formats import mapping_of
+from trimtab.errors import ConfigurationError, CountingError, UnknownNameError
+from trimtab.formats import formats, mapping_of
 
 __all__ = ["CountQuestion", "RemoteCounter"]
+
+
+# The counting endpoints of three SDKs, known by what a client has; no SDK is imported.
+
+
+class Told(NamedTuple):
+    """What a provider said of a request."""
+
+    tokens: int
+    tools: Any = None
+    """Tool schemas the endpoint does not take, which are not counted here."""
+
+
+class Endpoint:
+    """One client's way to count a request."""
+
+    form = ""
+    """The wire form it takes."""
+    path: tuple[str, ...] = ()
+    """The attributes that lead from a client to the endpoint."""
+
+    def __init__(self, call: Callable[..., Any], *, model: str, options: Mapping[str, Any]) -> None:
+        self._call = call
+        self._model = model
+        self._options = options
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse: a client holds connections and locks.
+
+        Raises:
+            TypeError: Always, with what to do instead.
+        """
+        raise TypeError(
+            "a RemoteCounter that asks through a client can't be pickled or deep-copied: make it where it is"
+            " used, as RemoteCounter.of(client, model=...)"
+        )
+
+    async def ask(self, question: CountQuestion, /) -> int | Told:
+        """Ask; what it raises is the client's."""
+        raise NotImplementedError
+
+    def estimate(self) -> Any:
+        """Make the counter for what the provider does not answer."""
+        from trimtab.counting import EstimateCounter, counter_for
+
+        form = self.form if self.form in formats() else "openai_chat"
+        try:
+            return counter_for(self._model).with_format(form)
+        except UnknownNameError:
+            return EstimateCounter(format=form)
+
+
+class _Messages(Endpoint):
+    """Anthropic. Source: docs.claude.com, "Token counting"; anthropic 2.12 (2026-11-21)."""
+
+    form = "anthropic"
+    path = ("messages", "count_tokens")
+
+    async def ask(self, question: CountQuestion, /) -> int:
+        """Ask with all there is of the request."""
+        given = _given(system=question.system, tools=question.tools)
+        answer = await self._call(
+            model=self._model, messages=list(question.messages), **given, **self._options
+        )
+        tokens: int = answer.input_tokens
+        return tokens
+
+
+class _Contents(Endpoint):
+    """Gemini. Source: ai.google.dev, "Count tokens"; google-genai 3.4 (2026-11-21).
+
+    Its Developer API takes no system text and no tools there, and the client says so before it asks: system
+    text is then asked about as one more content, and tools are left out. Errs: high by a few tokens.
+    """
+
+    form = "gemini"
+    path = ("aio", "models", "count_tokens")
+
+    async def ask(self, question: CountQuestion, /) -> int | Told:
+        """Ask with all there is of the request, or with what the endpoint takes."""
+        contents = list(question.messages)
+        config = {
+            **_given(system_instruction=question.system, tools=question.tools),
+            **self._options,
+        }
+        try:
+            return await self._asked(contents, config)
+        except ValueError as error:
+            if not _NOT_TAKEN.search(str(error)):
+                raise
+        system, tools = config.pop("system_instruction", None), config.pop("tools", None)
+        if system is not None:
+            contents = [{"role": "user", "parts": _parts_of(system)}, *contents]
+        return Told(await self._asked(contents, config), tools)
+
+    async def _asked(self, contents: list[Any], config: dict[str, Any]) -> int:
+        answer = await self._call(model=self._model, contents=contents, config=config or None)
+        tokens: int = answer.total_tokens
+        return tokens
+
+
+class _Responses(Endpoint):
+    """OpenAI Responses. Source: platform.openai.com, "Get input token counts"; openai 3.54 (2026-11-21)."""
+
+    form = "openai_responses"
+    path = ("responses", "input_tokens", "count")
+
+    async def ask(self, question: CountQuestion, /) -> int:
+        """Ask with all there is of the request."""
+        given = _given(instructions=question.system, tools=question.tools)
+        answer = await self._call(model=self._model, input=list(question.messages), **given, **self._options)
+        tokens: int = answer.input_tokens
+        return tokens
+
+
+_NOT_TAKEN = re.compile(r"\b(system_instruction|tools) parameter is (not|only) supported")
+"""What the ValueError of google-genai says (3.4, read 2026-11-22); earlier ones say "not supported"."""
+
+_ENDPOINTS: tuple[type[Endpoint], ...] = (_Messages, _Contents, _Responses)
+
+
+def endpoint_of(client: Any, /, *, model: str, options: Mapping[str, Any] | None) -> Endpoint:
+    """Find the counting endpoint of a client.
+
+    Raises:
+        ConfigurationError: It has none, or its endpoint is not async.
+    """
+    for kind in _ENDPOINTS:
+        call = client
+        for name in kind.path:
+            call = getattr(call, name, None)
+        if callable(call):
+            if not answers_later(call):
+                raise ConfigurationError(
+                    f"{counter_name(client)} does not answer later: pass the async client (AsyncAnthropic,"
+                    " AsyncOpenAI)"
+                )
+            return kind(call, model=model, options={} if options is None else options)
+    paths = ", ".join(f"client.{'.'.join(kind.path)}" for kind in _ENDPOINTS)
+    raise ConfigurationError(
+        f"{type(client).__name__} has none of {paths}. For another client pass an async function:"
+        " RemoteCounter(ask)"
+    )
+
+
+def _given(**arguments: Any) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _parts_of(system: Any) -> list[Any]:
+    """Write system text as the parts of a content."""
+    if isinstance(system, Mapping):
+        return list(system.get("parts") or ())
+    return [{"text": system}] if isinstance(system, str) else list(system)
+
+
+# What a provider's endpoint is not asked about, or does not answer, by estimate.
+
+
+_UNKNOWN_PARTS = 10
+"""An estimate that does not say how far off it may be is taken to be by a tenth, as in `_learned`."""
+
+
+class Said(NamedTuple):
+    """A question and what the provider said."""
+
+    question: CountQuestion
+    told: Told
+
+
+class StandIn:
+    """A counter in the place of a provider.
+
+    Raises:
+        ConfigurationError: It counts no whole requests.
+    """
+
+    __slots__ = ("_counter",)
+
+    def __init__(self, counter: Any) -> None:
+        self._counter = EstimateCounter() if counter is None else counter
+        if isinstance(counter, type) or not callable(getattr(self._counter, "count_request", None)):
+            raise ConfigurationError(
+                "estimate is a counter with count_request(), as counter_for(...) makes it"
+            )
+
+    def count(
+        self, messages: Sequence[Any], system: Any = None, tools: Any = None, *extra: Mapping[str, Any]
+    ) -> int:
+        """Estimate a request.
+
+        Raises:
+            CountingError: The counter failed.
+        """
+        ask = self._counter.count_request
+        return checked_count(lambda: ask(list(messages), system, tools, *extra), self._counter, None)
+
+    def beside(self, tools: Any, extra: Mapping[str, Any] | None) -> int:
+        """Estimate what an endpoint is not asked about."""
+        if not tools and not extra:
+            return 0
+        given = (extra,) if extra else ()
+        return max(0, self.count([], None, tools, *given) - self.count([]))
+
+    def margin_tokens(self, tokens: int, /) -> int:
+        """Say how far off an estimate may be."""
+        known = known_margin(self._counter, tokens)
+        return -(-tokens // _UNKNOWN_PARTS) if known is None else known
+
+    def compared(self, tokens: int, said: Sequence[Said]) -> int:
+        """Raise an estimate by the most the provider said for an estimated token.
+
+        It is never lowered: what holds for a whole need not hold for its parts.
+        """
+        most = tokens
+        for question, told in said:
+            tools = None if told.tools is not None else question.tools
+            by = self.count(question.messages, question.system, tools)
+            most = max(most, -(-tokens * told.tokens // max(1, by)))
+        return most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

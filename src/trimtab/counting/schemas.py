@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trimtab.errors import FormatError
-from trimtab.formats.base import mapping_of
-from trimtab.formats.values import compact_json
+from trimtab.formats.values import compact_json, mapping_of
 from trimtab.models import ToolsStyle
 
 _MAX_DEPTH = 32

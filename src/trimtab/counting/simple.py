@@ -7,15 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trimtab._shared.checks import answers_later
-from trimtab.counting.additive import Additive
-from trimtab.counting.base import TextFunction
+from trimtab.counting.base import Additive, TextFunction, count_of, failure_of
 from trimtab.counting.cache import TextCounts
-from trimtab.counting.checks import count_of, failure_of
 from trimtab.counting.texts import TextCounter
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, get_format
-from trimtab.formats.base import Dict, mapping_of
-from trimtab.formats.values import compact_json
+from trimtab.formats.values import Dict, compact_json, mapping_of
 from trimtab.models import Framing, MediaRule
 
 _PLAIN_KEYS = frozenset({"role", "content", "tool_call_id"})

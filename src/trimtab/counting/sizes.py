@@ -11,8 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, cast
 
-from trimtab.counting.additive import Additive
-from trimtab.counting.checks import checked_count, count_of, counter_name, placed
+from trimtab.counting.base import Additive, checked_count, count_of, counter_name, placed
 from trimtab.counting.estimate import EstimateCounter
 from trimtab.counting.schemas import SETTINGS, with_functions
 from trimtab.counting.texts import TextCounter

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, cast
 
-from trimtab.counting.additive import Additive
-from trimtab.counting.base import TextFunction
+from trimtab.counting.base import Additive, TextFunction, placed
 from trimtab.counting.cache import TextCache, TextCounts
-from trimtab.counting.checks import placed
 from trimtab.counting.margin import unseen_tokens
 from trimtab.counting.media import is_seen, media_tokens
 from trimtab.counting.schemas import (
@@ -23,9 +22,11 @@ from trimtab.counting.schemas import (
     tools_text,
     with_functions,
 )
+from trimtab.counting.tokenizers import Tokenizer, load_tokenizer
 from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Format, Media, Prices, Structure, get_format
-from trimtab.formats.base import Pieces, mapping_of
+from trimtab.formats.base import Pieces
+from trimtab.formats.values import mapping_of
 from trimtab.models import Framing, Margin, MediaRule
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -305,3 +306,49 @@ class TextCounter(Additive):
         for name, arguments in calls:
             tokens += framing.per_call_tokens + counts[arguments] + framing.call_name_factor * counts[name]
         return tokens
+
+
+# Counts of a known vocabulary times a factor, for models whose own vocabulary is not public.
+
+
+_PER = 1_000
+
+
+def scaled(tokenizer: Tokenizer, factor: float, /) -> TextCache:
+    """Return what remembers counts by text: the tokenizer's own counts, or those times a factor.
+
+    Each text is rounded by itself, to the nearest, so that counts of messages still add up.
+    """
+    thousandths = round(factor * _PER)
+    if thousandths == _PER:
+        return tokenizer.cache
+    key = (tokenizer, thousandths)
+    with _LOCK:
+        found = _SCALED.get(key)
+        if found is None:
+            count = tokenizer.count
+
+            def count_scaled(text: str) -> int:
+                return (count(text) * thousandths + _PER // 2) // _PER
+
+            found = _SCALED[key] = TextCache(
+                count_scaled,
+                name=f"{tokenizer.encoding} x {factor:g}",
+                origin=(_find_scaled, (tokenizer.encoding, tokenizer.package or None, factor)),
+            )
+        return found
+
+
+def _find_scaled(encoding: str, package: str | None, factor: float) -> TextCache:
+    return scaled(load_tokenizer(encoding, package=package), factor)
+
+
+def forget_scaled() -> None:
+    """Forget the counts remembered for texts, by every factor."""
+    with _LOCK:
+        for cache in _SCALED.values():
+            cache.clear()
+
+
+_SCALED: dict[tuple[Tokenizer, int], TextCache] = {}
+_LOCK = threading.Lock()

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trimtab._shared.names import in_words, near_names
+from trimtab._shared.checks import in_words, move, near_names
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats.anthropic import Anthropic
 from trimtab.formats.base import (
-    Dict,
+    REGISTRY,
     Fault,
     Format,
     Kind,
     Media,
-    Path,
     Pieces,
     Prices,
     Request,
@@ -23,11 +22,12 @@ from trimtab.formats.base import (
     SystemLike,
     TextSlot,
     ToolSchema,
-    mapping_of,
 )
+from trimtab.formats.foreign import ROLES, check_message
 from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
 from trimtab.formats.openai_responses import OpenAIResponses
+from trimtab.formats.values import Dict, Path, entry_of, mapping_of
 
 __all__ = [
     "Anthropic",
@@ -58,9 +58,7 @@ __all__ = [
 DEFAULT = "openai_chat"
 """The form assumed where nothing tells another: most providers take it."""
 
-_FORMATS: dict[str, Format] = {
-    format.name: format for format in (Anthropic(), OpenAIChat(), OpenAIResponses(), Gemini())
-}
+REGISTRY.update((format.name, format) for format in (Anthropic(), OpenAIChat(), OpenAIResponses(), Gemini()))
 
 
 def formats() -> list[str]:
@@ -70,7 +68,7 @@ def formats() -> list[str]:
         >>> formats()
         ['anthropic', 'gemini', 'openai_chat', 'openai_responses']
     """
-    return sorted(_FORMATS)
+    return sorted(REGISTRY)
 
 
 def get_format(name: str | Format, /) -> Format:
@@ -82,9 +80,9 @@ def get_format(name: str | Format, /) -> Format:
     if not isinstance(name, str):
         return name
     try:
-        return _FORMATS[name]
+        return REGISTRY[name]
     except KeyError:
-        near = near_names(name, _FORMATS)
+        near = near_names(name, REGISTRY)
         raise UnknownNameError(
             f"no format is called {name!r}; there are: {', '.join(formats())}, and 'auto'{in_words(near)}",
             name=name,
@@ -112,9 +110,56 @@ def register_format(format: Format, /, *, replace: bool = False) -> None:
     missing = [method for method in _METHODS if not callable(getattr(format, method, None))]
     if missing or not isinstance(getattr(format, "rules", None), Rules):
         raise ConfigurationError(f"format {name!r} lacks {', '.join(missing or ['rules'])}: see Format")
-    if name in _FORMATS and not replace:
+    if name in REGISTRY and not replace:
         raise ConfigurationError(f"format {name!r} is known already; pass replace=True to change it")
-    _FORMATS[name] = format
+    REGISTRY[name] = format
+
+
+def refuse_foreign(messages: Sequence[Any], form: str, *, start: int = 0, listed: bool = False) -> None:
+    """Refuse the first message of which no wire form knows what it is, or whom it is from.
+
+    Args:
+        messages: Messages, as they came in or as dicts.
+        form: Name of the wire form they are read in.
+        start: Position of the first of them in the list that an error is to name.
+        listed: The caller lists roles and untyped blocks as violations, or mends them: they pass.
+
+    Raises:
+        FormatError: With what it looks like; `.path` says which.
+    """
+    for at, message in enumerate(messages):
+        if message.__class__ is dict:
+            try:
+                # A role and a text: nearly every message, and there is nothing to mistake.
+                if message["content"].__class__ is str and message["role"] in ROLES:
+                    continue
+            except (KeyError, TypeError):
+                pass  # no such key, or a role that nothing can be looked up by
+        try:
+            check_message(
+                message if message.__class__ is dict else entry_of(messages, at), form, listed=listed
+            )
+        except FormatError as error:
+            if error.path:
+                move(error, start)
+                raise
+            path = f"messages[{start + at}]"
+            raise FormatError(f"{path}: {error}", path=path) from None
+
+
+def format_of(messages: Any, format: str | Format, model: str | None = None) -> Format:
+    """Return the wire form asked for; "auto" goes by the shapes that occur, then by the model.
+
+    Raises:
+        ConfigurationError: It is neither a name nor a `Format`.
+        UnknownNameError: No wire form has that name.
+    """
+    if format == "auto":
+        return detect(messages, model=model)
+    if not isinstance(format, str) and not hasattr(format, "scan"):
+        names = ", ".join(formats())
+        raise ConfigurationError(f"format is 'auto', a name ({names}) or a Format, not {format!r}")
+    return get_format(format)
 
 
 def detect(messages: Any, /, *, model: str | None = None) -> Format:
@@ -131,7 +176,7 @@ def detect(messages: Any, /, *, model: str | None = None) -> Format:
         >>> detect([{"role": "user", "content": "hi"}]).name
         'openai_chat'
     """
-    known = list(_FORMATS.values())
+    known = list(REGISTRY.values())
     entries: Any = messages
     if isinstance(messages, Mapping):
         known = _by_body(messages, known)
@@ -141,9 +186,9 @@ def detect(messages: Any, /, *, model: str | None = None) -> Format:
     entries = entries if isinstance(entries, list | tuple) else ()
     found = _by_shape(entries, known)
     if found is None and model is not None:
-        named = _FORMATS.get(form_of(model))
+        named = REGISTRY.get(form_of(model))
         found = named if named is not None and named in known and _may_be(named, entries) else None
-    return found or _FORMATS[DEFAULT]
+    return found or REGISTRY[DEFAULT]
 
 
 def _may_be(format: Format, entries: Sequence[Any]) -> bool:

@@ -6,33 +6,172 @@ editing all go through it, so no other module names a provider.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from trimtab.formats.structure import Dict, Kind, Prices, Structure, entry_of, mapping_of, shown
+from trimtab.formats.values import Dict, Path, compact_json, entry_of
 
 __all__ = [
-    "Dict",
+    "REGISTRY",
+    "UNNAMED",
     "Fault",
     "Format",
     "Kind",
     "Media",
-    "Path",
     "Pieces",
     "Prices",
     "Registered",
     "Request",
     "Rules",
     "Structure",
+    "SystemLike",
     "TextSlot",
-    "entry_of",
-    "mapping_of",
-    "shown",
+    "ToolSchema",
+    "named_in",
+    "numbered",
 ]
 
-Path = tuple[str | int, ...]
-"""Keys and indices that lead from a message to a value inside it."""
+
+# How a format reads messages: as dicts, into columns, and counted on the way.
+
+
+Kind = Literal["system", "user", "assistant", "tool", "other"]
+"""Whom a message is from, whatever its wire form calls it.
+
+`user` is something the user wrote; a message that carries only tool results is `tool`, also
+where the wire form gives it the role "user". `system` includes "developer".
+"""
+
+UNNAMED = "call #"
+"""Stands, with a number, in place of the id a call does not have: the first of its message is "call #1"."""
+
+
+class Structure:
+    """What a format read of a conversation's messages: columns by message index.
+
+    Sparse on purpose: what nobody asks about costs nothing, however many messages there are.
+    """
+
+    __slots__ = (
+        "answers",
+        "behind",
+        "bound",
+        "calls",
+        "count",
+        "dangling",
+        "elsewhere",
+        "foreign",
+        "kept",
+        "kinds",
+        "late",
+        "loose",
+        "needs",
+        "references",
+        "replaced",
+    )
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        """Number of messages."""
+        self.kinds: dict[int, Kind] = {}
+        """Kind of each message that was scanned, or whose kind was asked for."""
+        self.calls: dict[int, tuple[str, ...]] = {}
+        """Ids of the calls a message makes, in its order; only messages that make any. See `UNNAMED`."""
+        self.answers: dict[int, tuple[tuple[str, int | None], ...]] = {}
+        """(call id, part index) of the results a message carries; part None: the whole message.
+
+        A result without an id has "" until it is paired.
+        """
+        self.loose: dict[int, tuple[int, ...]] = {}
+        """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
+        self.bound: set[int] = set()
+        """Messages that stay only together with the message after them (a reasoning item)."""
+        self.needs: dict[int, int] = {}
+        """Messages that may not stay without another one, of those bound; found where all is read at once."""
+        self.dangling: set[int] = set()
+        """Messages that mean nothing where they are, since what they would be bound to is not there."""
+        self.references: set[int] = set()
+        """Messages that only name one that is stored: each may be the call of a result without one."""
+        self.elsewhere = False
+        """Whether messages refer to stored ones that cannot be read: calls may be among those."""
+        self.kept: set[int] = set()
+        """Messages the conversation means nothing without: those that stand for what was before them."""
+        self.replaced: dict[int, Any] = {}
+        """Entries that were no dict, as they were; the list read holds their dict form now."""
+        self.behind: list[str] = []
+        """While reading back: ids of the results read since the last message that is no result."""
+        self.late = False
+        """While reading back: whether a result did not stand directly behind its call."""
+        self.foreign = False
+        """While reading back: whether a message looked like one of another wire form."""
+
+    def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
+        """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.
+
+        Raises:
+            FormatError: The entry is no message; `.path` says which.
+        """
+        message = messages[index]
+        if type(message) is dict:
+            return message
+        made = entry_of(messages, index)
+        self.replaced.setdefault(index, message)
+        messages[index] = made
+        return made
+
+    def parts_of(self, index: int, /) -> set[int]:
+        """List the parts of a message that stay or leave one by one; empty if none do."""
+        parts = {part for _, part in self.answers.get(index, ()) if part is not None}
+        return parts.union(self.loose.get(index, ()))
+
+    def close(self, ids: tuple[str, ...], /) -> None:
+        """Match the results read last with the calls of the message before them."""
+        behind = self.behind
+        if len(behind) == 1 == len(ids):
+            self.late |= behind[0] != ids[0]
+        else:
+            self.late |= len(set(behind)) != len(behind) or not set(ids).issuperset(behind)
+        behind.clear()
+
+
+def numbered(ids: Iterable[str | None], /) -> Iterator[str]:
+    """Yield the ids of a message's calls, each that is missing or empty as a number of its own."""
+    unnamed = 0
+    for call_id in ids:
+        if call_id:
+            yield call_id
+        else:
+            unnamed += 1
+            yield f"{UNNAMED}{unnamed}"
+
+
+class Prices:
+    """What a counter charges, so that a format can count a message while it reads it."""
+
+    __slots__ = ("bases", "counts", "in_full", "name_factor", "parallel_tokens", "per_call_tokens")
+
+    def __init__(
+        self,
+        *,
+        bases: dict[Any, int],
+        counts: dict[Any, int],
+        in_full: Callable[[Dict], int],
+        per_call_tokens: int,
+        name_factor: int,
+        parallel_tokens: int,
+    ) -> None:
+        self.bases = bases
+        """Framing of a plain message by its role; a role that is missing is counted in full."""
+        self.counts = counts
+        """Tokens by text; measures what is missing. None costs nothing, what is no text is refused."""
+        self.in_full = in_full
+        """Counts a message of any shape."""
+        self.per_call_tokens = per_call_tokens
+        self.name_factor = name_factor
+        """How often the name of a call is charged."""
+        self.parallel_tokens = parallel_tokens
+        """Once a message with two or more calls."""
 
 
 class TextSlot(NamedTuple):
@@ -93,7 +232,6 @@ class Pieces:
         """What stands beside texts and calls, as text."""
         if not (self.thoughts or self.tools):
             return self.other
-        from trimtab.formats.values import compact_json  # not above: few messages have any
 
         return (*self.thoughts, *map(compact_json, self.tools), *self.other)
 
@@ -331,6 +469,10 @@ class Format(Protocol):
         ...
 
 
+REGISTRY: dict[str, Format] = {}
+"""The wire forms of this process, by name."""
+
+
 class Registered:
     """A wire form of which there is one object in a process: copies and pickles come back to it."""
 
@@ -343,9 +485,7 @@ class Registered:
 
 def _find_registered(kind: type[Any], name: str, state: dict[str, Any]) -> Any:
     """Return the wire form that is registered under a name; another of its kind where none is."""
-    from trimtab.formats import formats, get_format  # which import this module
-
-    found = get_format(name) if name in formats() else None
+    found = REGISTRY.get(name)
     if type(found) is kind:
         return found
     made = object.__new__(kind)

@@ -7,11 +7,99 @@ into its own class, and the original is untouched.
 from __future__ import annotations
 
 import copy
+import reprlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from trimtab.errors import FormatError
-from trimtab.formats.base import Dict, Path, mapping_of
+from trimtab.formats.foreign import foreign_object
+
+Dict = dict[str, Any]
+"""One message (or part) read as a mapping; see `mapping_of`."""
+
+Path = tuple[str | int, ...]
+"""Keys and indices that lead from a message to a value inside it."""
+
+
+def mapping_of(message: Any) -> Dict:
+    """Read a message as a plain dict.
+
+    It is the message itself, a copy of a mapping, or its `model_dump()`.
+
+    Raises:
+        FormatError: It is none of these.
+    """
+    if type(message) is dict:
+        return message
+    if isinstance(message, Mapping):
+        return dict(message)
+    if (said := foreign_object(message)) is not None:
+        raise FormatError(f"a message must be of a wire form; {said}")
+    dump = getattr(message, "model_dump", None)
+    if callable(dump):
+        try:
+            dumped = dump(exclude_none=True)
+        except TypeError:  # a model of its own kind, which takes no such option
+            dumped = dump()
+        if isinstance(dumped, dict):
+            return dumped
+    raise FormatError(
+        f"a message must be a mapping or have model_dump(), not {type(message).__name__}: {shown(message)}"
+        f"{_instead(message)}"
+    )
+
+
+def _instead(value: Any) -> str:
+    """Say what to write for what is often given as a message."""
+    if isinstance(value, str) or (isinstance(value, tuple) and all(isinstance(one, str) for one in value)):
+        return "; write {'role': 'user', 'content': text}"
+    if isinstance(value, (list, tuple)):
+        return "; give the messages it holds one by one"
+    return ""
+
+
+_ANSWERS = {
+    "choices": "append answer.choices[0].message",
+    "output": "extend the list by answer.output",
+    "candidates": "append answer.candidates[0].content",
+    "message": "append choice.message",
+}
+"""Where the messages of a whole answer are: what SDKs return has them under one of these, and no role."""
+
+
+def message_in(message: Any, /) -> Dict:
+    """Read what stands where a message must as a plain dict; refuse the whole answer of an SDK.
+
+    Raises:
+        FormatError: It is no message.
+    """
+    made = mapping_of(message)
+    if not isinstance(message, Mapping) and "role" not in made and "type" not in made:
+        held = next((key for key in _ANSWERS if isinstance(made.get(key), (list, dict))), None)
+        if held is None and isinstance(made.get("content"), dict):
+            raise FormatError(f"it is a whole {type(message).__name__}, not a message: append its content")
+        if held is not None:
+            raise FormatError(f"it is a whole {type(message).__name__}, not a message: {_ANSWERS[held]}")
+    return made
+
+
+def entry_of(messages: Sequence[Any], index: int, /) -> Dict:
+    """Read an entry of a list as a plain dict, and leave it as it is.
+
+    Raises:
+        FormatError: It is no message; `.path` says which.
+    """
+    try:
+        message = messages[index]
+        return message if type(message) is dict else message_in(message)
+    except FormatError as error:
+        path = f"messages[{index}]"
+        raise FormatError(f"{path}: {error}", path=path) from error
+
+
+def shown(value: object, /) -> str:
+    """Write a value of the caller's into an error: short, whatever its size and depth."""
+    return reprlib.repr(value)[:80]
 
 
 def as_dict(value: Any) -> Dict | None:
@@ -116,3 +204,26 @@ def _like(owner: Mapping[str, Any], content: Dict) -> Any:
     except (TypeError, AttributeError):
         return content
     return twin
+
+
+# What redaction writes in the place of what was said, in every wire form.
+
+
+REDACTED = "[redacted]"
+
+REDACTED_NAME = "redacted"
+"""In the place of a name: providers take letters, digits and underscores."""
+
+
+def blank(value: Any) -> Any:
+    """Return a value of the same kind that says nothing."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return REDACTED
+    return {} if isinstance(value, Mapping) else type(value)()
+
+
+def texts_of_ids(owner: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Return what of an item says which it is: those of the keys that are there and hold text."""
+    return {key: owner[key] for key in keys if isinstance(owner.get(key), str)}

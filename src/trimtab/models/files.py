@@ -10,10 +10,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from trimtab._shared.names import in_words, near_names
+from trimtab._shared.checks import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
-from trimtab.models.checks import check_facts
-from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts
+from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, check_facts
 
 __all__ = ["read_rows"]
 

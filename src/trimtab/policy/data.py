@@ -15,8 +15,7 @@ from trimtab.counting import CharCounter, EstimateCounter
 from trimtab.counting.door import counter_in_words
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, formats, get_format
-from trimtab.policy.schema import Place, Table
-from trimtab.policy.tables import OPTIONS, VERSION, is_counter
+from trimtab.policy.schema import OPTIONS, VERSION, Place, Table, is_counter
 from trimtab.strategies import (
     Cascade,
     ClearToolResults,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from trimtab._shared.names import in_words, near_names
+from trimtab._shared.checks import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.report.data import from_data, to_data
 from trimtab.report.rows import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trimtab.session.options import UNSET, HooksLike, SessionHooks
 from trimtab.session.recall import RecallTool
 from trimtab.session.session import Session
-from trimtab.session.status import SessionStatus, ViewDiff
+from trimtab.session.view import SessionStatus, ViewDiff
 from trimtab.session.zones import TokenBreakdown, Zones, allocate_zones
 
 __all__ = [

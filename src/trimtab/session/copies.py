@@ -16,7 +16,7 @@ from trimtab.session.options import HooksLike, SessionOptions, as_given, check_f
 from trimtab.session.snapshot import check_events, events_from, options_in, snapshot_of
 from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store, acopy_session, copy_session
 from trimtab.stores.rows import check_session_name
-from trimtab.summaries import SummarizerLike
+from trimtab.strategies.summarizer import SummarizerLike
 
 __all__ = ["Copies"]
 

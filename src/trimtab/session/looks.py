@@ -9,12 +9,11 @@ from trimtab._fitting.fitted import Fitted
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format
-from trimtab.session.look import diffing, recalling, viewing, viewing_at
-from trimtab.session.look import pages as log_pages
 from trimtab.session.plain import copied
 from trimtab.session.recall import RecallTool
 from trimtab.session.runner import Driven, running_loop
-from trimtab.session.status import SessionStatus, ViewDiff
+from trimtab.session.view import SessionStatus, ViewDiff, diffing, recalling, viewing, viewing_at
+from trimtab.session.view import pages as log_pages
 from trimtab.session.working_set import Scene
 from trimtab.session.zones import TokenBreakdown, Zones, shares
 from trimtab.stores import Event, MemoryStore, Store

@@ -9,23 +9,61 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
 
 from trimtab._fitting.blocks import Block
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.request import check_model, counter_of
+from trimtab._fitting.request import check_model, counter_of, within
 from trimtab._shared.checks import answers_later, check_parameters, check_tools, check_trim, system_of
 from trimtab.budget import Budget
 from trimtab.context import Context
-from trimtab.conversation.units import format_of
 from trimtab.counting import CounterLike, EstimateCounter
 from trimtab.counting.baseline import UsageBaseline
 from trimtab.counting.sizes import counter_name
 from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError, SummaryError
-from trimtab.formats import Format, SystemLike, ToolSchema
+from trimtab.formats import Format, SystemLike, ToolSchema, format_of
 from trimtab.models import Framing
-from trimtab.session.budget import session_budget
 from trimtab.session.in_context import NO_ROOM, Room, require_context, room_for_history
 from trimtab.session.plain import plain_message
 from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, word_of
 
-__all__ = ["UNSET", "HooksLike", "Options", "SessionHooks", "SessionOptions", "SummaryMode", "Unset"]
+__all__ = [
+    "FUNCTIONS",
+    "LEAST_BUDGET",
+    "UNSET",
+    "HooksLike",
+    "Options",
+    "SessionHooks",
+    "SessionOptions",
+    "SummaryMode",
+    "Unset",
+    "as_given",
+    "check_anchor",
+    "check_flag",
+    "functions_of",
+    "lacking",
+    "missing_functions",
+    "options_from",
+    "other_form",
+    "plain_options",
+    "refuse_set",
+    "session_budget",
+]
+
+
+# The budget of a session, with its margin in tokens.
+
+
+LEAST_BUDGET = 100
+
+
+def session_budget(value: Any, counter: Any, tools: Any = None, /) -> Budget:
+    """Return the budget of a session with its margin, as its counter says; None where no margin needs one.
+
+    Raises:
+        ConfigurationError: It leaves less than 100, or is no number of tokens.
+    """
+    budget = within(Budget.of(value), counter, tools)
+    tokens = budget.input_tokens
+    if tokens < LEAST_BUDGET:
+        raise ConfigurationError(f"the budget of a session is at least {LEAST_BUDGET} tokens, not {tokens}")
+    return budget
 
 
 class Unset(Enum):
@@ -449,3 +487,38 @@ def _whole(name: str, value: object, *, least: int, optional: bool = False) -> N
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ConfigurationError(f"{name} is a whole number of at least {least}, not {value!r:.80}")
+
+
+# Why an option of a session cannot be set as an attribute, and what to write instead.
+
+
+_INSTEAD = {
+    "budget": "set_budget(tokens) changes it",
+    "budget_tokens": "set_budget(tokens) changes it",
+    "anchors": "set_anchors(messages) replaces them",
+    "context": "change the blocks of session.context, or open the session again with another one",
+    "id": "fork(id=…) copies the session under another",
+    "store": "fork(store=…) copies the session into another",
+}
+_OPTIONS = {*SessionOptions.__annotations__, "id", "store", "retry", "allow_missing"}
+
+
+def refuse_set(base: type, cls: type, name: str, /) -> None:
+    """Refuse to set what would be without effect: an option or a property of `base`.
+
+    A name that a class derived from it declares, by a value or an annotation, is that class's own.
+
+    Raises:
+        ConfigurationError: It is one.
+    """
+    for one in cls.__mro__[: cls.__mro__.index(base)]:
+        if name in vars(one) or name in one.__annotations__:
+            return
+    if name in _OPTIONS:
+        again = f"open the session again, Session({name}=…, store=session.store, id=session.id)"
+        instead = _INSTEAD.get(name, again)
+    elif isinstance(getattr(base, name, None), property):
+        instead = _INSTEAD.get(name, "it only tells")
+    else:
+        return
+    raise ConfigurationError(f"{name} of a Session cannot be set: {instead}")

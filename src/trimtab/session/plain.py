@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trimtab.errors import FormatError
-from trimtab.formats.base import shown
-from trimtab.formats.structure import message_in
+from trimtab.formats.values import message_in, shown
 
 __all__ = ["copied", "plain_message", "plain_snapshot"]
 

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from trimtab.formats import Format
-from trimtab.session.marks import RECALL_TAG
+from trimtab.session.messages import RECALL_TAG
 from trimtab.stores import Event
 
 if TYPE_CHECKING:

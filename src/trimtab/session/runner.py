@@ -15,10 +15,9 @@ from weakref import WeakSet
 
 from trimtab.errors import ConfigurationError, StoreError, SummaryError
 from trimtab.session.core import Core
-from trimtab.session.cover import finish, most_summaries, written_for
 from trimtab.session.effects import Steps, arun_steps, run_asking, run_steps
 from trimtab.session.lock import Turns, running_future
-from trimtab.session.summarize import early_job, is_due
+from trimtab.session.summarize import early_job, finish, is_due, most_summaries, written_for
 from trimtab.session.summary import Job, Written
 from trimtab.stores import MemoryStore, Retry, Store
 from trimtab.stores.rows import check_session_name

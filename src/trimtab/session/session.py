@@ -12,18 +12,23 @@ from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.session.add import adding
-from trimtab.session.change import clearing, deleting, pinning, setting_anchors, setting_budget
+from trimtab.session.change import (
+    clearing,
+    deleting,
+    pinning,
+    recording_usage,
+    setting_anchors,
+    setting_budget,
+)
 from trimtab.session.copies import Copies
 from trimtab.session.core import Core, new_event_id
-from trimtab.session.cover import CATCH_UP, summarize_waiting
 from trimtab.session.effects import Steps, answers_at_once
-from trimtab.session.options import UNSET, HooksLike, SummaryMode, Unset
+from trimtab.session.options import UNSET, HooksLike, SummaryMode, Unset, refuse_set
+from trimtab.session.summarize import CATCH_UP, summarize_waiting
 from trimtab.session.undo import redacting, undoing
-from trimtab.session.unset import refuse_set
-from trimtab.session.usage import recording_usage
 from trimtab.stores import Event, Retry, Store
 from trimtab.stores.rows import check_session_name
-from trimtab.summaries import SummarizerLike
+from trimtab.strategies.summarizer import SummarizerLike
 
 __all__ = ["Session"]
 

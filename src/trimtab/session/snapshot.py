@@ -7,16 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
-from trimtab.formats.base import shown
-from trimtab.session.budget import LEAST_BUDGET
+from trimtab.formats.values import shown
 from trimtab.session.effects import Steps
-from trimtab.session.log import Pages, event_at, live_units
-from trimtab.session.log_checks import check_log
-from trimtab.session.look import pages as pages_of
+from trimtab.session.log import Pages, check_log, event_at, live_units
 from trimtab.session.messages import LiveUnit, Sizer
-from trimtab.session.options import FUNCTIONS, as_given, missing_functions, options_from
+from trimtab.session.options import FUNCTIONS, LEAST_BUDGET, as_given, missing_functions, options_from
 from trimtab.session.plain import copied, plain_snapshot
 from trimtab.session.state import Members, State
+from trimtab.session.view import pages as pages_of
 from trimtab.session.working_set import Scene
 from trimtab.stores import Event
 from trimtab.stores.rows import check_session_name

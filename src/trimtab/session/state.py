@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from trimtab.budget import MOST_TOKENS
-from trimtab.counting.learned import Factor, Learned
+from trimtab.counting.baseline import Factor, Learned
 from trimtab.errors import CorruptSessionError
 
 __all__ = ["Members", "Place", "State"]

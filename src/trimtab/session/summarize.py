@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from trimtab.errors import (
+    ConfigurationError,
+    SummaryError,
+    VersionConflictError,
+)
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
-from trimtab.session.log import oldest_waiting
-from trimtab.session.messages import LiveUnit
+from trimtab.session.log import live_units, oldest_waiting, read_scene
+from trimtab.session.messages import LiveUnit, Sizer
 from trimtab.session.plain import copied
 from trimtab.session.state import State
-from trimtab.session.summary import Job
+from trimtab.session.summary import Job, Written, write_summary
 from trimtab.session.working_set import Scene
 from trimtab.session.zones import limits_of
 
-__all__ = ["early_job", "is_due", "messages_of", "waiting_job"]
+__all__ = [
+    "CATCH_UP",
+    "early_job",
+    "finish",
+    "is_due",
+    "messages_of",
+    "most_summaries",
+    "summarize_if_due",
+    "summarize_waiting",
+    "tell_gone",
+    "written_for",
+]
 
 
 def is_due(core: Core, state: State) -> bool:
@@ -104,3 +122,225 @@ def messages_of(units: Sequence[LiveUnit]) -> list[dict[str, Any]]:
     """Copy the messages of units, in the order of the log."""
     members = {version: message for unit in units for version, message in unit.members.items()}
     return [copied(members[version]) for version in sorted(members)]
+
+
+# Summaries: asked for, put in force if what they cover is unchanged, and remembered where they failed.
+
+
+_log = logging.getLogger("trimtab.session")
+
+
+CATCH_UP = 8
+"""Summaries one order may ask for: after a budget cut far down, more than one call's worth waits."""
+
+
+def most_summaries(core: Core, summaries: int) -> int:
+    """Say how many may be written now: options given at opening are an order, carried out with the first."""
+    most = max(summaries, CATCH_UP) if core.behind else summaries
+    core.behind = False
+    return most
+
+
+def summarize_if_due(core: Core, *, summaries: int = 1) -> Steps[None]:
+    """Have what waits summarized while enough of it does, in so many summaries at most."""
+    for _ in range(most_summaries(core, summaries)):
+        scene = core.scene
+        if scene is None or not is_due(core, scene.state):
+            return
+        job = yield from waiting_job(core, scene)
+        if job is None or not (yield from summarize(core, job)):
+            return
+
+
+def summarize_waiting(core: Core) -> Steps[int]:
+    """Have everything that waits summarized, due or not; return how many messages that were.
+
+    Raises:
+        ConfigurationError: There is no summarizer.
+        SummaryError: It failed; what is left goes on waiting.
+    """
+    scene = yield from core.ready()
+    if core.in_force.summarizer is None:
+        raise ConfigurationError(
+            f"session {core.session!r} has no summarizer: pass summarizer=, a function of messages, where it"
+            " is made or opened"
+        )
+    seen, messages = scene.seen(), 0
+    try:
+        while (job := (yield from waiting_job(core, (yield from core.ready())))) is not None:
+            written = yield from written_for(core, job)
+            if not (yield from conclude(core, job, written)):
+                if isinstance(written, SummaryError):
+                    raise written
+                break  # another writer was there: what waits now is another matter
+            messages += len(job.messages)
+    finally:
+        tell_gone(core, seen)
+    return messages
+
+
+def summarize(core: Core, job: Job) -> Steps[bool]:
+    """Have a summary written and put it in force; a failure loses nothing (SPEC E7)."""
+    return (yield from conclude(core, job, (yield from written_for(core, job))))
+
+
+def written_for(core: Core, job: Job) -> Steps[Written | SummaryError]:
+    """Have a summary written, or say why there is none."""
+    try:
+        return (yield from write_summary(job, Sizer(core.in_force)))
+    except SummaryError as error:
+        return error
+
+
+def fail(core: Core, job: Job, error: SummaryError) -> Steps[None]:
+    """Let the next attempt wait until there is more, and tell why there is no summary."""
+    core.last_failure = why = str(error)
+    _log.warning("session %r: no summary: %s", core.session, why)
+    try:
+        yield from remember_failure(core, job, why)
+    finally:
+        core.tell("on_error", error)
+
+
+def remember_failure(core: Core, job: Job, why: str) -> Steps[None]:
+    """Write down that a summary failed, unless what it was of has changed."""
+    while True:
+        scene = yield from core.ready()
+        state = scene.state
+        if state.summary != job.base or state.epoch != job.epoch:
+            return
+        failures = state.failures + 1
+        threshold = limits_of(core.in_force, state.room_tokens).threshold_tokens
+        waiting = state.pending_tokens
+        # As SPEC E7 says, and never less than twice what waits: an outage brings no storm of calls.
+        grown = max(waiting + threshold * 2 ** min(failures - 1, 40), 2 * waiting)
+        scene.state = replace(state, failures=failures, retry_tokens=grown)
+        try:
+            yield from core.write(scene, "failed", {"why": why, "messages": len(job.messages)})
+        except VersionConflictError:
+            continue
+        return
+
+
+def finish(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]:
+    """Carry out what came of a background summary, and tell what found no room beside it."""
+    seen = {} if core.scene is None else core.scene.seen()
+    done = yield from conclude(core, job, written)
+    tell_gone(core, seen)
+    return done
+
+
+def tell_gone(core: Core, seen: Mapping[int, LiveUnit]) -> None:
+    """Tell which units were in view and are not any more, though nothing stands for them (SPEC E8)."""
+    gone = [] if core.scene is None else core.scene.gone(seen)
+    if gone:
+        core.tell("on_evict", messages_of(gone), "truncation")
+
+
+def conclude(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]:
+    """Carry out what came of a summary; True if one is in force."""
+    if isinstance(written, SummaryError):
+        yield from fail(core, job, written)
+        return False
+    return (yield from put_in_force(core, job, written))
+
+
+def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
+    """Let a summary stand for what it covers, if that is still as it was; else drop it."""
+    for attempt in range(20):
+        scene = (yield from core.again()) if attempt else (yield from core.ready())
+        state = yield from covered(core, scene, job)
+        if state is None:
+            core.stale_summaries += 1
+            return False
+        version = core.next_version(scene)
+        state = replace(state, retry_tokens=paid_back(core, state, written))
+        if job.becomes_anchor:
+            scene.state = replace(state, anchor_summary=version)
+        else:
+            scene.state = replace(state, summary=version)
+        older, scene.state = scene.state.newest_summary, replace(scene.state, newest_summary=version)
+        data = {
+            "text": written.text,
+            "messages": job.stands_for,
+            "covers": [list(members) for members in job.units],
+            "previous": job.base,
+            "mode": core.in_force.summary_mode,
+            "older": older,
+        }
+        try:
+            yield from core.write(scene, "summary", data)
+        except VersionConflictError:
+            continue
+        break
+    else:
+        core.stale_summaries += 1
+        return False
+    core.last_failure = None
+    try:
+        core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+    finally:  # it is in force by now, whether or not the store can still be read
+        for old, new in written.compressions:
+            core.tell("on_summary_compressed", old, new)
+        core.tell("on_summarize", copied(job.messages), job.existing, written.text, written.seconds)
+    return True
+
+
+def paid_back(core: Core, state: State, written: Written) -> int:
+    """Return how much has to wait before the next summary, where this one was asked for several times.
+
+    Each call pays for half a threshold of new tokens, so that a summarizer whose answers are too long is not
+    called more often than one whose answers fit. One budget is enough: a call is given no more.
+    """
+    if written.calls == 1:
+        return 0
+    threshold = limits_of(core.in_force, state.room_tokens).threshold_tokens
+    return min(state.room_tokens, written.calls * -(-threshold // 2))
+
+
+def covered(core: Core, scene: Scene, job: Job) -> Steps[State | None]:
+    """Return the state in which a summary stands for its units; None if it is stale."""
+    state = scene.state
+    if (state.summary, state.epoch) != (job.base, job.epoch):
+        return None
+    if job.becomes_anchor and state.anchor_summary:
+        return None
+    covered = {members[0]: tokens for members, tokens in zip(job.units, job.unit_tokens, strict=True)}
+    whole = {members[0]: members for members in job.units}
+    border = max(covered) + 1
+    beside = {members[0]: members for members in state.beside}
+    left = {members[0]: members for members in state.left}
+    older = yield from live_units(core.session, state, stop=border, sizer=scene.sizer)
+    here = {unit.first: unit for unit in older}
+    here.update((first, unit) for first, unit in scene.recent.items() if first < border)
+    for first in covered:
+        unit = here.get(first)
+        if unit is None or unit.versions != whole[first] or scene.exempt(unit):
+            return None
+    tokens = {"recent": 0, "pending": 0}
+    count = {"recent": 0, "pending": 0}
+    for first, unit in here.items():
+        waits = first in left or (first < state.cut and first not in beside)
+        if first in covered:
+            tokens["pending" if waits else "recent"] += unit.tokens
+            count["pending" if waits else "recent"] += len(unit.members)
+            beside.pop(first, None)
+            left.pop(first, None)
+        elif waits:
+            left[first] = unit.versions
+        else:
+            beside[first] = unit.versions
+    return replace(
+        state,
+        live=max(state.live, border),
+        cut=max(state.cut, border),
+        beside=tuple(sorted(beside.values())),
+        left=tuple(sorted(left.values())),
+        waiting=tuple(one for one in state.waiting if one[0][0] not in covered),
+        recent_tokens=state.recent_tokens - tokens["recent"],
+        recent_messages=state.recent_messages - count["recent"],
+        pending_tokens=state.pending_tokens - tokens["pending"],
+        pending_messages=state.pending_messages - count["pending"],
+        failures=0,
+        retry_tokens=0,
+    )

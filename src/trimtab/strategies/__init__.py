@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from trimtab._shared.lazy import later
 from trimtab.conversation.assemble import Insertion
-from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy, strategy_data
 from trimtab.strategies.cascade import Cascade
 from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.truncate_text import TruncateText
 
 if TYPE_CHECKING:
     from trimtab.strategies.clear_tool_results import ClearToolResults
-    from trimtab.strategies.data import StrategyKind, create_strategy, strategy_data
+    from trimtab.strategies.data import StrategyKind, create_strategy
     from trimtab.strategies.drop import Drop, DropNewest, Strict
     from trimtab.strategies.priority import Place, PriorityBased, Score, default_score
     from trimtab.strategies.summarize import Summarize
@@ -23,7 +23,7 @@ else:
     __getattr__ = later(
         globals(),
         {
-            **dict.fromkeys(("StrategyKind", "create_strategy", "strategy_data"), _HERE + "data"),
+            **dict.fromkeys(("StrategyKind", "create_strategy"), _HERE + "data"),
             **dict.fromkeys(("Place", "PriorityBased", "Score", "default_score"), _HERE + "priority"),
             **dict.fromkeys(("Drop", "DropNewest", "Strict"), _HERE + "drop"),
             "ClearToolResults": _HERE + "clear_tool_results",

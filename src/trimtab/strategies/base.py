@@ -14,6 +14,7 @@ from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, assembled, keep_parts, merge_edits
 from trimtab.counting.shorten import Keep, shorten
 from trimtab.counting.sizes import Shares, Sizes
+from trimtab.errors import ConfigurationError
 from trimtab.formats import Path, TextSlot, mapping_of
 from trimtab.strategies.cuts import Cuts, TailCuts, UnitCuts
 from trimtab.strategies.openers import Openers, in_order
@@ -21,7 +22,7 @@ from trimtab.strategies.openers import Openers, in_order
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["Edit", "EvictionRequest", "EvictionResult", "Insertion", "Strategy"]
+__all__ = ["Edit", "EvictionRequest", "EvictionResult", "Insertion", "Strategy", "strategy_data"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -484,3 +485,18 @@ def kept_units(request: EvictionRequest, result: EvictionResult) -> list[Unit]:
 def unit_key(unit: Unit) -> tuple[object, ...]:
     """Tell units apart by what is in them: the same one may be made more than once."""
     return (unit.indices, tuple(sorted(unit.parts.items())))
+
+
+def strategy_data(strategy: Strategy, /) -> dict[str, Any]:
+    """Write a strategy as data that `create_strategy` reads.
+
+    Raises:
+        ConfigurationError: It is of a class without `to_dict`, or uses a function without a name.
+    """
+    write = getattr(strategy, "to_dict", None)
+    if write is None:
+        raise ConfigurationError(
+            f"{strategy!r} cannot be written as data: it has no to_dict; give it a name in names= instead"
+        )
+    data: dict[str, Any] = write()
+    return data

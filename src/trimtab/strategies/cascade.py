@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from trimtab.errors import ConfigurationError
-from trimtab.strategies.answers import checked_answer, is_ours
-from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy, waits
-from trimtab.strategies.runner import check_step
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy, strategy_data, waits
+from trimtab.strategies.runner import check_step, checked_answer, is_ours
 from trimtab.strategies.sliding_window import require_strategy
 from trimtab.strategies.summarizer import SummaryCall, drive
 
@@ -65,8 +64,6 @@ class Cascade:
         Raises:
             ConfigurationError: A step is of a class that cannot be written as data.
         """
-        from trimtab.strategies.data import strategy_data
-
         return {"kind": self.name, "steps": [strategy_data(step) for step in self.steps]}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:

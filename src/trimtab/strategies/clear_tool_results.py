@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trimtab._shared.strategy_checks import check_count, check_roles
+from trimtab._shared.checks import check_count, check_roles
 from trimtab.conversation import Unit
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path

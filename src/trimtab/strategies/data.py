@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from trimtab._shared.names import in_words, near_names
+from trimtab._shared.checks import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.strategies.base import Strategy
 from trimtab.strategies.cascade import Cascade
@@ -17,7 +17,7 @@ from trimtab.strategies.sliding_window import SlidingWindow, require_strategy
 from trimtab.strategies.summarize import Summarize
 from trimtab.strategies.truncate_text import TruncateText
 
-__all__ = ["StrategyKind", "create_strategy", "strategy_data"]
+__all__ = ["StrategyKind", "create_strategy"]
 
 
 class StrategyKind(StrEnum):
@@ -179,18 +179,3 @@ def _function(option: str, name: Any, names: Mapping[str, Any]) -> Any:
             near=near,
         )
     return names[name]
-
-
-def strategy_data(strategy: Strategy, /) -> dict[str, Any]:
-    """Write a strategy as data that `create_strategy` reads.
-
-    Raises:
-        ConfigurationError: It is of a class without `to_dict`, or uses a function without a name.
-    """
-    write = getattr(strategy, "to_dict", None)
-    if write is None:
-        raise ConfigurationError(
-            f"{strategy!r} cannot be written as data: it has no to_dict; give it a name in names= instead"
-        )
-    data: dict[str, Any] = write()
-    return data

@@ -7,13 +7,20 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
 
-from trimtab._shared.strategy_checks import check_choice, check_count
+from trimtab._shared.checks import check_choice, check_count
 from trimtab.conversation import Unit
 from trimtab.conversation.assemble import Insertion, assembled
 from trimtab.errors import ConfigurationError, SummaryError
-from trimtab.strategies.answers import checked_answer, is_ours
-from trimtab.strategies.base import EvictionRequest, EvictionResult, Strategy, kept_units, unit_key, waits
-from trimtab.strategies.runner import check_step
+from trimtab.strategies.base import (
+    EvictionRequest,
+    EvictionResult,
+    Strategy,
+    kept_units,
+    strategy_data,
+    unit_key,
+    waits,
+)
+from trimtab.strategies.runner import check_step, checked_answer, is_ours
 from trimtab.strategies.sliding_window import SlidingWindow, require_strategy
 from trimtab.strategies.summarizer import (
     Summarizer,
@@ -149,8 +156,6 @@ class Summarize:
                 f"{word_of(self.summarizer)} has no name to be written as data; make the strategy by"
                 " create_strategy({'kind': 'summarize', 'summarizer': 'mine'}, names={'mine': ...})"
             )
-        from trimtab.strategies.data import strategy_data
-
         return {
             "kind": self.name,
             "summarizer": self.summarizer_name,

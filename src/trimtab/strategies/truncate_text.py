@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
-from trimtab._shared.strategy_checks import check_choice
+from trimtab._shared.checks import check_choice
 from trimtab.conversation import Unit
 from trimtab.conversation.assemble import merge_edits, owns_text
-from trimtab.counting.bracket import Bracket
-from trimtab.counting.shorten import CUT_MARKER, Keep, cut_text, cut_text_near
+from trimtab.counting.shorten import CUT_MARKER, Bracket, Keep, cut_text, cut_text_near
 from trimtab.counting.sizes import Shares
 from trimtab.formats import Path, TextSlot
 from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult

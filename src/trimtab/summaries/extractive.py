@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import log
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from trimtab._shared.extra import package_of
+from trimtab._shared.lazy import package_of
 from trimtab.counting import AdditiveCounter, EstimateCounter
 from trimtab.counting.shorten import shorten
 from trimtab.errors import ConfigurationError

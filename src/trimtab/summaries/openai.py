@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-from trimtab._shared.extra import package_of
+from trimtab._shared.lazy import package_of
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike, EstimateCounter, counter_for
 from trimtab.counting.door import as_counter

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from trimtab._fit import fit
 from trimtab.budget import Budget
-from trimtab.context import fit
-from trimtab.counting.checks import checked_count
+from trimtab.counting.base import checked_count
 from trimtab.counting.shorten import CUT_MARKER, shorten
 from trimtab.formats import Dict, Format, detect, get_format, mapping_of
 from trimtab.strategies.summarizer import SummaryRequest

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Self
 
-from trimtab.counting.additive import Additive
+from trimtab.counting.base import Additive
 from trimtab.formats import DEFAULT, Format, get_format, mapping_of
 
 

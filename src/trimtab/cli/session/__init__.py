@@ -9,15 +9,34 @@ from typing import Any, BinaryIO
 import click
 from click.shell_completion import CompletionItem
 
-from trimtab.cli.json_out import dump
+from trimtab.cli.input import dump
 from trimtab.cli.output import Refused, encoded, usage
-from trimtab.cli.session.commands import Masking, begun, existing, id_option, name_of, store_option, stored
-from trimtab.cli.session.copies import copy, export, fork, import_
-from trimtab.cli.session.io import INPUT_KINDS, begin_options, messages_in, options_in
-from trimtab.cli.session.orders import clear, delete, pin, redact, undo, unpin
-from trimtab.cli.session.output import (
+from trimtab.cli.session.commands import (
+    Masking,
+    begun,
+    clear,
+    copy,
+    delete,
+    existing,
+    export,
+    fork,
+    id_option,
+    import_,
+    name_of,
+    pin,
+    redact,
+    store_option,
+    stored,
+    undo,
+    unpin,
+)
+from trimtab.cli.session.io import (
+    INPUT_KINDS,
+    begin_options,
     event_data,
     event_line,
+    messages_in,
+    options_in,
     output_option,
     report_text,
     say_missing,
@@ -28,9 +47,9 @@ from trimtab.cli.session.output import (
     write_lines,
 )
 from trimtab.errors import BudgetExceededError
-from trimtab.report.lines import counted, plain
+from trimtab.report.text import counted, plain
 from trimtab.session import Session
-from trimtab.session.log_checks import KINDS
+from trimtab.session.log import KINDS
 from trimtab.stores import Event
 
 __all__ = ["session"]

@@ -5,26 +5,55 @@ from __future__ import annotations
 import io
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from trimtab._shared.names import in_words, near_names
-from trimtab.cli.output import Refused
-from trimtab.cli.words import said
+from trimtab._shared.checks import in_words, near_names
+from trimtab.cli.input import dump, parse
+from trimtab.cli.output import Refused, said, usage
+from trimtab.cli.session.io import (
+    event_data,
+    event_line,
+    output_option,
+    read_bytes,
+    say_missing,
+    write,
+    write_lines,
+)
 from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter
 from trimtab.errors import ConfigurationError, ContextError, MissingExtraError, UnknownNameError
-from trimtab.report.lines import plain
+from trimtab.report.text import counted, plain
 from trimtab.session import Session
 from trimtab.session.options import other_form
-from trimtab.stores import LoadRequest, Retry, SQLiteStore, Store, open_store
+from trimtab.stores import LoadRequest, Retry, SQLiteStore, Store, copy_session, open_store
 from trimtab.stores.secrets import mask
 
-__all__ = ["Masking", "begun", "existing", "fail", "id_option", "name_of", "store_option", "stored"]
+__all__ = [
+    "Masking",
+    "begun",
+    "clear",
+    "copy",
+    "delete",
+    "existing",
+    "export",
+    "fork",
+    "id_option",
+    "import_",
+    "name_of",
+    "pin",
+    "redact",
+    "store_option",
+    "stored",
+    "undo",
+    "unpin",
+]
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -221,3 +250,237 @@ def name_of(store: Store, name: str) -> dict[str, Any]:
     except ContextError as error:
         return {"id": name, "error": said(error)}
     return {"id": name, "version": newest[0].version, "time": newest[0].time} if newest else {}
+
+
+# Sessions that come from elsewhere or go there: `export`, `import`, `copy`.
+
+
+@click.command()
+@click.option("--no-history", is_flag=True, help="Only the view, and what is needed to go on.")
+@id_option
+@store_option
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@usage
+def export(url: str, name: str, file: Path | None, no_history: bool) -> None:
+    """Write a whole session as JSON, to FILE or to standard output.
+
+    `import` and `Session.restore` read it. FILE is replaced when all is written, not before.
+    """
+    with stored(url) as store:
+        data = dump(existing(store, name).snapshot(history=not no_history))
+        if file is None or str(file) == "-":
+            write_lines([data])
+            return
+        try:
+            _replace(file, data)
+        except OSError as error:
+            raise Refused(f"{file}: {error.strerror or error}") from None
+
+
+def _replace(file: Path, data: bytes) -> None:
+    """Write a file whole, or leave it as it was; nobody else may read it: it holds a conversation."""
+    handle, path = tempfile.mkstemp(dir=file.absolute().parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+        os.replace(path, file)
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
+@click.command("import")
+@output_option
+@click.option("--id", "name", metavar="ID", help="Name of the session. Default: the one it had.")
+@store_option
+@click.argument("file", type=click.File("rb"), required=False)
+@usage
+def import_(url: str, name: str | None, output: str, file: BinaryIO | None) -> None:
+    """Put a session that was exported into a store.
+
+    Reads FILE or standard input. A session of that name that is there is only added to if it is
+    the beginning of this one.
+    """
+    with stored(url, create=True) as store:
+        data = parse(read_bytes(file), whole=True)
+        one = Session.restore(data, store=store, id=name, retry=Retry(), allow_missing=True)
+        if not one.version:
+            raise Refused("there are no events in it: nothing to keep")
+        found = {"id": one.id, "version": one.version}
+        write(found, lambda: f"{plain(one.id)}: {counted(one.version, 'event')}", output=output)
+
+
+@click.command()
+@click.option("--to", "target", metavar="URL", required=True, help="The other store; may be the same.")
+@click.option("--as", "renamed", metavar="ID", help="Its name there. Default: the same.")
+@output_option
+@id_option
+@store_option
+@usage
+def copy(url: str, name: str, output: str, target: str, renamed: str | None) -> None:
+    """Copy a session to another store, or under another name.
+
+    Repeat it to go on after an interruption, or to bring the copy up to date.
+    """
+    with stored(url) as store, stored(target, create=True) as other:
+        existing(store, name)
+        written = copy_session(store, other, name, to=renamed)
+        found = {"id": renamed or name, "events": written}
+        write(found, lambda: f"{plain(renamed or name)}: {counted(written, 'event')} written", output=output)
+
+
+@click.command()
+@click.option("--as", "renamed", metavar="ID", required=True, help="Name of the second conversation.")
+@click.option(
+    "--at", type=click.IntRange(min=0), metavar="VERSION", help="Up to this version. Default: the newest."
+)
+@output_option
+@id_option
+@store_option
+@usage
+def fork(url: str, name: str, output: str, renamed: str, at: int | None) -> None:
+    """Start a second conversation on what was said up to a version.
+
+    Both go on by themselves; the first is as it was.
+    """
+    with stored(url) as store:
+        one = existing(store, name)
+        if renamed in store.sessions():
+            raise Refused(f"there is a session {renamed!r} already: --as names a new one")
+        twin = one.fork(at, id=renamed)
+        found = {"id": twin.id, "version": twin.version}
+        write(found, lambda: f"{plain(twin.id)}: {counted(twin.version, 'event')}", output=output)
+
+
+# What changes a session that is there: `pin`, `unpin`, `undo`, `clear`, `redact`, `delete`.
+
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@click.command()
+@output_option
+@id_option
+@store_option
+@click.argument("event_id", required=False)
+@usage
+def undo(url: str, name: str, output: str, event_id: str | None) -> None:
+    """Take back a summary or an eviction, and every one after it.
+
+    Without EVENT_ID the newest in force. Messages stay. Writes the event that was taken back.
+    """
+    with stored(url) as store:
+        one = existing(store, name)
+        event = one.undo(event_id)
+        say_missing(one)
+        write(event_data(event), lambda: f"taken back:\n{event_line(event, ids=True)}", output=output)
+
+
+messages_argument = click.argument("event_ids", metavar="EVENT_ID...", nargs=-1, required=True)
+
+
+def _for_each(order: Callable[[Session, str], None], done: str, *, help: str) -> click.Command:
+    """Make a command that gives an order for each message, and says for which."""
+
+    @click.command(order.__name__, help=help)
+    @output_option
+    @id_option
+    @store_option
+    @messages_argument
+    @usage
+    def command(url: str, name: str, output: str, event_ids: tuple[str, ...]) -> None:
+        with stored(url) as store:
+            one = existing(store, name)
+            for event_id in event_ids:
+                order(one, event_id)
+            say_missing(one)
+            found = {done: list(event_ids), "version": one.version}
+            write(found, lambda: f"{counted(len(event_ids), 'message')} {done}", output=output)
+
+    return command
+
+
+pin = _for_each(
+    Session.pin,
+    "pinned",
+    help="""Keep messages, and what belongs to them, in every view.
+
+    `trimtab session history --ids` shows the ids. Of several, those before one that is refused are pinned.
+    """,
+)
+unpin = _for_each(Session.unpin, "unpinned", help="Let pinned messages leave again.")
+
+
+@click.command()
+@output_option
+@id_option
+@store_option
+@usage
+def clear(url: str, name: str, output: str) -> None:
+    """Begin anew with an empty view; the log stays.
+
+    Anchors return to those given at first, and the budget stays. What was said before is in `history`, and
+    `show --at VERSION` shows a view of it.
+    """
+    with stored(url) as store:
+        one = existing(store, name)
+        one.clear()
+        say_missing(one)
+        found = {"id": name, "version": one.version}
+        write(found, lambda: f"{plain(name)}: an empty view from version {one.version:,} on", output=output)
+
+
+def _confirm(question: str, *, yes: bool) -> None:
+    """Ask on a terminal; elsewhere only `--yes` will do."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Refused(f"{question} This cannot be undone: give --yes to do it without being asked")
+    click.confirm(f"{question} This cannot be undone.", abort=True, err=True)
+
+
+@click.command()
+@yes_option
+@output_option
+@id_option
+@store_option
+@messages_argument
+@usage
+def redact(url: str, name: str, output: str, yes: bool, event_ids: tuple[str, ...]) -> None:
+    """Overwrite what messages say, in the log too.
+
+    Summaries that may repeat them lose their text, and are written anew when it is time.
+    """
+    with stored(url) as store:
+        one = existing(store, name)
+        _confirm(f"Overwrite {counted(len(set(event_ids)), 'message')} of {name!r}?", yes=yes)
+        before = one.version
+        one.redact(event_ids)
+        say_missing(one)
+        orders = one.history(after=before, kinds=("redacted",))
+        done = next(order for order in orders if set(order.data["events"]) == set(event_ids))
+        found = {"redacted": done.data["events"], "stale_summaries": done.data["stale"]}
+        write(found, lambda: _redacted(found), output=output)
+
+
+def _redacted(found: dict[str, list[str]]) -> str:
+    stale = len(found["stale_summaries"])
+    summaries = f", and {stale:,} {'summary' if stale == 1 else 'summaries'} lost the text" if stale else ""
+    return f"{counted(len(found['redacted']), 'message')} overwritten{summaries}"
+
+
+@click.command()
+@yes_option
+@output_option
+@id_option
+@store_option
+@usage
+def delete(url: str, name: str, output: str, yes: bool) -> None:
+    """Remove a session and every byte of its text from the store."""
+    with stored(url) as store:
+        one = existing(store, name)
+        events = one.version
+        _confirm(f"Delete {name!r} with {counted(events, 'event')}?", yes=yes)
+        one.delete()
+        found = {"deleted": name, "events": events}
+        write(found, lambda: f"{plain(name)}: {counted(events, 'event')} deleted", output=output)

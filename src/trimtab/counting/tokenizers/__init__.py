@@ -14,7 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from trimtab._shared.names import in_words, near_names
+from trimtab._shared.checks import in_words, near_names
 from trimtab.counting.base import TextFunction
 from trimtab.counting.cache import TextCache
 from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError

@@ -9,10 +9,9 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trimtab._shared.extra import package_of
+from trimtab._shared.lazy import package_of
 from trimtab.counting.base import TextFunction
-from trimtab.counting.tokenizers.chat_template import Entries, Render, refused, template_renderer
-from trimtab.counting.tokenizers.template import TemplateCounter
+from trimtab.counting.tokenizers.template import Entries, Render, TemplateCounter, refused, template_renderer
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format
 from trimtab.models import MediaRule

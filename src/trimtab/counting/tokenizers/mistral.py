@@ -11,14 +11,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from trimtab.counting.additive import Additive
-from trimtab.counting.base import TextFunction
+from trimtab.counting.base import Additive, TextFunction
 from trimtab.counting.cache import TextCache
 from trimtab.counting.media import base64_of, image_size, is_seen, media_tokens
 from trimtab.counting.schemas import function_tool, system_texts, with_functions
 from trimtab.formats import Format, Media, Pieces, get_format
-from trimtab.formats.base import mapping_of
-from trimtab.formats.values import compact_json
+from trimtab.formats.values import compact_json, mapping_of
 from trimtab.models import Framing, Margin, MediaRule
 
 __all__ = ["MistralCounter"]

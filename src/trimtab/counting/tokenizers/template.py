@@ -4,33 +4,331 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from trimtab.counting.additive import Additive
-from trimtab.counting.base import TextFunction
+from trimtab._shared.lazy import package_of
+from trimtab.counting.base import Additive, TextFunction
 from trimtab.counting.cache import TextCache
 from trimtab.counting.media import media_tokens
-from trimtab.counting.schemas import system_texts, with_functions
-from trimtab.counting.tokenizers import entries as entries_
-from trimtab.counting.tokenizers.chat_template import Render
-from trimtab.counting.tokenizers.entries import (
-    ANSWER,
-    CALL_ID,
-    SYSTEM,
-    USER,
-    Entries,
-    Entry,
-    call,
-    result,
-    shape_for,
-)
-from trimtab.errors import CountingError
-from trimtab.formats import Format, get_format
-from trimtab.formats.values import compact_json
+from trimtab.counting.schemas import function_tool, system_texts, with_functions
+from trimtab.errors import ConfigurationError, CountingError
+from trimtab.formats import Format, Media, get_format
+from trimtab.formats.values import as_dict, compact_json, mapping_of
 from trimtab.models import MediaRule
 
-__all__ = ["TemplateCounter"]
+__all__ = ["Entries", "Render", "TemplateCounter", "refused", "template_renderer"]
+
+
+# Messages as chat templates read them, and small requests to try a template with.
+
+
+Entry = dict[str, Any]
+"""A message of Chat Completions with string content; arguments of calls are text."""
+
+Entries = list[Entry]
+
+CALL_ID = "call00000"
+"""An id for calls of ours: nine letters and digits, which is all that some templates take."""
+
+_ARGUMENT = "probe"
+"""An argument of calls of ours, to see whether a template writes arguments."""
+
+_REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
+"""Where messages of open models hold what was thought; templates read one of them."""
+
+
+class Read(NamedTuple):
+    """A message as a template reads it, and what of it no template has a place for."""
+
+    entry: Entry
+    other: tuple[str, ...]
+    media: tuple[Media, ...]
+    more_results: int
+    """Results in the message beside the one it is read as."""
+
+
+def read_entry(message: Any, format: Format, /) -> Read:
+    """Read a message of any wire form.
+
+    Text parts are joined by line ends, as vLLM does for templates that take strings
+    (vllm/entrypoints/chat_utils.py, 2026-11).
+    """
+    message = mapping_of(message)
+    reasoning = {key: message[key] for key in _REASONING_KEYS if isinstance(message.get(key), str)}
+    if reasoning:
+        message = {key: value for key, value in message.items() if key not in reasoning}
+    pieces = format.pieces(message)
+    kind = format.kind(message)
+    entry: Entry = {"role": pieces.role if kind == "other" else kind, "content": "\n".join(pieces.texts)}
+    if pieces.name:
+        entry["name"] = pieces.name
+    if pieces.thoughts and not reasoning:
+        reasoning = {"reasoning_content": "\n".join(pieces.thoughts)}
+    if reasoning:
+        # servers give a template both names, whichever the client wrote
+        entry.update({"reasoning_content": next(iter(reasoning.values())), **reasoning})
+    if pieces.calls:
+        entry["tool_calls"] = _calls(pieces.calls, list(format.tool_names(message)))
+    if kind == "tool":
+        entry["tool_call_id"] = pieces.result_id or CALL_ID
+    more_results = max(0, pieces.results - (kind == "tool"))
+    return Read(entry, (*pieces.other, *map(compact_json, pieces.tools)), pieces.media, more_results)
+
+
+def _calls(calls: Sequence[tuple[str, str]], ids: Sequence[str]) -> list[Entry]:
+    named = ids if len(ids) == len(calls) else [f"call{at:05}" for at in range(len(calls))]
+    return [
+        {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+        for id, (name, arguments) in zip(named, calls, strict=True)
+    ]
+
+
+class Shape(NamedTuple):
+    """What a template takes messages to look like, where templates differ."""
+
+    parts: bool = False
+    """Content is a list of parts; else a text."""
+    text_arguments: bool = False
+    """Arguments of calls are JSON as text; else mappings."""
+    null_content: bool = False
+    """A message that only calls has null for content; else an empty text."""
+
+    def shaped(self, entries: Sequence[Entry], /) -> Entries:
+        """Return entries as the template takes them."""
+        return [self._shaped(entry) for entry in entries]
+
+    def _shaped(self, entry: Entry) -> Entry:
+        if self.parts:
+            part = {"type": "text", "text": entry["content"]}
+            if entry["role"] == "tool":
+                part["name"] = entry.get("name", "")
+            entry = {**entry, "content": [part]}
+        if "tool_calls" not in entry:
+            return entry
+        entry = dict(entry)
+        if self.null_content and entry["content"] == "":
+            entry["content"] = None
+        if not self.text_arguments:
+            entry["tool_calls"] = [_with_mapping(one) for one in entry["tool_calls"]]
+        return entry
+
+
+def shape_for(render: Callable[[Entries], str], /) -> Shape:
+    """Find out by trial what a template takes; `render` raises CountingError where it refuses.
+
+    Text is tried before parts, mappings before text for arguments, and empty before null content.
+    Taken is what it writes the arguments of a call with, and not as Python does.
+    """
+    shape = Shape()
+    for parts in (False, True):
+        if _rendered(render, [USER], Shape(parts=parts)):
+            shape = Shape(parts=parts)
+            break
+    turn = [USER, call(CALL_ID), result()]
+    for text_arguments, null_content in ((False, False), (False, True), (True, False), (True, True)):
+        tried = Shape(shape.parts, text_arguments, null_content)
+        written = _rendered(render, turn, tried)
+        if _ARGUMENT in written and "{'" not in written:
+            return tried
+    return shape
+
+
+def _rendered(render: Callable[[Entries], str], entries: Entries, shape: Shape) -> str:
+    try:
+        return render(shape.shaped(entries))
+    except CountingError:
+        return ""
+
+
+def _with_mapping(one: Entry) -> Entry:
+    function = dict(one["function"])
+    with suppress(ValueError, RecursionError):  # no JSON: the template gets the text as the model wrote it
+        function["arguments"] = json.loads(function["arguments"] or "{}")
+    return {**one, "function": function}
+
+
+def template_tools(tools: Any, /) -> list[Any]:
+    """List tools as templates are given them; what is no function stays as it is."""
+    listed = tools if isinstance(tools, list | tuple) else [tools] if tools else []
+    return [function_tool(tool) or as_dict(tool) or tool for tool in listed]
+
+
+def texts_in(value: Any, /) -> Iterator[str]:
+    """List the texts a message or a schema holds."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from texts_in(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from texts_in(inner)
+
+
+def call(*ids: str) -> Entry:
+    """Make a message with calls."""
+    return {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": _calls([("f", f'{{"a": "{_ARGUMENT}"}}')] * len(ids), ids),
+    }
+
+
+def result(id: str = CALL_ID, name: str = "f") -> Entry:
+    """Make the result of a call."""
+    return {"role": "tool", "content": "x", "tool_call_id": id, "name": name}
+
+
+SYSTEM: Entry = {"role": "system", "content": "x"}
+USER: Entry = {"role": "user", "content": "x"}
+ANSWER: Entry = {"role": "assistant", "content": "x"}
+_FUNCTION = {"name": "f", "description": "x", "parameters": {"type": "object", "properties": {}}}
+TOOLS = [{"type": "function", "function": _FUNCTION}]
+
+_IDS = (CALL_ID, "call00001")
+_TURN = [USER, call(CALL_ID), result()]
+PROBES: tuple[Entries, ...] = (
+    [USER],
+    [SYSTEM, USER],
+    [USER, ANSWER, USER],
+    [SYSTEM, USER, ANSWER, USER, ANSWER, USER],
+    _TURN,
+    [SYSTEM, *_TURN, call(CALL_ID), result(), ANSWER, USER],
+    [SYSTEM, *_TURN, ANSWER, *_TURN, call(CALL_ID), result()],
+    [SYSTEM, USER, call(*_IDS), *map(result, _IDS), ANSWER, USER],
+)
+"""Requests of every shape, with which sums are compared when a counter is made."""
+
+
+# Chat templates: the jinja2 text by which a server writes a conversation before it splits it.
+#
+# Rendered as Hugging Face's `transformers` renders them (5.23, utils/chat_template_utils.py): sandboxed,
+# blocks trimmed, with `raise_exception`, `strftime_now`, loop controls and the `generation` block, which
+# writes what it holds.
+
+
+Render = Callable[[Entries, list[Any] | None, bool], str]
+"""Writes messages and tools as one text; True adds the beginning of the answer."""
+
+
+def template_renderer(source: Any, /, *, name: str, variables: Mapping[str, Any]) -> Render:
+    """Compile a chat template, or one of several.
+
+    Args:
+        source: A template, a mapping of names to templates, or a list of `{"name": ..., "template": ...}`:
+            the one named "tool_use" is taken, since a size may not depend on whether tools are given,
+            else "default".
+        name: Whom errors name.
+        variables: What else the template may read: `bos_token`, `enable_thinking` and the like.
+
+    Raises:
+        ConfigurationError: It is no template, or does not compile.
+        MissingExtraError: jinja2 is not installed.
+    """
+    sources = _sources(source, name)
+    first = next(iter(sources.values()))
+    return _Template(sources.get("tool_use") or sources.get("default") or first, name, variables)
+
+
+class _Template:
+    """A compiled chat template; travels to another process as its text."""
+
+    def __init__(self, text: str, name: str, variables: Mapping[str, Any]) -> None:
+        package_of("tokenizers", package="jinja2", needed_by="a chat template")
+        self._template = _compiled(text, name)
+        self._made_of = (text, name, variables)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Template, self._made_of
+
+    def __call__(self, entries: Entries, tools: list[Any] | None, answer_begins: bool) -> str:
+        """Write messages and tools as one text."""
+        _, name, variables = self._made_of
+        given: dict[str, Any] = {"tools": tools, "documents": None, **variables}
+        try:
+            return str(self._template.render(messages=entries, add_generation_prompt=answer_begins, **given))
+        except Exception as error:  # a template may call anything on anything
+            raise refused(name, error) from error
+
+
+def refused(name: str, error: Exception) -> CountingError:
+    """Make our error of what a template said, in its words."""
+    return CountingError(f"the chat template of {name} refused the messages: {error!s:.300}", counter=name)
+
+
+def _sources(source: Any, name: str) -> dict[str, str]:
+    """Name the templates there are."""
+    if isinstance(source, str):
+        return {"default": source}
+    if isinstance(source, list):
+        pairs = [(entry.get("name"), entry.get("template")) for entry in source if isinstance(entry, Mapping)]
+        source = dict(pairs) if len(pairs) == len(source) else None
+    if not isinstance(source, Mapping) or not source or not all(isinstance(t, str) for t in source.values()):
+        raise ConfigurationError(
+            f"{name}: a chat template is a text, or several by name"
+            f' ({{"default": ..., "tool_use": ...}}), not {source!r:.80}'
+        )
+    return {str(key): text for key, text in source.items()}
+
+
+def _compiled(text: str, name: str) -> Any:
+    from jinja2 import TemplateError
+
+    try:
+        return _environment().from_string(text)
+    except TemplateError as error:
+        raise ConfigurationError(f"the chat template of {name} is no valid template: {error}") from error
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    from jinja2 import TemplateError, nodes
+    from jinja2.ext import Extension, loopcontrols
+    from jinja2.parser import Parser
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    class Generation(Extension):
+        """Writes what a `generation` block holds; trainers mark answers with it."""
+
+        # jinja2 declares it of instances, although it reads it of the class
+        tags = {"generation"}  # noqa: RUF012
+
+        def parse(self, parser: Parser) -> list[nodes.Node]:
+            next(parser.stream)
+            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
+    )
+
+    def raise_exception(message: object) -> None:
+        raise TemplateError(str(message))
+
+    environment.filters["tojson"] = _to_json
+    given: dict[str, Any] = {"raise_exception": raise_exception, "strftime_now": _strftime_now}
+    environment.globals.update(given)
+    return environment
+
+
+def _strftime_now(format: str) -> str:
+    return datetime.now().astimezone().strftime(format)
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Write JSON without jinja2's escapes for HTML."""
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
 
 
 class TemplateCounter(Additive):
@@ -127,7 +425,7 @@ class TemplateCounter(Additive):
 
     def count_message(self, message: Any, /) -> int:
         """Count one message with its framing."""
-        found = entries_.read(message, self._format)
+        found = read_entry(message, self._format)
         entry = found.entry
         if entry["role"] == "tool":
             # what the id and the name of a result cost is charged with its call
@@ -146,7 +444,7 @@ class TemplateCounter(Additive):
         """
         tools, _ = with_functions(tools, extra)
         texts = system_texts(system)
-        key = compact_json(["\n".join(texts), entries_.template_tools(tools), has_system and not texts])
+        key = compact_json(["\n".join(texts), template_tools(tools), has_system and not texts])
         return self._fixed.young[key]
 
     def count_whole(
@@ -166,11 +464,11 @@ class TemplateCounter(Additive):
             CountingError: The template refuses the request, in its words.
         """
         tools, _ = with_functions(tools, extra)
-        found = [entries_.read(message, self._format) for message in messages]
+        found = [read_entry(message, self._format) for message in messages]
         texts = system_texts(system)
         leading = [{"role": "system", "content": "\n".join(texts)}] if texts else []
         whole = self._tokens(
-            [*leading, *(one.entry for one in found)], entries_.template_tools(tools), answer_begins=True
+            [*leading, *(one.entry for one in found)], template_tools(tools), answer_begins=True
         )
         return whole + sum(self._beside(one.other, one.media) for one in found)
 
@@ -190,7 +488,7 @@ class TemplateCounter(Additive):
             return 0
         return sum(
             max(0, self._served(token[: len(token) // 2]) + self._served(token[len(token) // 2 :]) - 1)
-            for text in entries_.texts_in(value)
+            for text in texts_in(value)
             for token in special.findall(text)
         )
 
@@ -278,8 +576,8 @@ class TemplateCounter(Additive):
             How much sums are short at most, and by how much they differ among each other.
         """
         short = []
-        for probe in entries_.PROBES:
-            for tools in (None, entries_.TOOLS):
+        for probe in PROBES:
+            for tools in (None, TOOLS):
                 try:
                     whole_tokens = self._tokens(probe, tools, answer_begins=True)
                     short.append(whole_tokens - self.count_request(probe, None, tools))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trimtab.counting.base import TextFunction
-from trimtab.counting.borders import border_before
+from trimtab.counting.graphemes import border_before
 
 PIECE_CHARS = 98_304
 """Longest text given to tiktoken at once. Version 0.14 panics on about 1,000,000 whitespace

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trimtab.errors import FormatError
-from trimtab.formats.anthropic.edit import redacted_of
-from trimtab.formats.anthropic.faults import faults_of
-from trimtab.formats.anthropic.pieces import pieces_of, texts_of
+from trimtab.formats.anthropic.edit import redacted_of, with_allowed_thinking
+from trimtab.formats.anthropic.faults import ANYWHERE, SYSTEM_FIRST, faults_of
 from trimtab.formats.anthropic.read import (
     CALLS,
     THINKING,
@@ -25,31 +24,31 @@ from trimtab.formats.anthropic.read import (
     ends_in_server_result,
     is_directive,
     kind_of,
+    pieces_of,
     result_id_of,
+    texts_of,
     type_of,
 )
-from trimtab.formats.anthropic.request_faults import ANYWHERE, SYSTEM_FIRST
-from trimtab.formats.anthropic.thinking import with_allowed_thinking
 from trimtab.formats.base import (
-    Dict,
     Fault,
     Kind,
-    Path,
     Pieces,
     Registered,
     Request,
     Rules,
     Structure,
     TextSlot,
-    entry_of,
-    mapping_of,
     named_in,
 )
 from trimtab.formats.values import (
+    Dict,
+    Path,
     as_dict,
     as_list,
     compact_json,
+    entry_of,
     item_of,
+    mapping_of,
     with_values,
     without_indices,
 )

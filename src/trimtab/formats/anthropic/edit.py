@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trimtab.formats.anthropic.read import SERVER_CALLS, THINKING, is_directive, is_server_result
-from trimtab.formats.base import Dict
-from trimtab.formats.redaction import REDACTED, REDACTED_NAME, texts_of_ids
-from trimtab.formats.values import as_list
+from trimtab.formats.anthropic.read import (
+    SERVER_CALLS,
+    THINKING,
+    blocks_of,
+    is_directive,
+    is_server_result,
+    kind_of,
+    type_of,
+)
+from trimtab.formats.base import Request
+from trimtab.formats.values import (
+    REDACTED,
+    REDACTED_NAME,
+    Dict,
+    as_list,
+    item_of,
+    texts_of_ids,
+    with_values,
+    without_indices,
+)
 
 _TEXT = {"type": "text", "text": REDACTED}
 _CALLER_KEYS = ("type", "tool_id")
@@ -62,3 +80,69 @@ def _ids(block: Dict) -> Dict:
     if isinstance(caller, dict):
         made["caller"] = texts_of_ids(caller, *_CALLER_KEYS)
     return made
+
+
+# Which thinking a changed request of the Messages API may still hold.
+
+
+_CHECKS_PREFIX = re.compile(r"claude-(?:(?:fable|mythos)-5-[12]|(?:opus|sonnet|haiku)-5-5)(?!\d)")
+"""Models that refuse a thinking block once anything before it has changed.
+
+From the list on platform.claude.com, "Fix a thinking block bound to a different conversation" (2026-10). They
+do so for accounts made since 2026-08-31, and for others where the request asks for it. Errs: a model that is
+not listed keeps its thinking, and an older account loses thinking the API would have taken.
+"""
+
+
+def with_allowed_thinking(request: Request, messages: Sequence[Any]) -> list[Any]:
+    """Return messages without the thinking that the API would refuse in them.
+
+    Two cases, as its error texts and documents have them. "When thinking is disabled, an `assistant`
+    message in the final position cannot contain `thinking`": the last turn of the model loses it. And
+    models that check what stood before a thinking block refuse it after any change there: every message
+    behind the first change loses it. A message of nothing else leaves.
+    """
+    body = request.body or {}
+    thinking = body.get("thinking")
+    start = len(messages)
+    if item_of(thinking, "type") == "disabled":
+        start = _last_turn(messages)
+    if _checks_prefix(body, thinking):
+        start = min(start, _first_change(request, messages))
+    made: list[Any] = list(messages[:start])
+    for message in messages[start:]:
+        blocks = blocks_of(message)
+        gone = frozenset(at for at, block in enumerate(blocks) if type_of(block) in THINKING)
+        if not gone:
+            made.append(message)
+        elif len(gone) < len(blocks):
+            made.append(with_values(message, {("content",): without_indices(blocks, gone)}))
+    return made
+
+
+def _checks_prefix(body: Mapping[str, Any], thinking: Any) -> bool:
+    behavior = item_of(item_of(thinking, "block_binding"), "prefix_mismatch_behavior")
+    if behavior is not None:
+        return bool(behavior != "drop_block")  # else the API drops them itself
+    model = body.get("model")
+    return isinstance(model, str) and _CHECKS_PREFIX.search(model) is not None
+
+
+def _last_turn(messages: Sequence[Any]) -> int:
+    """Return where the last turn begins, behind what the user wrote last."""
+    for at in range(len(messages) - 1, -1, -1):
+        if kind_of(messages[at]) == "user":
+            return at + 1
+    return 0
+
+
+def _first_change(request: Request, messages: Sequence[Any]) -> int:
+    """Return the first message behind a change to the body; the number of messages if there is none."""
+    body = request.body or {}
+    if request.system is not body.get("system") or request.tools is not body.get("tools"):
+        return 0
+    before = as_list(body.get(request.key)) or ()
+    same = 0
+    while same < min(len(before), len(messages)) and before[same] is messages[same]:
+        same += 1
+    return same

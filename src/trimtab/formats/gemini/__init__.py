@@ -11,22 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trimtab.errors import FormatError
-from trimtab.formats.base import (
-    Dict,
-    Fault,
-    Kind,
-    Path,
-    Pieces,
-    Registered,
-    Request,
-    Rules,
-    Structure,
-    TextSlot,
-    entry_of,
-)
-from trimtab.formats.gemini.edit import parts_of_system, read_body, write_body
+from trimtab.formats.base import Fault, Kind, Pieces, Registered, Request, Rules, Structure, TextSlot
+from trimtab.formats.gemini.edit import parts_of_system, read_body, redacted_of, write_body
 from trimtab.formats.gemini.faults import UNEQUAL, faults_of
-from trimtab.formats.gemini.pieces import pieces_of, without_bytes
 from trimtab.formats.gemini.read import (
     DATA_KEYS,
     SIGNATURE,
@@ -38,13 +25,24 @@ from trimtab.formats.gemini.read import (
     key_in,
     parts_for,
     parts_in,
+    pieces_of,
     results_of,
     speaker,
     unchecked_signature,
     value_in,
+    without_bytes,
 )
-from trimtab.formats.gemini.redaction import redacted_of
-from trimtab.formats.values import as_dict, as_list, compact_json, item_of, with_values, without_indices
+from trimtab.formats.values import (
+    Dict,
+    Path,
+    as_dict,
+    as_list,
+    compact_json,
+    entry_of,
+    item_of,
+    with_values,
+    without_indices,
+)
 
 __all__ = ["Gemini"]
 

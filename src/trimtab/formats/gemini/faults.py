@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trimtab.formats.base import Dict, Fault, Path, Request, shown
+from trimtab.formats.base import Fault, Request
 from trimtab.formats.gemini.read import (
     DATA_KEYS,
     SIGNATURE,
@@ -22,7 +22,7 @@ from trimtab.formats.gemini.read import (
     speaker,
     value_in,
 )
-from trimtab.formats.values import as_dict, as_list, as_text
+from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, shown
 
 _Found = tuple[str, str, Path]
 """Rule, detail and path of one fault."""

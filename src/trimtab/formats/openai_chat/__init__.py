@@ -11,10 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trimtab.formats.base import (
-    Dict,
     Fault,
     Kind,
-    Path,
     Pieces,
     Prices,
     Registered,
@@ -22,10 +20,9 @@ from trimtab.formats.base import (
     Rules,
     Structure,
     TextSlot,
-    entry_of,
-    mapping_of,
+    numbered,
 )
-from trimtab.formats.openai_chat.edit import BODY_MARKS, read_body, write_body
+from trimtab.formats.openai_chat.edit import BODY_MARKS, read_body, redacted_of, write_body
 from trimtab.formats.openai_chat.faults import faults_of
 from trimtab.formats.openai_chat.read import (
     LEGACY_PREFIX,
@@ -34,16 +31,18 @@ from trimtab.formats.openai_chat.read import (
     is_foreign,
     pieces_of,
     result_id_of,
+    walk_back,
 )
-from trimtab.formats.openai_chat.redaction import redacted_of
-from trimtab.formats.openai_chat.walk import walk_back
-from trimtab.formats.structure import numbered
 from trimtab.formats.values import (
+    Dict,
+    Path,
     as_dict,
     as_list,
     as_text,
     compact_json,
+    entry_of,
     item_of,
+    mapping_of,
     with_values,
     without_indices,
     without_keys,

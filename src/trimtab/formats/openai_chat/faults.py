@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from trimtab.formats.base import Dict, Fault, Path, Request, shown
-from trimtab.formats.values import as_dict, as_list, as_text
+from trimtab.formats.base import Fault, Request
+from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, shown
 
 _Found = tuple[str, str, Path]
 """Rule, detail and path of one fault."""

@@ -12,23 +12,18 @@ from typing import Any
 
 from trimtab.errors import FormatError
 from trimtab.formats.base import (
-    Dict,
     Fault,
     Kind,
-    Path,
     Pieces,
     Registered,
     Request,
     Rules,
     Structure,
     TextSlot,
-    entry_of,
-    mapping_of,
     named_in,
 )
 from trimtab.formats.openai_responses.edit import redacted_of
 from trimtab.formats.openai_responses.faults import faults_of
-from trimtab.formats.openai_responses.pieces import pieces_of, text_paths
 from trimtab.formats.openai_responses.read import (
     ITEM_TYPES,
     OUTPUT_OF,
@@ -40,15 +35,21 @@ from trimtab.formats.openai_responses.read import (
     is_reference,
     kind_of,
     needs_of,
+    pieces_of,
+    text_paths,
     tool_name,
     type_of,
 )
 from trimtab.formats.values import (
+    Dict,
+    Path,
     as_dict,
     as_list,
     as_text,
     compact_json,
+    entry_of,
     item_of,
+    mapping_of,
     with_values,
     without_indices,
     without_keys,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trimtab.formats.base import Dict
 from trimtab.formats.openai_responses.read import ITEM_TYPES, type_of
-from trimtab.formats.redaction import REDACTED, REDACTED_NAME, blank, texts_of_ids
-from trimtab.formats.values import as_list
+from trimtab.formats.values import REDACTED, REDACTED_NAME, Dict, as_list, blank, texts_of_ids
 
 _STAYS = (
     "type",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from trimtab.formats.base import Dict, Fault, Path, Request, shown
+from trimtab.formats.base import Fault, Request
 from trimtab.formats.openai_responses.read import (
     ITEM_TYPES,
     OUTPUT_OF,
@@ -20,7 +20,7 @@ from trimtab.formats.openai_responses.read import (
     kind_of,
     type_of,
 )
-from trimtab.formats.values import as_dict, as_list, as_text
+from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, shown
 
 _Found = tuple[str, str, Path]
 """Rule, detail and path of one fault."""

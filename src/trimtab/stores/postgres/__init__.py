@@ -7,8 +7,7 @@ from typing import Any, Self
 from trimtab.errors import ConfigurationError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
 from trimtab.stores.postgres.connections import PoolOptions, Pools
-from trimtab.stores.postgres.operations import Operations
-from trimtab.stores.postgres.schema import Tables
+from trimtab.stores.postgres.operations import Operations, Tables
 
 __all__ = ["PostgresStore"]
 

@@ -20,7 +20,7 @@ from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from trimtab._shared.extra import package_of
+from trimtab._shared.lazy import package_of
 from trimtab._shared.steps import Steps, arun, run
 from trimtab.errors import (
     ConfigurationError,
@@ -30,7 +30,7 @@ from trimtab.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from trimtab.stores.postgres.schema import Execute, Tables, prepare
+from trimtab.stores.postgres.operations import Execute, Tables, prepare
 from trimtab.stores.secrets import mask
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from trimtab._shared.extra import package_of
+from trimtab._shared.lazy import package_of
 from trimtab._shared.steps import Steps, arun, run
 from trimtab.errors import (
     ConfigurationError,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from operator import itemgetter
 from typing import NamedTuple
 
-from trimtab.errors import CorruptSessionError
+from trimtab.errors import CorruptSessionError, StoreError
 from trimtab.stores.base import Appended, AppendRequest, LoadRequest
 from trimtab.stores.rows import (
     Row,
@@ -19,9 +20,63 @@ from trimtab.stores.rows import (
     same_event,
     storable_ids,
 )
-from trimtab.stores.sqlite.erasure import ask_erasure
 
-__all__ = ["Head", "append_rows", "head_of", "load_rows", "rewrite_rows"]
+__all__ = [
+    "MIGRATIONS",
+    "Head",
+    "append_rows",
+    "ask_erasure",
+    "asked_erasures",
+    "empty_log",
+    "head_of",
+    "load_rows",
+    "migrate",
+    "note_erased",
+    "rewrite_rows",
+    "schema_version",
+    "write_anew",
+]
+
+
+# No byte of what was removed stays in the files of `SQLiteStore`.
+
+
+def ask_erasure(connection: sqlite3.Connection, /) -> None:
+    """Note that something was removed; in the transaction that removes it, so that no crash forgets it."""
+    connection.execute("UPDATE trimtab_erasure SET asked = asked + 1")
+
+
+def asked_erasures(connection: sqlite3.Connection, /) -> int:
+    """Tell up to which erasure the files are still to be cleaned; 0 if nothing waits for that."""
+    asked, done = connection.execute("SELECT asked, done FROM trimtab_erasure").fetchone()
+    return 0 if asked == done else int(asked)
+
+
+def write_anew(connection: sqlite3.Connection, /) -> None:
+    """Write the file without what was removed.
+
+    Free space is zeroed by secure_delete, but pages that were split may hold old copies.
+    """
+    connection.execute("VACUUM")
+
+
+def empty_log(connection: sqlite3.Connection, /) -> None:
+    """Move the log into the file and cut it to nothing.
+
+    Raises:
+        sqlite3.OperationalError: Another connection reads, or is at the same: that one SQLite does not wait
+            for by itself.
+    """
+    if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        busy = sqlite3.OperationalError("another connection reads or writes the log")
+        busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+        raise busy
+
+
+def note_erased(connection: sqlite3.Connection, asked: int, /) -> None:
+    """Note up to which erasure the files are clean."""
+    connection.execute("UPDATE trimtab_erasure SET done = max(done, ?)", (asked,))
+
 
 _COLUMNS = "version, id, kind, time, body, seal"
 _BY_ID = f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND id = ?"
@@ -116,3 +171,103 @@ def _between(request: LoadRequest) -> tuple[int, int]:
     """Return the bounds of the versions asked for, as numbers that SQLite can hold."""
     before = _MOST if request.before is None else request.before
     return max(0, min(request.after, _MOST)), max(0, min(before, _MOST))
+
+
+# The tables of `SQLiteStore`, and how older files are brought up to date.
+
+
+class Migration(NamedTuple):
+    """One step of the schema, applied once; its version is its place in the list, from 1."""
+
+    name: str
+    statements: tuple[str, ...]
+
+
+MIGRATIONS = (
+    Migration(
+        "events",
+        (
+            """CREATE TABLE trimtab_sessions (
+                session TEXT PRIMARY KEY NOT NULL,
+                version INTEGER NOT NULL
+            ) WITHOUT ROWID""",
+            """CREATE TABLE trimtab_events (
+                session TEXT NOT NULL,
+                version INTEGER NOT NULL,
+                id TEXT NOT NULL,
+                kind TEXT NOT NULL,
+                time REAL NOT NULL,
+                body TEXT NOT NULL,
+                seal TEXT NOT NULL,
+                PRIMARY KEY (session, version),
+                UNIQUE (session, id)
+            ) WITHOUT ROWID""",
+        ),
+    ),
+    Migration(
+        "search and erasure",
+        (
+            # How far each session is in the search index, which knows sessions by number.
+            """CREATE TABLE trimtab_indexed (
+                session TEXT PRIMARY KEY NOT NULL,
+                number INTEGER NOT NULL UNIQUE,
+                version INTEGER NOT NULL
+            ) WITHOUT ROWID""",
+            # How often something was to be erased, and up to which of these the files were cleaned.
+            """CREATE TABLE trimtab_erasure (
+                id INTEGER PRIMARY KEY CHECK (id = 1),
+                asked INTEGER NOT NULL,
+                done INTEGER NOT NULL
+            )""",
+            "INSERT INTO trimtab_erasure VALUES (1, 0, 0)",
+        ),
+    ),
+    Migration(
+        "incarnations",
+        (
+            # Which of the sessions of its name it is: one that is deleted and begun anew is another.
+            "ALTER TABLE trimtab_sessions ADD COLUMN incarnation TEXT NOT NULL DEFAULT ''",
+            "UPDATE trimtab_sessions SET incarnation = lower(hex(randomblob(8)))",
+        ),
+    ),
+)
+"""Only ever added to: a released one is never changed."""
+
+
+def schema_version(connection: sqlite3.Connection, /) -> int:
+    """Return the version of a database's schema, 0 where there is none yet.
+
+    Raises:
+        StoreError: A newer trimtab wrote it.
+    """
+    there = connection.execute(
+        "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'trimtab_schema'"
+    ).fetchone()
+    if there is None:
+        return 0
+    version = int(connection.execute("SELECT coalesce(max(version), 0) FROM trimtab_schema").fetchone()[0])
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"the database has schema {version}, and this trimtab knows {len(MIGRATIONS)}: a newer one wrote"
+            " it. Upgrade trimtab; nothing was changed"
+        )
+    return version
+
+
+def migrate(connection: sqlite3.Connection, /) -> None:
+    """Apply the migrations that are missing, all in one transaction; the caller rolls back on an error.
+
+    Raises:
+        StoreError: A newer trimtab wrote it.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS trimtab_schema"
+        " (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied REAL NOT NULL)"
+    )
+    for version in range(schema_version(connection) + 1, len(MIGRATIONS) + 1):
+        name, statements = MIGRATIONS[version - 1]
+        for statement in statements:
+            connection.execute(statement)
+        connection.execute("INSERT INTO trimtab_schema VALUES (?, ?, ?)", (version, name, time.time()))
+    connection.execute("COMMIT")

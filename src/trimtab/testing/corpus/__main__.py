@@ -12,8 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from trimtab.errors import ContextError
-from trimtab.testing.corpus.case import Case, check, run
-from trimtab.testing.corpus.files import cases, read_cases
+from trimtab.testing.corpus import Case, cases, check, read_cases, run
 from trimtab.testing.errors import ContractBroken
 
 
