@@ -13,7 +13,6 @@ from tests.builders import call, result, talk, words
 from trimtab import (
     BudgetExceededError,
     Context,
-    CountingError,
     Drop,
     EstimateCounter,
     PriorityBased,
@@ -25,7 +24,7 @@ from trimtab import (
     fit,
 )
 from trimtab.counting.awaited import Digests, awaited
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, CountingError
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()

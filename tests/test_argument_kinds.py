@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.builders import talk, user
-from trimtab import Budget, ConfigurationError, Context, CountingError, SlidingWindow, fit
+from trimtab import Budget, ConfigurationError, Context, SlidingWindow, fit
 from trimtab.counting import measure
-from trimtab.errors import FormatError
+from trimtab.errors import CountingError, FormatError
 from trimtab.history import evict_messages, recent, span, within
 from trimtab.testing import WordCounter
 

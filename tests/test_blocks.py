@@ -12,7 +12,6 @@ from trimtab import (
     Block,
     ConfigurationError,
     Context,
-    CountingError,
     Drop,
     SlidingWindow,
     Strict,
@@ -20,7 +19,7 @@ from trimtab import (
     TruncateText,
     counter_from_text,
 )
-from trimtab.errors import FormatError
+from trimtab.errors import CountingError, FormatError
 from trimtab.testing import WordCounter
 
 

@@ -11,16 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trimtab import (
-    Budget,
-    BudgetExceededError,
-    ConfigurationError,
-    Context,
-    FixedCounter,
-    Session,
-    fit,
-)
-from trimtab.counting import measure
+from trimtab import Budget, BudgetExceededError, ConfigurationError, Context, Session, fit
+from trimtab.counting import FixedCounter, measure
 from trimtab.strategies import PriorityBased, Strategy
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.builders import result, user, words
-from trimtab import BudgetExceededError, Context, Session, fit, group, repair, validate
+from trimtab import BudgetExceededError, Context, Session, fit, repair, validate
+from trimtab.conversation import group
 from trimtab.stores import MemoryStore
 from trimtab.testing import WordCounter
 

@@ -17,8 +17,9 @@ from click.testing import CliRunner, Result
 
 from tests.chat_shapes import calling, function_call, result
 from tests.stores.stores import Place, params, placed
-from trimtab import CharCounter, FixedCounter, Session
+from trimtab import CharCounter, Session
 from trimtab.cli.commands import trimtab
+from trimtab.counting import FixedCounter
 from trimtab.formats import get_format
 from trimtab.stores import SQLiteStore
 from trimtab.stores.secrets import mask

@@ -17,7 +17,6 @@ from trimtab import (
     Context,
     Drop,
     DropNewest,
-    FixedCounter,
     PriorityBased,
     Report,
     SlidingWindow,
@@ -25,7 +24,7 @@ from trimtab import (
     TruncateText,
     validate,
 )
-from trimtab.counting import measure
+from trimtab.counting import FixedCounter, measure
 from trimtab.formats import formats
 from trimtab.policy import load_policy, policy_data
 from trimtab.strategies import Strategy, Summarize

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tests.builders import assistant, user
-from trimtab import CharCounter, ConfigurationError, Context, CountingError, EstimateCounter, Session, fit
+from trimtab import CharCounter, ConfigurationError, Context, EstimateCounter, Session, fit
 from trimtab import afit as fit_later
 from trimtab.counting import measure
+from trimtab.errors import CountingError
 from trimtab.history import evict_messages, within
 
 CHAT = [one for n in range(127) for one in (user(f"{n} " + "x" * 396), assistant("y" * 400))]

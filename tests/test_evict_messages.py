@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from tests.builders import places, system, talk, user, valid_conversations, words
 from tests.chat_in_forms import said_in
-from trimtab import ConfigurationError, FixedCounter, evict_messages
+from trimtab import ConfigurationError
+from trimtab.counting import FixedCounter
+from trimtab.history import evict_messages
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import result
-from trimtab import ConfigurationError, EstimateCounter, FixedCounter, fit
+from trimtab import ConfigurationError, EstimateCounter, fit
+from trimtab.counting import FixedCounter
 
 TALK = [{"role": "user", "content": "What is new?"}]
 

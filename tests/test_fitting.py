@@ -13,7 +13,6 @@ from trimtab import (
     Budget,
     BudgetExceededError,
     ConfigurationError,
-    CountingError,
     PriorityBased,
     SlidingWindow,
     Summarize,
@@ -22,6 +21,7 @@ from trimtab import (
     fit,
 )
 from trimtab.counting import measure
+from trimtab.errors import CountingError
 from trimtab.formats import get_format
 from trimtab.models import facts_for
 from trimtab.testing import WordCounter

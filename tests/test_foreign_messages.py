@@ -10,21 +10,11 @@ from typing import Any
 import pytest
 
 from tests.builders import talk
-from trimtab import (
-    CharCounter,
-    Context,
-    EstimateCounter,
-    Session,
-    Summarize,
-    afit,
-    evict_messages,
-    fit,
-    group,
-    repair,
-    validate,
-)
+from trimtab import CharCounter, Context, EstimateCounter, Session, Summarize, afit, fit, repair, validate
+from trimtab.conversation import group
 from trimtab.counting import measure
 from trimtab.errors import FormatError
+from trimtab.history import evict_messages
 from trimtab.testing import WordCounter
 
 

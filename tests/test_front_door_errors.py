@@ -18,21 +18,25 @@ from trimtab import (
     CharCounter,
     ConfigurationError,
     Context,
-    CountingError,
-    FixedCounter,
     PriorityBased,
     Session,
     Strict,
     afit,
     counter_from_text,
     fit,
-    group,
-    message,
     repair,
     validate,
 )
-from trimtab.counting import measure
-from trimtab.errors import FormatError, InvalidHistoryError, StrategyContractError, UnknownNameError
+from trimtab.conversation import group
+from trimtab.counting import FixedCounter, measure
+from trimtab.errors import (
+    CountingError,
+    FormatError,
+    InvalidHistoryError,
+    StrategyContractError,
+    UnknownNameError,
+)
+from trimtab.history import message
 from trimtab.strategies import EvictionRequest, EvictionResult
 
 TEN = FixedCounter(10)

@@ -23,8 +23,9 @@ from tests.gemini_shapes import (
     snake,
     user,
 )
-from trimtab import Cascade, ClearToolResults, FixedCounter, SlidingWindow, TruncateText, fit, group
-from trimtab.conversation import repair, validate
+from trimtab import Cascade, ClearToolResults, SlidingWindow, TruncateText, fit
+from trimtab.conversation import group, repair, validate
+from trimtab.counting import FixedCounter
 from trimtab.errors import BudgetExceededError
 from trimtab.formats import Gemini, mapping_of
 from trimtab.testing import WordCounter

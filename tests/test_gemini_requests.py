@@ -10,7 +10,8 @@ from google.genai import types
 from pydantic import BaseModel
 
 from tests.gemini_shapes import user, words
-from trimtab import Context, FixedCounter, fit
+from trimtab import Context, fit
+from trimtab.counting import FixedCounter
 from trimtab.errors import FormatError
 from trimtab.formats import Gemini, Request, detect
 

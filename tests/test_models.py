@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab import Budget, Context, Fitted, FixedCounter, Session, fit, models
-from trimtab.counting import ENCODINGS, counter_for, measure
+from trimtab import Budget, Context, Fitted, Session, fit, models
+from trimtab.counting import ENCODINGS, FixedCounter, counter_for, measure
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
 from trimtab.models import Framing, Margin, ModelFacts, facts_for, model_names, register_model

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 
 from tests.chat_shapes import calling, custom_call, function_call, result, sdk_message
-from trimtab import FixedCounter, fit
+from trimtab import fit
+from trimtab.counting import FixedCounter
 from trimtab.errors import FormatError
 from trimtab.formats import OpenAIChat, Request, Structure
 

@@ -22,7 +22,8 @@ from tests.response_items import (
     thought,
     user,
 )
-from trimtab import fit, group, repair, validate
+from trimtab import fit, repair, validate
+from trimtab.conversation import group
 from trimtab.errors import ContextError
 from trimtab.formats import OpenAIResponses
 from trimtab.strategies import Cascade, PriorityBased, SlidingWindow, Strategy, TruncateText

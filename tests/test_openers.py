@@ -15,9 +15,9 @@ from trimtab import (
     SlidingWindow,
     TruncateText,
     fit,
-    group,
     validate,
 )
+from trimtab.conversation import group
 from trimtab.formats import get_format
 from trimtab.strategies import EvictionRequest, EvictionResult, Insertion
 from trimtab.testing import WordCounter

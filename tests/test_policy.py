@@ -22,7 +22,6 @@ from trimtab import (
     Drop,
     DropNewest,
     EstimateCounter,
-    FixedCounter,
     PriorityBased,
     SlidingWindow,
     Strict,
@@ -31,6 +30,7 @@ from trimtab import (
     TruncateText,
     create_strategy,
 )
+from trimtab.counting import FixedCounter
 from trimtab.errors import MissingExtraError, UnknownNameError
 from trimtab.formats import OpenAIChat, get_format
 from trimtab.policy import load_policy, policy_data, save_policy

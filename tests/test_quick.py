@@ -33,9 +33,7 @@ from trimtab import (
     BudgetExceededError,
     CharCounter,
     ContextError,
-    CountingError,
     EstimateCounter,
-    FixedCounter,
     SlidingWindow,
     counter_for,
     counter_from_text,
@@ -44,9 +42,9 @@ from trimtab import (
 )
 from trimtab._fitting.fit_plan import FitPlan
 from trimtab._quick import QuickPlan, _counts_units
-from trimtab.counting import TextCounter
+from trimtab.counting import FixedCounter, TextCounter
 from trimtab.counting.cache import TextCache
-from trimtab.errors import FormatError
+from trimtab.errors import CountingError, FormatError
 from trimtab.formats import OpenAIChat, formats, get_format
 
 WORDS = words_counter()

@@ -11,8 +11,9 @@ import pytest
 
 from tests.builders import assistant, user, words
 from tests.count_server import PATIENCE_SECONDS, CountServer, count_server, tokens_of
-from trimtab import Budget, ConfigurationError, CountingError, EstimateCounter, afit, fit
+from trimtab import Budget, ConfigurationError, EstimateCounter, afit, fit
 from trimtab.counting import CountQuestion, RemoteCounter, UsageBaseline
+from trimtab.errors import CountingError
 from trimtab.testing import WordCounter, check_counter
 
 Maker = Callable[[CountServer], Any]

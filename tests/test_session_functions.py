@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from trimtab import BudgetExceededError, ConfigurationError, FixedCounter, Session
+from trimtab import BudgetExceededError, ConfigurationError, Session
+from trimtab.counting import FixedCounter
 from trimtab.stores import MemoryStore
 
 

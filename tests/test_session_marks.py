@@ -8,7 +8,9 @@ import unicodedata
 import pytest
 
 from tests.chat_shapes import calling, function_call, result
-from trimtab import FixedCounter, Session, message
+from trimtab import Session
+from trimtab.counting import FixedCounter
+from trimtab.history import message
 
 MARK = re.compile(r"<\s*(summary|recalled|tool_result)\b[^>]*trimtab", re.IGNORECASE)
 """What a model is told to take as written by trimtab."""

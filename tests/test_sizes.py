@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.builders import talk, user, words
-from trimtab import ConfigurationError, FixedCounter, fit
-from trimtab.counting import measure
+from trimtab import ConfigurationError, fit
+from trimtab.counting import FixedCounter, measure
 from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError
 from trimtab.testing import WordCounter

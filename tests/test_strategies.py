@@ -23,9 +23,8 @@ from trimtab import (
     Strict,
     TruncateText,
     fit,
-    group,
 )
-from trimtab.conversation import History
+from trimtab.conversation import History, group
 from trimtab.counting import CharCounter, EstimateCounter, TextCounter
 from trimtab.counting.shorten import CUT_MARKER, cut_text
 from trimtab.counting.sizes import Fixed, sizes_for

@@ -19,7 +19,6 @@ from trimtab import (
     CharCounter,
     Context,
     EstimateCounter,
-    FixedCounter,
     SlidingWindow,
     Strict,
     TruncateText,
@@ -29,6 +28,7 @@ from trimtab import (
 )
 from trimtab.counting import (
     CountQuestion,
+    FixedCounter,
     RemoteCounter,
     UsageBaseline,
     counter_from_tokenizer,

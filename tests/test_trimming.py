@@ -11,8 +11,9 @@ import pytest
 
 from tests.builders import places, result, talk, user
 from tests.test_fitting import Picky
-from trimtab import Budget, BudgetExceededError, ConfigurationError, CountingError, afit, fit
+from trimtab import Budget, BudgetExceededError, ConfigurationError, afit, fit
 from trimtab.context import TrimContext
+from trimtab.errors import CountingError
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.builders import assistant, call, result, system, talk, user
-from trimtab import ConfigurationError, group
-from trimtab.conversation import History, resolve_pins
+from trimtab import ConfigurationError
+from trimtab.conversation import History, group, resolve_pins
 from trimtab.conversation.pairing import pair
 from trimtab.conversation.units import members
 from trimtab.formats import Structure, get_format

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import assistant, call, result, system, user
-from trimtab import ConfigurationError, Context, EstimateCounter, FixedCounter, counter_for, fit
-from trimtab.counting import UsageBaseline
+from trimtab import ConfigurationError, Context, EstimateCounter, counter_for, fit
+from trimtab.counting import FixedCounter, UsageBaseline
 from trimtab.counting.baseline import Learned, Usage, usage_of
 from trimtab.testing import WordCounter, check_counter, conversations
 

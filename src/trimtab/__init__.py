@@ -10,16 +10,13 @@ from trimtab._fitting.callbacks import TrimContext
 from trimtab._fitting.fitted import Fitted
 from trimtab._shared.lazy import later
 from trimtab.budget import Budget
-from trimtab.conversation import group
 from trimtab.counting import (
     CharCounter,
     EstimateCounter,
-    FixedCounter,
     counter_for,
     counter_from_text,
 )
-from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, CountingError
-from trimtab.history import evict_messages, inject_into_system, message
+from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 
 if TYPE_CHECKING:
@@ -78,12 +75,10 @@ __all__ = [
     "ConfigurationError",
     "Context",
     "ContextError",
-    "CountingError",
     "Drop",
     "DropNewest",
     "EstimateCounter",
     "Fitted",
-    "FixedCounter",
     "PriorityBased",
     "Report",
     "Session",
@@ -97,12 +92,8 @@ __all__ = [
     "counter_for",
     "counter_from_text",
     "create_strategy",
-    "evict_messages",
     "fit",
-    "group",
     "history",
-    "inject_into_system",
-    "message",
     "repair",
     "validate",
 ]

@@ -70,7 +70,7 @@ def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) ->
         ConfigurationError: The counter is none, the limit no whole number, or the messages no list.
 
     Example:
-        >>> from trimtab import FixedCounter
+        >>> from trimtab.counting import FixedCounter
         >>> len(within([{"role": "user", "content": "hi"}] * 9, 25, FixedCounter(per_message=10)))
         2
     """
@@ -208,7 +208,7 @@ def evict_messages(
         FormatError: An entry is no message, or of a role or shape that no form knows; `.path` says which.
 
     Example:
-        >>> from trimtab import FixedCounter
+        >>> from trimtab.counting import FixedCounter
         >>> talk = [{"role": "user", "content": word} for word in ("one", "two", "three")]
         >>> evict_messages(talk, 20, counter=FixedCounter(per_message=10)).evicted
         [{'role': 'user', 'content': 'one'}]

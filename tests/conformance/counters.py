@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 from tests.conformance.judging import OutOfScope, kind_of
-from trimtab import CharCounter, FixedCounter
-from trimtab.counting import Additive
+from trimtab import CharCounter
+from trimtab.counting import Additive, FixedCounter
 
 Message = Mapping[str, Any]
 

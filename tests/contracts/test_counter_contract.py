@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.chat_vocabulary import TEMPLATES, chat_tokenizer, mistral_counter
-from trimtab import CharCounter, EstimateCounter, FixedCounter, counter_for, counter_from_text
-from trimtab.counting import counter_from_tokenizer
+from trimtab import CharCounter, EstimateCounter, counter_for, counter_from_text
+from trimtab.counting import FixedCounter, counter_from_tokenizer
 from trimtab.models import model_names
 from trimtab.testing import WordCounter, check_counter
 

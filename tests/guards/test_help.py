@@ -15,7 +15,8 @@ import pytest
 
 import trimtab
 from tests.guards.source import Public, public_modules, public_values
-from trimtab import Block, Context, FixedCounter, Session
+from trimtab import Block, Context, Session
+from trimtab.counting import FixedCounter
 from trimtab.stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore
 
 MADE_BY_TRIMTAB = (
@@ -42,7 +43,6 @@ MADE_BY_TRIMTAB = (
     "trimtab.strategies.EvictionRequest",
     "trimtab.strategies.Place",
     "trimtab.context.MessageElement",
-    "trimtab.conversation.",
     "trimtab.conversation.",
     "trimtab.testing.corpus.Case",
 )

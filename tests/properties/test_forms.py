@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from tests.properties import claims
 from tests.properties.cases import DEFAULT, MINIMUMS, OTHERS, STRIDES, WINDOWS, Case, run
-from trimtab import CharCounter, EstimateCounter, FixedCounter, group
-from trimtab.conversation import History, Unit
+from trimtab import CharCounter, EstimateCounter
+from trimtab.conversation import History, Unit, group
 from trimtab.conversation.assemble import keep_parts
+from trimtab.counting import FixedCounter
 from trimtab.counting.shorten import CUT_MARKER
 from trimtab.formats import Format, Structure, formats, get_format, mapping_of
 from trimtab.strategies import Strategy

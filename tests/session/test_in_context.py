@@ -12,13 +12,13 @@ from trimtab import (
     ConfigurationError,
     Context,
     Drop,
-    FixedCounter,
     Session,
     Strict,
     Summarize,
     Tier,
     validate,
 )
+from trimtab.counting import FixedCounter
 from trimtab.session import SessionHooks
 from trimtab.stores import MemoryStore, Retry
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from trimtab import FixedCounter, Session, counter_from_text
+from trimtab import Session, counter_from_text
+from trimtab.counting import FixedCounter
 from trimtab.errors import ConfigurationError
 from trimtab.session import allocate_zones
 

@@ -17,12 +17,11 @@ from trimtab import (
     ConfigurationError,
     Context,
     EstimateCounter,
-    FixedCounter,
     Session,
     counter_for,
     counter_from_text,
 )
-from trimtab.counting import UsageBaseline
+from trimtab.counting import FixedCounter, UsageBaseline
 from trimtab.errors import CorruptSessionError
 from trimtab.session.state import State
 from trimtab.stores import MemoryStore, SQLiteStore

@@ -20,7 +20,6 @@ from trimtab import (
     Drop,
     EstimateCounter,
     Fitted,
-    FixedCounter,
     Report,
     Session,
     SlidingWindow,
@@ -32,15 +31,14 @@ from trimtab import (
     counter_for,
     counter_from_text,
     create_strategy,
-    evict_messages,
     fit,
     repair,
     validate,
 )
-from trimtab.counting import Count, CounterLike, measure
+from trimtab.counting import Count, CounterLike, FixedCounter, measure
 from trimtab.errors import InvalidHistoryError
 from trimtab.formats import ToolSchema
-from trimtab.history import within
+from trimtab.history import evict_messages, within
 from trimtab.session import SessionHooks
 from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
 from trimtab.summaries import (

@@ -68,7 +68,8 @@ class TrimContext:
     of a message moved away from it; removing that number removes both.
 
     Example:
-        >>> from trimtab import FixedCounter, fit
+        >>> from trimtab import fit
+        >>> from trimtab.counting import FixedCounter
         >>> def drop_small_talk(ctx):
         ...     ctx.remove([e.seq for e in ctx.message_elements if e.message["content"] == "hm"])
         >>> messages = [{"role": "user", "content": text} for text in ("hi", "hm", "bye")]

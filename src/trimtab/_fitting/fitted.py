@@ -86,7 +86,8 @@ class Fitted(Generic[M]):
     `at` and `count_all` of a copy are a ConfigurationError. Pickling reads the report.
 
     Example:
-        >>> from trimtab import FixedCounter, fit
+        >>> from trimtab import fit
+        >>> from trimtab.counting import FixedCounter
         >>> fitted = fit([{"role": "user", "content": "hi"}], budget=10, counter=FixedCounter(per_message=7))
         >>> fitted.report.remaining_tokens, fitted.at(8).report.remaining_tokens
         (3, 1)

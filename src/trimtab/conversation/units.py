@@ -42,7 +42,7 @@ class Unit:
     It cannot be changed: a strategy is shown what is pinned and cannot write that it is not.
 
     Example:
-        >>> from trimtab import group
+        >>> from trimtab.conversation import group
         >>> [unit.indices for unit in group([
         ...     {"role": "user", "content": "2 + 2?"},
         ...     {"role": "assistant", "tool_calls": [

@@ -51,7 +51,7 @@ class Session(Copies):
         BudgetExceededError: System text, tools and anchors alone pass the budget.
 
     Example:
-        >>> from trimtab import FixedCounter
+        >>> from trimtab.counting import FixedCounter
         >>> session = Session(budget=100, system="Be brief.", counter=FixedCounter(per_message=20))
         >>> for n in range(9):
         ...     event = session.add({"role": "user", "content": f"question {n}"})

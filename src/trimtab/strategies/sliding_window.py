@@ -142,7 +142,8 @@ class SlidingWindow:
             `protect_roles` is not a sequence of role names, or a flag is neither True nor False.
 
     Example:
-        >>> from trimtab import FixedCounter, fit
+        >>> from trimtab import fit
+        >>> from trimtab.counting import FixedCounter
         >>> messages = [{"role": "user", "content": str(n)} for n in range(9)]
         >>> fitted = fit(messages, budget=40, counter=FixedCounter(per_message=10), strategy=SlidingWindow())
         >>> [message["content"] for message in fitted.messages]

@@ -101,7 +101,8 @@ class Summarize:
             its words, or the fallback is no strategy.
 
     Example:
-        >>> from trimtab import FixedCounter, fit
+        >>> from trimtab import fit
+        >>> from trimtab.counting import FixedCounter
         >>> messages = [{"role": "user", "content": str(n)} for n in range(9)]
         >>> strategy = Summarize(lambda messages: f"{len(messages)} numbers", max_summary_tokens=10)
         >>> fitted = fit(messages, 40, counter=FixedCounter(per_message=10), strategy=strategy)

@@ -35,17 +35,8 @@ from tests.conformance.predicates import (
 )
 from tests.conformance.scripted import number
 from tests.conformance.vectors import Case
-from trimtab import (
-    Context,
-    Drop,
-    DropNewest,
-    Fitted,
-    SlidingWindow,
-    Strict,
-    Summarize,
-    Tier,
-    inject_into_system,
-)
+from trimtab import Context, Drop, DropNewest, Fitted, SlidingWindow, Strict, Summarize, Tier
+from trimtab.history import inject_into_system
 from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
 
 ERRORS = {

@@ -18,7 +18,8 @@ from tests.conformance.predicates import answered_text_rule, overhead_rule, read
 from tests.conformance.scripted import number, summarizer_kind
 from tests.conformance.sessions import session_guards, session_rules
 from tests.conformance.vectors import Case
-from trimtab import Session, counter_from_text, evict_messages
+from trimtab import Session, counter_from_text
+from trimtab.history import evict_messages
 from trimtab.session import allocate_zones
 from trimtab.summaries import SummaryRequest, default_prompt, run_summarizer
 
