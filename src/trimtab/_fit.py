@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.drive import adrive, arun
 from trimtab._fitting.fit_plan import deciding
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, keep_all
 from trimtab._quick import quick_plan
+from trimtab._shared.steps import rerun
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
 from trimtab.counting.awaited import AwaitedCounter
 from trimtab.counting.door import as_awaited
 from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.strategies.base import Strategy
-from trimtab.strategies.summarizer import drive
+from trimtab.strategies.summarizer import adrive, drive
 
 __all__ = ["Fitted", "afit", "fit"]
 
@@ -244,7 +244,7 @@ async def afit(
         strict=strict,
     )
     if on_trim is not None and isinstance(ask.counter, AwaitedCounter):
-        before = await arun(lambda: prepare(replace(ask, on_trim=keep_all)))
-        await arun(before.sizes.count_each)  # a callback is run once, and may ask for any size
-    work = await arun(lambda: prepare(replace(ask)))
+        before = await rerun(lambda: prepare(replace(ask, on_trim=keep_all)))
+        await rerun(before.sizes.count_each)  # a callback is run once, and may ask for any size
+    work = await rerun(lambda: prepare(replace(ask)))
     return fitted_for(await adrive(lambda: deciding(work, work.budget)))

@@ -23,7 +23,7 @@ from trimtab.counting.sizes import sizes_for
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.strategies.base import Strategy
-from trimtab.strategies.summarizer import drive
+from trimtab.strategies.summarizer import adrive, drive
 
 __all__ = [
     "Allocation",
@@ -312,17 +312,17 @@ class Context:
         The counter may be an async function or have async methods; summarizers may be async. Cancelling
         the task, or a timeout around it, reaches both. Errors are those of `fit`.
         """
-        from trimtab._fitting.drive import adrive, arun  # not above: only who awaits needs it
-        from trimtab.counting.awaited import AwaitedCounter
+        from trimtab._shared.steps import rerun
+        from trimtab.counting.awaited import AwaitedCounter  # not above: only who awaits needs it
 
         policy = self._snapshot(budget)
         policy = replace(policy, counter=await as_awaited(policy.counter))
         if policy.trims and isinstance(policy.counter, AwaitedCounter):
-            before = await arun(lambda: compose(replace(policy.without_callbacks(), on_trim=keep_all)))
+            before = await rerun(lambda: compose(replace(policy.without_callbacks(), on_trim=keep_all)))
             whole = sizes_for(policy.counter, before.source, None)
             for sizes in (whole, *(part.sizes for part in before.parts)):
-                await arun(sizes.count_each)  # a callback is run once, and may ask for any size
-        composition = await arun(lambda: compose(policy))
+                await rerun(sizes.count_each)  # a callback is run once, and may ask for any size
+        composition = await rerun(lambda: compose(policy))
         outcome = await adrive(lambda: settling(composition, composition.asked))
         return fitted_for(ContextPlan(outcome=outcome))
 

@@ -241,7 +241,7 @@ def test_a_session_removed_between_two_pages_is_no_corruption(on_redis: Served, 
                     add(store, at)
             return found
 
-        events = run(operations.load(LoadRequest(session="s")), answer, errors=redis.RedisError)
+        events = run(operations.load(LoadRequest(session="s")), answer)
         assert len(events) == again
         raw.close()
 
@@ -262,7 +262,7 @@ def test_what_is_added_during_a_load_is_not_part_of_it(on_redis: Served) -> None
             add(store, 2 * PAGE_EVENTS + commands - 1)
             return found
 
-        events = run(operations.load(LoadRequest(session="s")), answer, errors=redis.RedisError)
+        events = run(operations.load(LoadRequest(session="s")), answer)
         assert len(events) == 2 * PAGE_EVENTS
         assert commands == 2
         raw.close()
@@ -283,7 +283,7 @@ def _during(on_redis: Served, steps: Any, other: Callable[[], None], *, after: s
         return found
 
     with closing(raw):
-        run(steps, answer, errors=redis.RedisError)
+        run(steps, answer)
     assert not waiting
 
 

@@ -164,9 +164,9 @@ class Fitted(Generic[M]):
             BudgetExceededError: What must stay does not fit this budget.
             ConfigurationError: It is a bare number that passes the model's window, as for `fit`.
         """
-        from trimtab._fitting.drive import arun
+        from trimtab._shared.steps import rerun
 
-        return fitted_for(await arun(lambda: self._plan.at(budget_for(budget, self._plan.model))))
+        return fitted_for(await rerun(lambda: self._plan.at(budget_for(budget, self._plan.model))))
 
     def count_all(self) -> Report:
         """Count what the fit did not need to.
@@ -188,9 +188,9 @@ class Fitted(Generic[M]):
             CountingError: The counter failed on a message the fit did not need.
             FormatError: Such a message is none.
         """
-        from trimtab._fitting.drive import arun
+        from trimtab._shared.steps import rerun
 
-        await arun(self._plan.count_all)
+        await rerun(self._plan.count_all)
         self._report = None
         return self.report
 

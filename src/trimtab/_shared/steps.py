@@ -1,16 +1,37 @@
-"""One algorithm, two colours: an operation is a generator, run here at once or awaited.
+"""One algorithm, two colours: an operation is a generator of questions, run here at once or awaited.
 
-An operation yields what it wants from outside (a statement, a call of a store, an answer of a summarizer)
-or a `Pause`, is sent what came back, and has thrown into it what failed.
+An operation yields what it wants from outside (a statement for a database, a call of a store, a question to a
+summarizer) or a `Pause`, is sent what came back, and has thrown into it what failed. Whoever runs it writes
+one function, `answer`, that takes a question and returns or raises; the same operation then serves `run`,
+with a function, and `arun`, with an async one:
+
+    def total(ids: list[str]) -> Steps[int]:
+        tokens = 0
+        for id in ids:
+            tokens += yield Get(id)
+        return tokens
+
+    run(total(ids), lambda question: client.get(question.id))
+    await arun(total(ids), lambda question: async_client.get(question.id))
+
+An operation catches an error around the `yield` that asked. What is no `Exception` (an interrupt, a
+cancellation, `Missing`) is not thrown in: it ends the operation, whose `finally` clauses run.
+
+Code that asks by calling, and has no way to await, breaks off with `Missing`; `rerun` gets what is missing
+and calls it again.
 """
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-__all__ = ["Pause", "Steps", "arun", "run"]
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["Missing", "Pause", "Steps", "arun", "rerun", "run"]
 
 T = TypeVar("T")
 
@@ -24,23 +45,26 @@ class Pause(NamedTuple):
     seconds: float
 
 
-def run(steps: Steps[T], answer: Callable[[Any], Any], *, errors: type[Exception]) -> T:
+def run(steps: Steps[T], answer: Callable[[Any], Any]) -> T:
     """Run an operation to its end.
 
     Args:
         steps: The operation.
-        answer: Gets what was yielded.
-        errors: What of its errors is thrown into the operation, which may know what to do.
+        answer: Gets what was yielded; what it raises is raised where it was asked.
     """
     try:
-        step = next(steps)
+        question = next(steps)
         while True:
             try:
-                given = _paused(step) if isinstance(step, Pause) else answer(step)
-            except errors as error:
-                step = steps.throw(error)
+                given = None
+                if isinstance(question, Pause):
+                    time.sleep(question.seconds)
+                else:
+                    given = answer(question)
+            except Exception as error:
+                question = steps.throw(error)
             else:
-                step = steps.send(given)
+                question = steps.send(given)
     except StopIteration as done:
         value: T = done.value
         return value
@@ -48,26 +72,78 @@ def run(steps: Steps[T], answer: Callable[[Any], Any], *, errors: type[Exception
         steps.close()
 
 
-def _paused(pause: Pause) -> object:
-    time.sleep(pause.seconds)
-    return None
+async def arun(
+    steps: Steps[T], answer: Callable[[Any], Awaitable[Any]], *, uncut: tuple[type, ...] = ()
+) -> T:
+    """Run an operation to its end, awaiting each answer; see `run`.
 
-
-async def arun(steps: Steps[T], answer: Callable[[Any], Awaitable[Any]], *, errors: type[Exception]) -> T:
-    """Run an operation to its end, awaiting each answer; see `run`."""
+    Args:
+        steps: The operation.
+        answer: As for `run`, but awaited.
+        uncut: Kinds of questions that are awaited to their end even when the task is cancelled, as a write
+            is that may be done by then: the operation gets the answer, and then the cancellation goes on.
+    """
     import asyncio  # takes longer to import than all of trimtab
 
+    cut_off: asyncio.CancelledError | None = None
     try:
-        step = next(steps)
-        while True:
+        question = next(steps)
+        while cut_off is None:
             try:
-                given = await (asyncio.sleep(step.seconds) if isinstance(step, Pause) else answer(step))
-            except errors as error:
-                step = steps.throw(error)
+                given = None
+                if isinstance(question, Pause):
+                    await asyncio.sleep(question.seconds)
+                elif isinstance(question, uncut):
+                    writing = asyncio.ensure_future(answer(question))
+                    cut_off = await _outlast(writing)
+                    given = writing.result()
+                else:
+                    given = await answer(question)
+            except Exception as error:
+                question = steps.throw(error)
             else:
-                step = steps.send(given)
+                question = steps.send(given)
     except StopIteration as done:
         value: T = done.value
-        return value
+        if cut_off is None:
+            return value
+    except Exception:
+        if cut_off is None:
+            raise
     finally:
         steps.close()
+    raise cut_off
+
+
+async def _outlast(work: asyncio.Future[Any]) -> asyncio.CancelledError | None:
+    """Await something to its end; return the cancellation that came meanwhile."""
+    import asyncio
+
+    cut_off = None
+    while not work.done():
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError as error:
+            cut_off = error
+    return cut_off
+
+
+class Missing(BaseException, ABC):
+    """Breaks off code that needs an answer at once, where only awaiting gives it.
+
+    No `Exception`, as a cancellation is none: what catches failures is not to catch it.
+    """
+
+    @abstractmethod
+    async def fill(self) -> None:
+        """Await what is missing, so that it is known when it is asked for again."""
+
+
+async def rerun(call: Callable[[], T]) -> T:
+    """Call what may break off with `Missing`, again after each round of answers."""
+    while True:
+        try:
+            return call()
+        except Missing as error:
+            missing = error  # the name of an except clause does not outlive it
+        await missing.fill()

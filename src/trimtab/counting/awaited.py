@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from trimtab._shared.checks import answers_later
+from trimtab._shared.steps import Missing
 from trimtab.counting.base import as_it_stands, counter_name
 from trimtab.formats import mapping_of
 
@@ -27,11 +28,8 @@ _BATCH = 32
 Key = tuple[str, bytes]
 
 
-class CountsNeeded(BaseException):
-    """Breaks off a decision where counts are missing.
-
-    No `Exception`, as cancellation is none: what catches failures of counters is not to catch it.
-    """
+class CountsNeeded(Missing):
+    """Breaks off a decision where counts are missing."""
 
     def __init__(self, counter: AwaitedCounter, calls: dict[Key, Callable[[], Awaitable[Any]]]) -> None:
         super().__init__("counts of an async counter are needed: await afit(...)")

@@ -138,7 +138,7 @@ def _of_function(function: Callable[[Any], Any]) -> Any:
         except BaseException as cause:
             raise failure_of(cause, counter=counter_name(function), of="a probe") from cause
 
-    if run(_probe(function), answer, errors=ContextError):
+    if run(_probe(function), answer):
         return function
     return counter_from_text(function, name=f"{counter_name(function)}, a function of a text")
 
@@ -166,7 +166,7 @@ async def _ask_later(function: Callable[[Any], Any]) -> bool:
         except BaseException as cause:
             raise failure_of(cause, counter=counter_name(function), of="a probe") from cause
 
-    return await arun(_probe(function), answer, errors=ContextError)
+    return await arun(_probe(function), answer)
 
 
 class _Answer(NamedTuple):

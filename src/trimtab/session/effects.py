@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from trimtab._shared.steps import run
+from trimtab._shared.steps import arun, run
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
@@ -83,7 +83,7 @@ def run_steps(
         incarnation: Says which session of its name every request means.
         asking: Surrounds each question to the summarizer.
     """
-    return run(steps, lambda effect: _perform(_meant(effect, incarnation()), store, asking), errors=Exception)
+    return run(steps, lambda effect: _perform(_meant(effect, incarnation()), store, asking))
 
 
 async def arun_steps(
@@ -92,36 +92,13 @@ async def arun_steps(
     """Run an algorithm to its end, awaiting each thing it needs; see `run_steps`.
 
     What is being written is awaited to its end even when the task is cancelled: it may be stored by then,
-    and the algorithm has to know. Then the cancellation goes on.
+    and the algorithm has to know.
     """
-    cut_off: asyncio.CancelledError | None = None
-    try:
-        asked = next(steps)
-        while True:
-            effect = _meant(asked, incarnation())
-            try:
-                if isinstance(effect, AppendRequest | Delete):
-                    writing = asyncio.ensure_future(_awritten(effect, store))
-                    cut_off = await _outlast(writing)
-                    answer = writing.result()
-                else:
-                    answer = await _aperform(effect, store, asking)
-            except Exception as error:
-                asked = steps.throw(error)
-            else:
-                asked = steps.send(answer)
-            if cut_off is not None:
-                break
-    except StopIteration as done:
-        value: T = done.value
-        if cut_off is None:
-            return value
-    except Exception:
-        if cut_off is None:
-            raise
-    finally:
-        steps.close()
-    raise cut_off
+
+    def answer(effect: Effect) -> Awaitable[Any]:
+        return _aperform(_meant(effect, incarnation()), store, asking)
+
+    return await arun(steps, answer, uncut=(AppendRequest, Delete))
 
 
 def _meant(effect: Effect, incarnation: str | None) -> Effect:
@@ -131,20 +108,9 @@ def _meant(effect: Effect, incarnation: str | None) -> Effect:
     return effect
 
 
-async def _outlast(writing: asyncio.Future[Any]) -> asyncio.CancelledError | None:
-    """Await something to its end; return the cancellation that came meanwhile."""
-    cut_off = None
-    while not writing.done():
-        try:
-            await asyncio.wait({writing})
-        except asyncio.CancelledError as error:
-            cut_off = error
-    return cut_off
-
-
 def run_asking(steps: Steps[T], /) -> T:
     """Run an algorithm that asks a summarizer and nothing else, in a thread of its own; it may be async."""
-    return run(steps, _ask_anyhow, errors=Exception)
+    return run(steps, _ask_anyhow)
 
 
 def _ask_anyhow(question: Effect) -> str:
@@ -166,21 +132,17 @@ def _perform(effect: Effect, store: Store, asking: Asking) -> Any:
         return effect.context.fit() if isinstance(effect, FitContext) else ask(effect)
 
 
-async def _aperform(
-    effect: LoadRequest | SearchRequest | FitContext | AskSummary, store: Store, asking: Asking
-) -> Any:
+async def _aperform(effect: Effect, store: Store, asking: Asking) -> Any:
     if isinstance(effect, LoadRequest):
         return await store.aload(effect)
-    if isinstance(effect, SearchRequest):
-        return await store.asearch(effect)
-    with asking():
-        return await effect.context.afit() if isinstance(effect, FitContext) else await aask(effect)
-
-
-async def _awritten(effect: AppendRequest | Delete, store: Store) -> Any:
     if isinstance(effect, AppendRequest):
         return await store.aappend(effect)
-    return await store.adelete(effect.session, **_which(effect))
+    if isinstance(effect, SearchRequest):
+        return await store.asearch(effect)
+    if isinstance(effect, Delete):
+        return await store.adelete(effect.session, **_which(effect))
+    with asking():
+        return await effect.context.afit() if isinstance(effect, FitContext) else await aask(effect)
 
 
 def _which(effect: Delete) -> dict[str, str]:

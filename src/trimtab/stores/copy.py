@@ -6,7 +6,7 @@ from collections.abc import Generator
 from typing import Any, NamedTuple
 
 from trimtab._shared.steps import arun, run
-from trimtab.errors import ConfigurationError, StoreError
+from trimtab.errors import ConfigurationError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, Store
 from trimtab.stores.rows import check_session_name
 
@@ -58,7 +58,7 @@ def copy_session(
         StoreError: As the stores raise; repeat the call to go on.
     """
     steps = _copied(source, target, _Copy.checked(session, to, before, page_events, incarnation))
-    return run(steps, lambda ask: getattr(ask.store, ask.method)(ask.request), errors=StoreError)
+    return run(steps, lambda ask: getattr(ask.store, ask.method)(ask.request))
 
 
 async def acopy_session(
@@ -74,7 +74,7 @@ async def acopy_session(
 ) -> int:
     """Copy a session to another store, or under another name; see `copy_session`."""
     steps = _copied(source, target, _Copy.checked(session, to, before, page_events, incarnation))
-    return await arun(steps, lambda ask: getattr(ask.store, "a" + ask.method)(ask.request), errors=StoreError)
+    return await arun(steps, lambda ask: getattr(ask.store, "a" + ask.method)(ask.request))
 
 
 class _Copy(NamedTuple):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from trimtab._shared.checks import answers_later
-from trimtab._shared.steps import run
+from trimtab._shared.steps import Missing, arun, run
 from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.formats import Format, detect, mapping_of
 
@@ -23,6 +23,7 @@ __all__ = [
     "SummaryCall",
     "SummaryRequest",
     "aasked",
+    "adrive",
     "arun_summarizer",
     "asked",
     "default_prompt",
@@ -306,7 +307,36 @@ def drive(steps: Generator[SummaryCall, str | None, T], /, *, planned: bool = Fa
     Raises:
         ConfigurationError: A summarizer is async.
     """
-    return run(steps, lambda call: None if planned else asked(*call), errors=SummaryError)
+    return run(steps, lambda call: None if planned else asked(*call))
+
+
+async def adrive(make: Callable[[], Generator[SummaryCall, str | None, T]], /) -> T:
+    """Run an algorithm to its end, awaiting summarizers and counters.
+
+    Where counts are missing it is made and run again; summaries already written are given again to the
+    same question, so that no summarizer is asked twice.
+    """
+    texts: list[tuple[SummaryCall, str | SummaryError]] = []
+
+    async def answer(call: SummaryCall) -> str:
+        # by what was asked, not in order: a strategy that remembers its summary asks no second time
+        text = next((text for asked, text in texts if asked == call), None)
+        if text is None:
+            try:
+                text = await aasked(*call)
+            except SummaryError as error:
+                text = error
+            texts.append((call, text))
+        if isinstance(text, SummaryError):
+            raise text
+        return text
+
+    while True:
+        try:
+            return await arun(make(), answer)
+        except Missing as error:
+            missing = error
+        await missing.fill()
 
 
 def word_of(summarizer: Any, /) -> str:

@@ -169,7 +169,7 @@ class Pools:
                 rows = cursor.fetchall() if cursor.description else []
             return details if step.details else rows
 
-        return run(steps, answer, errors=self._psycopg.Error)
+        return run(steps, answer)
 
     @contextmanager
     def _lent(self, pool: Pool) -> Generator[Any]:
@@ -228,7 +228,7 @@ class Pools:
                 rows = await cursor.fetchall() if cursor.description else []
             return details if step.details else rows
 
-        return await arun(steps, answer, errors=self._psycopg.Error)
+        return await arun(steps, answer)
 
     @asynccontextmanager
     async def _alent(self, pool: Pool) -> AsyncGenerator[Any]:

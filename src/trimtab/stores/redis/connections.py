@@ -138,9 +138,9 @@ class Clients:
                 return _listed(step, client.execute_command(*step.words, **self._to(client, step)))
 
             if not self._prepared:
-                run(prepare(), answer, errors=self._errors)
+                run(prepare(), answer)
                 self._prepared = True
-            return run(steps, answer, errors=self._errors)
+            return run(steps, answer)
 
     async def arun(self, steps: Steps[T], *, prepare: Callable[[], Steps[None]]) -> T:
         """Run an operation on the client of the running event loop; see `run`."""
@@ -155,9 +155,9 @@ class Clients:
                 return _listed(step, await client.execute_command(*step.words, **self._to(client, step)))
 
             if not self._prepared:
-                await arun(prepare(), answer, errors=self._errors)
+                await arun(prepare(), answer)
                 self._prepared = True
-            return await arun(steps, answer, errors=self._errors)
+            return await arun(steps, answer)
 
     def _to(self, client: Any, step: Command) -> dict[str, Any]:
         return {"target_nodes": client.get_primaries()} if step.everywhere and self._options.cluster else {}
