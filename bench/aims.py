@@ -12,7 +12,7 @@ from prefix_reuse import Reuse
 from replay import Replayed
 
 LARGE = 10_000
-MOST_X_PLAIN = {8_000: 3.0, 128_000: 3.0}
+MOST_X_PLAIN = {8_000: 1.5, 128_000: 1.5}
 LEAST_X_LANGCHAIN = {8_000: 100.0, 128_000: 25.0}
 MOST_X_PLAIN_FIRST = {8_000: 2.0}
 MOST_X_DICT = 2.0

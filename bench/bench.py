@@ -16,7 +16,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cases
 import conversations
@@ -29,10 +29,16 @@ import table
 from aims import Aim, of_cases, of_first_calls, of_replay, of_reuse
 from conversations import Messages
 
+if TYPE_CHECKING:
+    from ratios import Ratio
+
 SIZES = (100, 1_000, 10_000)
 BUDGETS = (8_000, 128_000)
 REPLAYED_MESSAGES = 2_000
-SECTIONS = ("fit", "first-call", "replay", "prefix")
+RATIO_MESSAGES = 10_000
+RATIO_SECONDS = 2.0
+"""A row of the ratios at one budget."""
+SECTIONS = ("fit", "first-call", "replay", "prefix", "ratios")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +51,8 @@ class Plan:
     budgets: tuple[int, ...] = BUDGETS
     replayed_messages: int = REPLAYED_MESSAGES
     first_call_runs: int = first_call.RUNS
+    ratio_messages: int = RATIO_MESSAGES
+    ratio_seconds: float = RATIO_SECONDS
 
 
 @dataclass(slots=True)
@@ -55,6 +63,7 @@ class Results:
     first_calls: dict[int, list[dict[str, float]]] = field(default_factory=dict)
     replays: dict[int, list[replay.Replayed]] = field(default_factory=dict)
     reuse: list[prefix_reuse.Reuse] = field(default_factory=list)
+    ratios: list[Ratio] = field(default_factory=list)
     aims: list[Aim] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,6 +78,7 @@ class Results:
                 str(budget): [one.to_dict() for one in found] for budget, found in self.replays.items()
             },
             "prefix_reuse": [one.to_dict() for one in self.reuse],
+            "ratios": [one.to_dict() for one in self.ratios],
             "aims": [aim.to_dict() for aim in self.aims],
         }
 
@@ -117,6 +127,8 @@ def _run(plan: Plan, results: Results) -> None:
             _replay(plan, results)
         if "prefix" in plan.sections and not cases.trimtab_missing():
             _prefix(results)
+        if "ratios" in plan.sections and not cases.trimtab_missing():
+            _ratios(plan, results)
 
 
 def _fit(plan: Plan, results: Results, folder: Path) -> None:
@@ -183,6 +195,19 @@ def _prefix(results: Results) -> None:
     results.aims.extend(of_reuse(results.reuse))
 
 
+def _ratios(plan: Plan, results: Results) -> None:
+    from ratios import ratios
+
+    size = plan.ratio_messages
+    _print("", f"Beside the plain newest-first loop, {size:,} messages: medians of pairs of one run")
+    _print(table.RATIO_HEAD)
+    for one in ratios(seconds=plan.ratio_seconds, messages=size):
+        results.ratios.append(one)
+        _print(table.of_ratio(one))
+    held = sum(one.reached for one in results.ratios)
+    _print(f"  {held} of {len(results.ratios)} hold")
+
+
 def _written(messages: Messages, folder: Path) -> Path:
     """Write the messages once a size, for contenders that run in their own process."""
     file = folder / f"{len(messages)}.json"
@@ -223,6 +248,8 @@ def _plan(arguments: argparse.Namespace) -> Plan:
             sizes=SIZES[:2],
             replayed_messages=400,
             first_call_runs=3,
+            ratio_messages=1_000,
+            ratio_seconds=0.2,
         )
     return Plan(sections=sections, effort=cases.Effort(peer_seconds=limit, contenders=contenders))
 

@@ -12,6 +12,7 @@ Message = dict[str, Any]
 Messages = list[Message]
 
 AIRLINE = "tau_airline_gpt4o.jsonl"
+AIRLINE_TOOLS = "tau_airline_gpt4o.tools.json"
 CODING = "pi_coding_sessions.jsonl"
 
 
@@ -40,6 +41,12 @@ def airline(max_messages: int | None = None) -> Messages:
     return _ends_where_a_model_is_asked(messages[:max_messages])
 
 
+def airline_tools() -> list[dict[str, Any]]:
+    """Return the tools that the airline chats were given."""
+    tools: list[dict[str, Any]] = json.loads(_found(AIRLINE_TOOLS).read_text(encoding="utf-8"))
+    return tools
+
+
 def coding_session() -> Messages:
     """Return the coding session; `reasoning_content` is left out, no provider bills it as sent."""
     chat = _rows(CODING)[0]["messages"]
@@ -52,11 +59,15 @@ def model_calls(messages: Messages) -> list[Messages]:
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
+    with _found(name).open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines if line.strip()]
+
+
+def _found(name: str) -> Path:
     path = data_folder() / name
     if not path.exists():
         raise NoDataError(f"{path} is not there; set TRIMTAB_DATA to the folder that holds {name}")
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines if line.strip()]
+    return path
 
 
 def _endless(chats: list[Messages]) -> Iterator[Messages]:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from conversations import Messages
 
 import trimtab
-from trimtab.counting import clear_counts
+from trimtab.counting import clear_counts, measure
+from trimtab.stores import SQLiteStore
 
 MODEL = "gpt-4o"
 """Its exact counter has the encoding and the formula of formula.py; cases.py checks the totals."""
+
+
+STORE_SYNCHRONOUS = "FULL"
+"""How sure SQLiteStore is by default that a commit is on the disk."""
+
+STRIDES = trimtab.SlidingWindow(target_ratio=0.7)
+AGENT = trimtab.Cascade(trimtab.ClearToolResults(keep_results=2), STRIDES, trimtab.TruncateText())
+"""The cascade of docs/guides/agent.md."""
+PRIORITY = trimtab.PriorityBased()
 
 
 def fresh_counter() -> Any:
@@ -50,6 +61,38 @@ def reported_tokens(messages: Messages, limit_tokens: int, counter: Any) -> int:
 def warm(counter: Any) -> None:
     """Load the tokenizer with one short text, as the plain loop's process does too."""
     counter.count([{"role": "user", "content": "hi"}])
+
+
+def fitted(messages: Any, limit_tokens: int, counter: Any, **options: Any) -> Any:
+    """Fit in any way and take the messages."""
+    return trimtab.fit(messages, limit_tokens, counter=counter, **options).messages
+
+
+def fitted_blocks(blocks: list[Messages], limit_tokens: int, counter: Any) -> Messages:
+    """Fit a context whose blocks may each have an equal part of the budget."""
+    context = trimtab.Context(limit_tokens, counter=counter)
+    for number, block in enumerate(blocks):
+        context.add(f"block {number}", block, max_ratio=1 / len(blocks))
+    kept: Messages = context.fit().messages
+    return kept
+
+
+def tool_tokens(tools: list[dict[str, Any]]) -> int:
+    """Return what tools add to a request."""
+    body: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}
+    return int(measure({**body, "tools": tools}).tokens - measure(body).tokens)
+
+
+def session(limit_tokens: int, messages: Messages, **options: Any) -> Any:
+    """Return a session that holds messages."""
+    made = trimtab.Session(limit_tokens, counter=fresh_counter(), **options)
+    made.extend(messages)
+    return made
+
+
+def stored_session(file: Path, limit_tokens: int, messages: Messages) -> Any:
+    """Return a session that is stored in a file of SQLite."""
+    return session(limit_tokens, messages, store=SQLiteStore(file), id="bench")
 
 
 def sliding(limit_tokens: int, *, target_ratio: float) -> Callable[[Messages], Messages | None]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from aims import Aim
 from cases import FLOOR_TEXT, LANGCHAIN, PLAIN, TRIMTAB, Case, Row
 from replay import Replayed
+
+if TYPE_CHECKING:
+    from ratios import Ratio
 
 SUSPICIOUS = 0.8
 """Of the floor: texts that repeat (function names) save some of it, a warm cache nearly all."""
@@ -84,6 +88,21 @@ def of_replay(budget: int, replayed: list[Replayed]) -> Iterator[str]:
             f"  into {budget:>7,}: {one.name:<12}{one.seconds * 1000:>9.1f} ms "
             f"{one.seconds / one.calls * 1e6:>8.1f} us a call {one.seconds / base:>6.2f} x   {wrong}"
         )
+
+
+RATIO_HEAD = f"  {'':<46}{'into':>8}{'ms':>10}{'ratio':>10}{'aim':>6}"
+
+
+def of_ratio(one: Ratio) -> str:
+    """Return the line of one row at one budget."""
+    into = f"{one.budget:,}" if one.budget else ""
+    if one.found is None or one.milliseconds is None:
+        return f"  {one.name:<46}{into:>8}{'-':>10}{'-':>10}{one.aim:>6g}  {one.note}"
+    verdict = "holds" if one.reached else "MISSED"
+    return (
+        f"  {one.name:<46}{into:>8}{one.milliseconds:>10.3f}{one.found:>10.2f}{one.aim:>6g}  {verdict}"
+        f" ({one.pairs} pairs)"
+    )
 
 
 def of_aims(aims: Iterable[Aim]) -> Iterator[str]:
