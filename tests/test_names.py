@@ -56,4 +56,4 @@ def test_only_one_module_looks_for_near_names() -> None:
     """Each copy had its own cutoff, its own words, and its own way to list a name twice."""
     package = Path(__file__).parents[1] / "src" / "trimtab"
     using = [path.name for path in package.rglob("*.py") if "get_close_matches" in path.read_text("utf-8")]
-    assert using == ["_names.py"]
+    assert using == ["checks.py"]
