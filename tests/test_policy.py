@@ -33,10 +33,8 @@ from trimtab import (
 from trimtab.counting import FixedCounter
 from trimtab.errors import MissingExtraError, UnknownNameError
 from trimtab.formats import OpenAIChat, get_format
-from trimtab.policy import load_policy, policy_data, save_policy
-from trimtab.policy.schema import OPTIONS, POLICY
-from trimtab.strategies import strategy_data
-from trimtab.strategies.data import _KEYS
+from trimtab.policy import load_policy, policy_data, policy_schema, save_policy
+from trimtab.strategies import StrategyKind, strategy_data
 from trimtab.testing import WordCounter
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -191,7 +189,7 @@ def test_a_context_survives_the_trip_through_a_file(
 
 def test_every_key_of_a_block_a_budget_and_a_policy_is_in_the_table() -> None:
     """An option that comes is put into the tables too, or named here as content."""
-    written = POLICY.schema(None)["properties"]
+    written = policy_schema()["properties"]
     blocks = written["blocks"]["items"]
     assert set(blocks["properties"]) == {one.name for one in fields(Block)} - {"content", "labels"}
     budget = written["budget"]["anyOf"][1]
@@ -200,24 +198,33 @@ def test_every_key_of_a_block_a_budget_and_a_policy_is_in_the_table() -> None:
     assert set(written) - {"schema", "$schema"} == {one.name for one in fields(Context()._policy)} - content
 
 
-@pytest.mark.parametrize("kind", list(OPTIONS))
-def test_options_of_strategies_are_those_of_create_strategy(kind: Any) -> None:
+def options_of(kind: str) -> dict[str, Any]:
+    """Return the schema of a strategy's table."""
+    tables = [one for one in policy_schema()["$defs"]["strategy"]["anyOf"] if "properties" in one]
+    return next(one for one in tables if kind in one["properties"]["kind"]["enum"])
+
+
+@pytest.mark.parametrize("kind", list(StrategyKind))
+def test_options_of_strategies_are_those_of_create_strategy(kind: StrategyKind) -> None:
     """Under the same names, with the same defaults."""
-    keys = OPTIONS[kind].keys
-    assert tuple(keys) == ("kind", *_KEYS[kind])
-    if OPTIONS[kind].required == ("kind",):
+    table = options_of(kind)
+    with pytest.raises(ConfigurationError) as caught:
+        create_strategy({"kind": kind, "nonsense": 1})
+    _, _, allowed = str(caught.value).partition("; it has: ")
+    assert ", ".join(list(table["properties"])[1:]) == allowed.replace("no options", "")
+    defaults = {key: one.get("default") for key, one in table["properties"].items()}
+    if table["required"] == ["kind"]:
         usual = strategy_data(create_strategy(kind))
-        for key, one in keys.items():
-            assert key == "kind" or usual.get(key) in (one.default, [])
-    elif kind == "summarize":
+        assert all(key == "kind" or usual.get(key) in (one, []) for key, one in defaults.items())
+    elif "summarizer" in table["required"]:
         usual = {one.name: one.default for one in fields(Summarize)}
-        assert (keys["role"].default, usual["max_summary_tokens"]) == (usual["role"], None)
-        assert create_strategy(keys["fallback"].default) == usual["fallback"]
+        assert (defaults["role"], usual["max_summary_tokens"]) == (usual["role"], None)
+        assert create_strategy(defaults["fallback"]) == usual["fallback"]
 
 
 def test_defaults_of_blocks_and_budgets_are_those_of_the_classes() -> None:
     """What the schema shows in an editor holds."""
-    written = POLICY.schema(None)["properties"]
+    written = policy_schema()["properties"]
     for schema, made in ((written["blocks"]["items"], Block), (written["budget"]["anyOf"][1], Budget)):
         for one in fields(made):
             default = schema["properties"].get(one.name, {}).get("default")

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tests.test_policy import BROKEN, CONTEXTS, MISUSED, NAMES
+from tests.test_policy import BROKEN, CONTEXTS, MISUSED, NAMES, options_of
 from trimtab import ConfigurationError
 from trimtab.policy import load_policy, policy_data, policy_schema
-from trimtab.policy.schema import OPTIONS
-from trimtab.strategies.data import ALIASES
+from trimtab.strategies import StrategyKind
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = Draft202012Validator(policy_schema(names=NAMES))
@@ -95,7 +94,8 @@ anything = st.one_of(
     st.just({}),
     st.just({"type": "x"}),
 )
-KINDS = [*OPTIONS, *ALIASES, "keep_all", "none"]
+ALIASES = ["truncate_oldest", "drop_head", "drop_tail"]
+KINDS = [*StrategyKind, *ALIASES, "keep_all", "none"]
 
 
 def options(*, right: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
@@ -124,8 +124,8 @@ def strategies(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     }
 
     def table(kind: str) -> st.SearchStrategy[dict[str, Any]]:
-        known = OPTIONS.get(ALIASES.get(kind, kind))  # type: ignore[arg-type,call-overload]  # drawn words, none among them
-        fitting = {key: good for key, good in right.items() if known and key in known.keys}
+        known = () if kind in ("keep_all", "none") else options_of(kind)["properties"]
+        fitting = {key: good for key, good in right.items() if key in known}
         needed = {key: fitting[key] for key in ("steps", "summarizer") if key in fitting}
         written = st.tuples(options(right=fitting), st.one_of(st.just({}), st.fixed_dictionaries(needed)))
         return written.map(lambda two: {"kind": str(kind), **two[0], **two[1]})

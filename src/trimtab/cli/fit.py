@@ -35,7 +35,7 @@ from trimtab.context import Context, Fitted
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats import Request, detect, get_format
-from trimtab.policy import load_policy, named
+from trimtab.policy import load_policy, with_path
 from trimtab.report import Report
 
 __all__ = ["fit"]
@@ -87,7 +87,7 @@ class PolicyFitting:
             if any(known is not None for known in (self._asked.model, held.budget, given["budget"])):
                 self._budget(self._asked.model)
         except UnknownNameError as error:
-            raise error if given["model"] is not None else named(error, path) from error.__cause__
+            raise error if given["model"] is not None else with_path(error, path) from error.__cause__
 
     def fit(self, value: Any, /) -> Answered:
         """Fit the parts of one request, or one conversation.

@@ -17,101 +17,11 @@ from trimtab._fitting.blocks import Block
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError, MissingExtraError
-from trimtab.policy.data import written
-from trimtab.policy.schema import DEFINITIONS, POLICY, Place
+from trimtab.policy.data import context_data
+from trimtab.policy.schema import POLICY, STRATEGY, Place
 from trimtab.strategies import create_strategy
 
 __all__ = ["load_policy", "policy_data", "policy_schema", "save_policy"]
-
-
-# Files of policies: TOML or JSON, by their suffix.
-
-
-_MARK = "\ufeff"
-
-
-def named(error: ConfigurationError, path: str | PathLike[str], /) -> ConfigurationError:
-    """Make an error say which file it is about."""
-    error.args = (f"{fspath(path)}: {error}",)
-    return error
-
-
-def read_file(path: str | PathLike[str], /) -> Any:
-    """Read the data of a file.
-
-    Raises:
-        ConfigurationError: It cannot be read, is not UTF-8, or neither TOML nor JSON.
-    """
-    suffix = _suffix(path)
-    try:
-        text = Path(path).read_bytes().decode("utf-8").removeprefix(_MARK)
-    except OSError as error:
-        raise ConfigurationError(f"{fspath(path)}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{fspath(path)}: not UTF-8 (byte {error.start + 1})") from error
-    try:
-        return tomllib.loads(text) if suffix == ".toml" else json.loads(text, object_pairs_hook=_once)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise ConfigurationError(f"{fspath(path)}: not JSON: {error.msg} ({where})") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{fspath(path)}: not TOML: {error}") from error
-    except ValueError as error:  # a key twice, a number of thousands of digits
-        raise ConfigurationError(f"{fspath(path)}: {str(error).partition(';')[0]}") from error
-    except RecursionError as error:
-        raise ConfigurationError(f"{fspath(path)}: nested too deep to be read") from error
-
-
-def _suffix(path: str | PathLike[str]) -> str:
-    suffix = Path(path).suffix.lower()
-    if suffix not in (".toml", ".json"):
-        raise ConfigurationError(
-            f"{fspath(path)}: a policy is a file in .toml or .json, not {suffix or 'without suffix'}"
-        )
-    return suffix
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a key that is there twice, as TOML does: one of the two would be lost unseen."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r} is given twice in one table")
-        found[key] = value
-    return found
-
-
-def write_file(data: Mapping[str, Any], path: str | PathLike[str], /) -> None:
-    """Write data into a file; nothing is written if it cannot be.
-
-    Raises:
-        MissingExtraError: TOML without extra `toml`.
-        ConfigurationError: The file cannot be written, or the data not in its form.
-    """
-    is_toml = _suffix(path) == ".toml"
-    try:
-        text = (
-            _toml(data) if is_toml else json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        )
-        raw = text.encode("utf-8")
-    except (TypeError, ValueError) as error:  # None in TOML, half a surrogate pair
-        raise ConfigurationError(f"{fspath(path)}: cannot be written: {error}") from error
-    try:
-        Path(path).write_bytes(raw)
-    except OSError as error:
-        raise ConfigurationError(f"{fspath(path)}: {error.strerror or error}") from error
-
-
-def _toml(data: Mapping[str, Any]) -> str:
-    try:
-        import tomli_w
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            "writing TOML needs tomli-w: pip install 'trimtab[toml]', or save the policy as .json",
-            extra="toml",
-            package="tomli-w",
-        ) from error
-    return tomli_w.dumps(data)
 
 
 def load_policy(
@@ -140,11 +50,11 @@ def load_policy(
         return _context(source, names or {})
     if not isinstance(source, (str, PathLike)):
         raise ConfigurationError(f"a policy is the path of a file or a mapping, not {type(source).__name__}")
-    data = read_file(source)
+    data = _read_file(source)
     try:
         return _context(data, names or {})
     except ConfigurationError as error:
-        raise named(error, source) from error.__cause__
+        raise with_path(error, source) from error.__cause__
 
 
 def _context(data: Any, names: Mapping[str, Any]) -> Context:
@@ -164,23 +74,13 @@ def _context(data: Any, names: Mapping[str, Any]) -> Context:
                 f"{place.key('name').path}: there is a block {options['name']!r} already"
             )
         try:
-            context.add_block(_block(options, names))
+            if (strategy := options.pop("strategy", None)) is not None:
+                options["strategy"] = create_strategy(strategy, names=names)
+            context.add_block(Block(**options))
         except ConfigurationError as error:
             error.args = (f"{place.path}: {error}",)
             raise
     return context
-
-
-def _block(options: dict[str, Any], names: Mapping[str, Any]) -> Block:
-    """Make a block of options that were read.
-
-    Raises:
-        ConfigurationError: Two of them contradict each other, or a name stands for the wrong thing.
-    """
-    strategy = options.pop("strategy", None)
-    if strategy is not None:
-        options["strategy"] = create_strategy(strategy, names=names)
-    return Block(**options)
 
 
 def policy_data(context: Context, /, *, names: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -202,7 +102,7 @@ def policy_data(context: Context, /, *, names: Mapping[str, Any] | None = None) 
     """
     if not isinstance(context, Context):
         raise ConfigurationError(f"a policy is written from a Context, not {type(context).__name__}")
-    return written(context, names or {})
+    return context_data(context, names or {})
 
 
 def save_policy(
@@ -218,7 +118,7 @@ def save_policy(
         ConfigurationError: As for `policy_data`, or the file cannot be written.
         MissingExtraError: TOML without `pip install 'trimtab[toml]'`.
     """
-    write_file(policy_data(context, names=names), path)
+    _write_file(policy_data(context, names=names), path)
 
 
 def policy_schema(*, names: Collection[str] | None = None) -> dict[str, Any]:
@@ -239,5 +139,82 @@ def policy_schema(*, names: Collection[str] | None = None) -> dict[str, Any]:
         "title": "trimtab policy",
         "description": "How a request of many blocks is fitted into a token budget.",
         **POLICY.schema(names),
-        "$defs": {name: define(names) for name, define in DEFINITIONS.items()},
+        "$defs": {"strategy": STRATEGY.definition(names)},
     }
+
+
+# Files: TOML or JSON, by their suffix.
+
+
+def with_path(error: ConfigurationError, path: str | PathLike[str], /) -> ConfigurationError:
+    """Make an error say which file it is about."""
+    error.args = (f"{fspath(path)}: {error}",)
+    return error
+
+
+def _read_file(path: str | PathLike[str]) -> Any:
+    """Read the data of a file; a mark in front of it, as editors on Windows write it, is passed over."""
+    is_toml = _is_toml(path)
+    cause: Exception
+    try:
+        text = Path(path).read_bytes().decode("utf-8").removeprefix("\ufeff")
+        return tomllib.loads(text) if is_toml else json.loads(text, object_pairs_hook=_once)
+    except OSError as error:
+        what, cause = error.strerror or str(error), error
+    except UnicodeDecodeError as error:
+        what, cause = f"not UTF-8 (byte {error.start + 1})", error
+    except json.JSONDecodeError as error:
+        what, cause = f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})", error
+    except tomllib.TOMLDecodeError as error:
+        what, cause = f"not TOML: {error}", error
+    except ValueError as error:  # a key twice, a number of thousands of digits
+        what, cause = str(error).partition(";")[0], error
+    except RecursionError as error:
+        what, cause = "nested too deep to be read", error
+    raise ConfigurationError(f"{fspath(path)}: {what}") from cause
+
+
+def _is_toml(path: str | PathLike[str]) -> bool:
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".toml", ".json"):
+        raise ConfigurationError(
+            f"{fspath(path)}: a policy is a file in .toml or .json, not {suffix or 'without suffix'}"
+        )
+    return suffix == ".toml"
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a key that is there twice, as TOML does: one of the two would be lost unseen."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} is given twice in one table")
+        found[key] = value
+    return found
+
+
+def _write_file(data: Mapping[str, Any], path: str | PathLike[str]) -> None:
+    """Write data into a file; nothing is written if it cannot be."""
+    write = _toml if _is_toml(path) else _json
+    try:
+        Path(path).write_bytes(write(data).encode("utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{fspath(path)}: {error.strerror or error}") from error
+    except (TypeError, ValueError) as error:  # None in TOML, half a surrogate pair
+        raise ConfigurationError(f"{fspath(path)}: cannot be written: {error}") from error
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _toml(data: Mapping[str, Any]) -> str:
+    try:
+        import tomli_w
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            "writing TOML needs tomli-w: pip install 'trimtab[toml]', or save the policy as .json",
+            extra="toml",
+            package="tomli-w",
+        ) from error
+    return tomli_w.dumps(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from trimtab._fitting.blocks import Block, Tier
@@ -15,39 +15,13 @@ from trimtab.counting import CharCounter, EstimateCounter
 from trimtab.counting.door import counter_in_words
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, formats, get_format
-from trimtab.policy.schema import OPTIONS, VERSION, Place, Table, is_counter
-from trimtab.strategies import (
-    Cascade,
-    ClearToolResults,
-    Drop,
-    DropNewest,
-    PriorityBased,
-    SlidingWindow,
-    Strategy,
-    StrategyKind,
-    Strict,
-    Summarize,
-    TruncateText,
-    strategy_data,
-)
+from trimtab.policy.schema import OPTIONS, VERSION, Place, is_counter
+from trimtab.strategies import Cascade, PriorityBased, SlidingWindow, Strategy, Summarize, strategy_data
 
-__all__ = ["written"]
-
-_CLASSES = (
-    Cascade,
-    ClearToolResults,
-    Drop,
-    DropNewest,
-    PriorityBased,
-    SlidingWindow,
-    Strict,
-    Summarize,
-    TruncateText,
-)
-"""Whose data `create_strategy` reads back as the same class."""
+__all__ = ["context_data"]
 
 
-def written(context: Context, names: Mapping[str, Any], /) -> dict[str, Any]:
+def context_data(context: Context, names: Mapping[str, Any], /) -> dict[str, Any]:
     """Write a context without its content.
 
     Raises:
@@ -69,12 +43,8 @@ def written(context: Context, names: Mapping[str, Any], /) -> dict[str, Any]:
 
 
 def _budget(budget: Budget) -> int | dict[str, int | str]:
-    rest = {
-        one.name: getattr(budget, one.name)
-        for one in fields(Budget)
-        if one.name != "window" and getattr(budget, one.name)
-    }
-    return {"window": budget.window, **rest} if rest else budget.window
+    data = {name: value for name, value in asdict(budget).items() if value}
+    return data if len(data) > 1 else budget.window
 
 
 def _format(format: str | Format, at: Place) -> str | None:
@@ -89,12 +59,7 @@ def _format(format: str | Format, at: Place) -> str | None:
 
 
 def _counter(counter: Any, at: Place) -> str | None:
-    if counter is None:
-        return None
-    words = _known(counter, at.names) or _counter_words(counter)
-    if words is None:
-        raise _unnamed(counter, at)
-    return words
+    return _known(counter, at.names) or _counter_words(counter) or _name(counter, at)
 
 
 def _counter_words(counter: Any) -> str | None:
@@ -119,42 +84,39 @@ def _known(value: Any, names: Mapping[str, Any]) -> str | None:
 
 
 def _name(value: Any, at: Place) -> str | None:
+    """Return the name of an object; None has none."""
     name = _known(value, at.names)
     if value is not None and name is None:
-        raise _unnamed(value, at)
+        raise ConfigurationError(
+            f"{at.path}: {value!r} cannot be written as data: give it a name, as in names={{'mine': …}}, here"
+            " and where the policy is loaded"
+        )
     return name
 
 
-def _unnamed(value: Any, at: Place) -> ConfigurationError:
-    return ConfigurationError(
-        f"{at.path}: {value!r} cannot be written as data: give it a name, as in names={{'mine': …}}, here and"
-        " where the policy is loaded"
-    )
-
-
 def _block(block: Block, at: Place) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": block.name}
+    """Write the options that are not as they would be if they were left out."""
+    data: dict[str, Any] = {}
     for one in fields(Block):
         value = getattr(block, one.name)
-        if one.name in ("name", "content", "labels") or value is None or value == one.default:
+        if one.name in ("content", "labels") or value is None or value == one.default:
             continue
-        data[one.name] = _of_block(one.name, value, at.key(one.name))
+        place = at.key(one.name)
+        match one.name:
+            case "tier":
+                data["tier"] = Tier.label(value) if value in list(Tier) else int(value)
+            case "strategy":
+                data["strategy"] = _strategy(value, place)
+            case "on_trim":
+                data["on_trim"] = _name(value, place)
+            case "cache_control":
+                data["cache_control"] = _cache_control(value, place)
+            case name:
+                data[name] = value
     return data
 
 
-def _of_block(name: str, value: Any, at: Place) -> Any:
-    if name == "tier":
-        return Tier.label(value) if value in list(Tier) else int(value)
-    if name == "strategy":
-        return _strategy(value, at)
-    if name == "on_trim":
-        return _name(value, at)
-    if name == "cache_control":
-        return _carried(value, at)
-    return value
-
-
-def _carried(value: Mapping[str, Any], at: Place) -> Any:
+def _cache_control(value: Mapping[str, Any], at: Place) -> Any:
     word = value.get("type")
     if len(value) == 1 and isinstance(word, str) and word:
         return word
@@ -164,31 +126,28 @@ def _carried(value: Mapping[str, Any], at: Place) -> Any:
         raise ConfigurationError(f"{at.path}: {value!r} cannot be written as data: {error}") from error
 
 
-def _strategy(strategy: Strategy, at: Place) -> str | dict[str, Any]:
+def _strategy(strategy: Strategy, at: Place) -> str | dict[str, Any] | None:
     """Write a strategy: its name in names=, its kind, or its kind and what differs from its defaults."""
+    table = next((table for table in OPTIONS.values() if table.made is type(strategy)), None)
     known = _known(strategy, at.names)
-    if known is not None:
-        return known
-    if type(strategy) not in _CLASSES:
-        raise _unnamed(strategy, at)
+    if known is not None or table is None:
+        return _name(strategy, at)
     if isinstance(strategy, Cascade):
         steps = [_strategy(step, at.key("steps").item(index)) for index, step in enumerate(strategy.steps)]
         return {"kind": strategy.name, "steps": steps}
-    fallback: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     if isinstance(strategy, Summarize):
-        fallback = {"fallback": _strategy(strategy.fallback, at.key("fallback"))}
+        data["fallback"] = _strategy(strategy.fallback, at.key("fallback"))
         strategy = replace(strategy, fallback=SlidingWindow())
     elif isinstance(strategy, PriorityBased) and strategy.score_name is None:
         strategy = replace(strategy, score_name=_known(strategy.score, at.names))
     try:
-        data = {**strategy_data(strategy), **fallback}
+        data = {**strategy_data(strategy), **data}
     except ConfigurationError as error:
         raise ConfigurationError(f"{at.path}: {error}") from error
-    table = OPTIONS[StrategyKind(strategy.name)]
-    told = {key: value for key, value in data.items() if not _is_usual(table, key, value)}
+    told = {
+        key: value
+        for key, value in data.items()
+        if key in table.required or (value not in (None, []) and value != table.keys[key].default)
+    }
     return told if len(told) > 1 else strategy.name
-
-
-def _is_usual(table: Table, key: str, value: Any) -> bool:
-    """Tell whether an option is as it would be if it were left out."""
-    return key not in table.required and (value in (None, []) or value == table.keys[key].default)

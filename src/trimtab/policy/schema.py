@@ -1,6 +1,8 @@
-"""Kinds of values in a policy: each reads a value, and says in JSON Schema what it reads.
+"""What may stand in a policy: how each key is read, and what JSON Schema says of it.
 
-One object does both, so that a schema cannot promise what is then refused.
+Keys, their defaults and most kinds of values come from the dataclasses: `Block`, `Budget` and the strategies.
+Here stand the words an editor shows for each key, and the kinds of those whose type does not say all. A value
+is read by the very rule that is published, so that the schema cannot promise what is then refused.
 """
 
 from __future__ import annotations
@@ -8,22 +10,34 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, get_args
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from types import NoneType
+from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from trimtab._fitting.allocation import Ties
-from trimtab._fitting.blocks import Block, Tier, TrimBehavior
+from trimtab._fitting.blocks import Block, Tier
 from trimtab._shared.checks import in_words, near_names
+from trimtab.budget import Budget
 from trimtab.counting.door import WORDS, counter_in_words
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
-from trimtab.strategies import StrategyKind
-from trimtab.strategies.clear_tool_results import DEFAULT_PLACEHOLDER
+from trimtab.strategies import (
+    Cascade,
+    ClearToolResults,
+    Drop,
+    DropNewest,
+    PriorityBased,
+    SlidingWindow,
+    Strategy,
+    StrategyKind,
+    Strict,
+    Summarize,
+    TruncateText,
+)
 from trimtab.strategies.data import ALIASES
 
-__all__ = ["DEFINITIONS", "OPTIONS", "POLICY", "VERSION", "Place", "Table", "is_counter"]
-
+__all__ = ["OPTIONS", "POLICY", "STRATEGY", "VERSION", "Place", "Table", "is_counter"]
 
 Names = Collection[str] | None
 """Names that may be used in a policy; None: not known, so that any word may be one."""
@@ -59,23 +73,67 @@ class Place:
             there: The words that stand before them, as in "there are".
         """
         near = near_names(str(name), known)
-        listed = ", ".join(known) or "none"
         where = f"{self.path}: " if self.path else ""
         return UnknownNameError(
-            f"{where}{what}; {there}: {listed}{in_words(near)}", name=str(name), near=near
+            f"{where}{what}; {there}: {', '.join(known) or 'none'}{in_words(near)}", name=str(name), near=near
         )
 
 
-class Kind(Protocol):
-    """One kind of value."""
+# Rules: the part of JSON Schema that says what a single value may be.
 
+Rule = Mapping[str, Any]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+_TYPES: Mapping[str, Callable[[object], bool]] = {
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": _is_number,
+    "null": lambda value: value is None,
+    "number": _is_number,
+    "object": lambda value: isinstance(value, Mapping),
+    "string": lambda value: isinstance(value, str),
+}
+
+
+def _is_typed(rule: Rule, value: object) -> bool:
+    """Tell whether a value is of the type of a rule, whatever its range: this chooses among several kinds."""
+    words = rule.get("enum")
+    kind = rule["type"] if words is None else "string" if isinstance(words[0], str) else "number"
+    return _TYPES[kind](value)
+
+
+def _keeps(rule: Rule, value: Any) -> bool:
+    """Tell whether a value keeps a rule."""
+    if "anyOf" in rule:
+        return any(_keeps(one, value) for one in rule["anyOf"])
+    if not _is_typed(rule, value):
+        return False
+    if "enum" in rule:
+        return value in rule["enum"]
+    if _is_number(value):
+        whole_or_finite = value % 1 == 0 if rule["type"] == "integer" else _is_finite(value)
+        least, most = rule.get("minimum", -math.inf), rule.get("maximum", math.inf)
+        return whole_or_finite and least <= value <= most and value > rule.get("exclusiveMinimum", -math.inf)
+    return bool(value) or not rule.get("minLength")
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an int that no float holds
+        return False
+
+
+# Kinds: what a value is read as, in words and in JSON Schema.
+
+
+class _Kind(Protocol):
     @property
     def what(self) -> str:
         """What it takes, in words that follow "is"."""
-        ...
-
-    def takes(self, value: object, /) -> bool:
-        """Tell whether a value is of its type, whatever its range; chooses among several kinds."""
         ...
 
     def read(self, value: Any, at: Place, /) -> Any:
@@ -91,248 +149,101 @@ class Kind(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
-    """A whole number; 10.0 is one, as in JSON Schema."""
-
-    least: int | None = 0
-
-    @property
-    def what(self) -> str:
-        """Its words."""
-        return "a whole number" if self.least is None else f"a whole number of at least {self.least}"
-
-    def takes(self, value: object, /) -> bool:
-        """Take numbers."""
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-    def read(self, value: Any, at: Place, /) -> int:
-        """Read an int."""
-        if not self.takes(value) or value % 1 != 0 or (self.least is not None and value < self.least):
-            raise at.wrong(self.what, value)
-        return int(value)
-
-    def schema(self, names: Names, /) -> dict[str, Any]:
-        """Say integer and minimum."""
-        return {"type": "integer"} if self.least is None else {"type": "integer", "minimum": self.least}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
-    """A finite number."""
-
-    least: float | None = None
-    most: float | None = None
-    above: float | None = None
-
-    @property
-    def what(self) -> str:
-        """Its words."""
-        if self.above is not None:
-            return f"a number above {self.above:g}" + (
-                "" if self.most is None else f" and at most {self.most:g}"
-            )
-        return "a finite number" if self.least is None else f"a number from {self.least:g} to {self.most:g}"
-
-    def takes(self, value: object, /) -> bool:
-        """Take numbers."""
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-    def read(self, value: Any, at: Place, /) -> int | float:
-        """Read a number as it is."""
-        if not self.takes(value) or not _is_finite(value) or not self._in_range(value):
-            raise at.wrong(self.what, value)
-        number: int | float = value
-        return number
-
-    def _in_range(self, value: float) -> bool:
-        above = self.above is None or value > self.above
-        return (
-            above
-            and (self.least is None or value >= self.least)
-            and (self.most is None or value <= self.most)
-        )
-
-    def schema(self, names: Names, /) -> dict[str, Any]:
-        """Say number and its bounds."""
-        bounds = {"minimum": self.least, "exclusiveMinimum": self.above, "maximum": self.most}
-        return {"type": "number", **{key: bound for key, bound in bounds.items() if bound is not None}}
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an int that no float holds
-        return False
-
-
 @dataclass(frozen=True, slots=True)
-class Flag:
-    """True or false."""
+class _Value:
+    """A single value: one rule, the words for it, and what Python makes of it."""
 
-    @property
-    def what(self) -> str:
-        """Its words."""
-        return "true or false"
-
-    def takes(self, value: object, /) -> bool:
-        """Take bools."""
-        return isinstance(value, bool)
-
-    def read(self, value: Any, at: Place, /) -> bool:
-        """Read a bool."""
-        if not self.takes(value):
-            raise at.wrong(self.what, value)
-        return bool(value)
-
-    def schema(self, names: Names, /) -> dict[str, Any]:
-        """Say boolean."""
-        return {"type": "boolean"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """A text."""
-
-    may_be_empty: bool = False
-    noun: str = "a text"
-
-    @property
-    def what(self) -> str:
-        """Its words."""
-        return self.noun if self.may_be_empty else f"{self.noun} that is not empty"
+    what: str
+    rule: Rule
+    make: Callable[[Any], Any] = lambda value: value
 
     def takes(self, value: object, /) -> bool:
-        """Take texts."""
-        return isinstance(value, str)
-
-    def read(self, value: Any, at: Place, /) -> str:
-        """Read a text."""
-        if not self.takes(value) or not (value or self.may_be_empty):
-            raise at.wrong(self.what, value)
-        return str(value)
-
-    def schema(self, names: Names, /) -> dict[str, Any]:
-        """Say string."""
-        return {"type": "string"} if self.may_be_empty else {"type": "string", "minLength": 1}
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of a few words, or the one number."""
-
-    words: tuple[str | int, ...]
-
-    @property
-    def what(self) -> str:
-        """Its words."""
-        *most, last = (repr(word) for word in self.words)
-        return f"{', '.join(most)} or {last}" if most else last
-
-    def takes(self, value: object, /) -> bool:
-        """Take values of the type of its words; 1.0 is 1."""
-        return (
-            isinstance(value, str if isinstance(self.words[0], str) else (int, float)) and value is not True
-        )
+        return _is_typed(self.rule, value)
 
     def read(self, value: Any, at: Place, /) -> Any:
-        """Read one of the words."""
-        if not self.takes(value) or value not in self.words:
+        if not _keeps(self.rule, value):
             raise at.wrong(self.what, value)
-        return value
+        return self.make(value)
 
     def schema(self, names: Names, /) -> dict[str, Any]:
-        """List the words."""
-        return {"enum": list(self.words)}
+        return dict(self.rule)
+
+
+def _whole(least: int) -> _Value:
+    """A whole number; 10.0 is one, as in JSON Schema."""
+    return _Value(f"a whole number of at least {least}", {"type": "integer", "minimum": least}, int)
+
+
+def _text(noun: str) -> _Value:
+    return _Value(f"{noun} that is not empty", {"type": "string", "minLength": 1})
+
+
+def _choice(*words: str | int) -> _Value:
+    *most, last = map(repr, words)
+    return _Value(f"{', '.join(most)} or {last}" if most else last, {"enum": list(words)})
+
+
+_FLAG = _Value("true or false", {"type": "boolean"})
+_NUMBER = _Value("a finite number", {"type": "number"})
+_RATIO = _Value("a number from 0 to 1", {"type": "number", "minimum": 0, "maximum": 1})
+_ANY_TEXT = _Value("a text", {"type": "string"})
 
 
 @dataclass(frozen=True, slots=True)
-class Null:
-    """Null, as JSON has it and TOML has not."""
+class _Either:
+    """The first of these kinds whose type a value is of."""
+
+    kinds: tuple[_Value | Table, ...]
 
     @property
     def what(self) -> str:
-        """Its words."""
-        return "null"
+        return ", or ".join(kind.what for kind in self.kinds)
 
-    def takes(self, value: object, /) -> bool:
-        """Take None."""
-        return value is None
-
-    def read(self, value: Any, at: Place, /) -> None:
-        """Read None; as one kind of several it was asked before."""
+    def read(self, value: Any, at: Place, /) -> Any:
+        for kind in self.kinds:
+            if kind.takes(value):
+                return kind.read(value, at)
+        raise at.wrong(self.what, value)
 
     def schema(self, names: Names, /) -> dict[str, Any]:
-        """Say null."""
-        return {"type": "null"}
+        return {"anyOf": [kind.schema(names) for kind in self.kinds]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Items:
+@dataclass(frozen=True, slots=True)
+class _Items:
     """A list, all items of one kind."""
 
-    of: Kind
+    noun: str
+    of: _Kind
     least: int = 0
-    noun: str = "a list"
-    also: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    also: Rule = field(default_factory=dict[str, Any])
     """Rules between the items, for the schema: whoever makes the objects holds them to these."""
 
     @property
     def what(self) -> str:
-        """Its words."""
         return self.noun if not self.least else f"{self.noun}, at least {self.least} long"
 
-    def takes(self, value: object, /) -> bool:
-        """Take sequences that are no text."""
-        return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
-
     def read(self, value: Any, at: Place, /) -> list[Any]:
-        """Read each item."""
-        if not self.takes(value) or len(value) < self.least:
+        is_list = isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
+        if not is_list or len(value) < self.least:
             raise at.wrong(self.what, value)
         return [self.of.read(item, at.item(index)) for index, item in enumerate(value)]
 
     def schema(self, names: Names, /) -> dict[str, Any]:
-        """Say array, and what its items are."""
         least = {"minItems": self.least} if self.least else {}
         return {"type": "array", "items": self.of.schema(names), **least, **self.also}
-
-
-@dataclass(frozen=True, slots=True)
-class Either:
-    """The first of these kinds whose type a value is of."""
-
-    kinds: tuple[Kind, ...]
-
-    @property
-    def what(self) -> str:
-        """Their words."""
-        return ", or ".join(kind.what for kind in self.kinds)
-
-    def takes(self, value: object, /) -> bool:
-        """Take what one of them takes."""
-        return any(kind.takes(value) for kind in self.kinds)
-
-    def read(self, value: Any, at: Place, /) -> Any:
-        """Read it as that kind."""
-        if not self.takes(value):
-            raise at.wrong(self.what, value)
-        return next(kind for kind in self.kinds if kind.takes(value)).read(value, at)
-
-    def schema(self, names: Names, /) -> dict[str, Any]:
-        """List them."""
-        return {"anyOf": [kind.schema(names) for kind in self.kinds]}
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
     """One key of a table."""
 
-    kind: Kind
+    kind: _Kind
     about: str
     """What editors show."""
     default: Any = None
     """What holds where the key is left out; None: nothing that could be written."""
+    required: bool = False
 
     def schema(self, names: Names, /) -> dict[str, Any]:
         """Give its schema, with description and default."""
@@ -340,27 +251,32 @@ class Key:
         return {"description": self.about, **default, **self.kind.schema(names)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Table:
     """A mapping with known keys."""
 
     keys: Mapping[str, Key]
-    required: tuple[str, ...] = ()
-    noun: str = "a table"
-    also: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    also: Rule = field(default_factory=dict[str, Any])
     """Rules between the keys, for the schema: whoever makes the object holds it to these."""
+    made: type | None = None
+    """The class whose arguments these are."""
+
+    @property
+    def required(self) -> list[str]:
+        """The keys that must be there."""
+        return [key for key, one in self.keys.items() if one.required]
 
     @property
     def what(self) -> str:
         """Its words."""
-        return f"{self.noun} with {', '.join(self.required)}" if self.required else self.noun
+        return f"a table with {', '.join(self.required)}" if self.required else "a table"
 
     def takes(self, value: object, /) -> bool:
-        """Take mappings."""
+        """Tell whether a value is a table at all."""
         return isinstance(value, Mapping)
 
     def read(self, value: Any, at: Place, /) -> dict[str, Any]:
-        """Read each value; no key is left out of sight."""
+        """Read every key; one that nobody knows, or that is needed and missing, is an error."""
         if not self.takes(value):
             raise at.wrong(self.what, value)
         for key in value:
@@ -377,24 +293,19 @@ class Table:
             "type": "object",
             "properties": {key: one.schema(names) for key, one in self.keys.items()},
             "additionalProperties": False,
-            **({"required": list(self.required)} if self.required else {}),
+            **({"required": self.required} if self.required else {}),
             **self.also,
         }
 
 
-# What may stand in a policy: every key with its kind, read from here by the loader and the schema.
-
-
-VERSION = 1
-"""Of the shape of a policy; another number is for a shape that today's trimtab would misread."""
-
+# Kinds that depend on the names a policy may use.
 
 _ANY_NAME = {"type": "string", "minLength": 1}
 """Stands for names in a schema made without them, as for an editor."""
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class _Named:
     """A function by the name it has in `names=`."""
 
     noun: str
@@ -403,24 +314,17 @@ class Named:
 
     @property
     def what(self) -> str:
-        """Its words."""
         return f"the name of a {self.noun} in names="
 
-    def takes(self, value: object, /) -> bool:
-        """Take texts."""
-        return isinstance(value, str)
-
     def read(self, value: Any, at: Place, /) -> Any:
-        """Look the name up."""
-        if not self.takes(value):
+        if not isinstance(value, str):
             raise at.wrong(self.what, value)
         if value not in at.names:
             raise at.unknown(f"no {self.noun} is called {value!r}", value, known=at.names, there="names= has")
         return at.names[value] if self.gives_value else value
 
     def schema(self, names: Names, /) -> dict[str, Any]:
-        """List the names, if they are known."""
-        return _ANY_NAME if names is None else {"enum": sorted(names)}
+        return dict(_ANY_NAME) if names is None else {"enum": sorted(names)}
 
 
 _CHARS = r"^chars:(?=.*[1-9])[0-9]{1,4}(\.[0-9]{1,4})?$"
@@ -437,69 +341,17 @@ class _Counter:
 
     what = "'estimate', 'chars:N' (a token each N characters) or the name of a counter in names="
 
-    def takes(self, value: object, /) -> bool:
-        """Take texts."""
-        return isinstance(value, str)
-
     def read(self, value: Any, at: Place, /) -> Any:
-        """Make it, or look it up."""
-        if self.takes(value) and value in at.names:
+        if isinstance(value, str) and value in at.names:
             return at.names[value]
-        if not self.takes(value) or not is_counter(value):
+        if not isinstance(value, str) or not is_counter(value):
             raise at.wrong(self.what, value)
         return counter_in_words(value)
 
     def schema(self, names: Names, /) -> dict[str, Any]:
-        """List the words and names."""
         words = {"enum": [*WORDS, *sorted(names or ())]}
         ratio = {"type": "string", "pattern": _CHARS}
-        return {"anyOf": [words, ratio, *([_ANY_NAME] if names is None else [])]}
-
-
-class _Tier:
-    """A tier by its word or its number."""
-
-    _words = tuple(Tier.label(tier) for tier in Tier)
-    what = f"{Choice(_words).what}, or a whole number"
-
-    def takes(self, value: object, /) -> bool:
-        """Take words and numbers."""
-        return isinstance(value, str) or Whole(least=None).takes(value)
-
-    def read(self, value: Any, at: Place, /) -> int:
-        """Read the number of a word."""
-        if isinstance(value, str) and value in self._words:
-            return Tier[value.upper()]
-        if isinstance(value, str) or not self.takes(value) or value % 1 != 0:
-            raise at.wrong(self.what, value)
-        return int(value)
-
-    def schema(self, names: Names, /) -> dict[str, Any]:
-        """List the words, and say integer."""
-        return {"anyOf": [{"enum": list(self._words)}, {"type": "integer"}]}
-
-
-class _Carried:
-    """`cache_control`: a mapping that is handed on as it is, or the word for its type."""
-
-    what = "a word that is not empty as 'ephemeral', or a table as {type = 'ephemeral'}"
-
-    def takes(self, value: object, /) -> bool:
-        """Take texts and mappings."""
-        return isinstance(value, (str, Mapping))
-
-    def read(self, value: Any, at: Place, /) -> Any:
-        """Read it as it is."""
-        if not self.takes(value) or value == "":
-            raise at.wrong(self.what, value)
-        return value if isinstance(value, str) else dict(value)
-
-    def schema(self, names: Names, /) -> dict[str, Any]:
-        """Say string or object."""
-        return {"anyOf": [{"type": "string", "minLength": 1}, {"type": "object"}]}
-
-
-_STRATEGIES = "there are, with those in names="
+        return {"anyOf": [words, ratio, *([dict(_ANY_NAME)] if names is None else [])]}
 
 
 class _Strategy:
@@ -507,25 +359,23 @@ class _Strategy:
 
     what = f"a kind ({', '.join(StrategyKind)}), a name in names=, or a table with 'kind' and its options"
 
-    def takes(self, value: object, /) -> bool:
-        """Take texts and mappings."""
-        return isinstance(value, (str, Mapping))
-
     def read(self, value: Any, at: Place, /) -> dict[str, Any]:
         """Check every option; what comes out is data that `create_strategy` takes."""
-        if not self.takes(value):
+        if not isinstance(value, (str, Mapping)):
             raise at.wrong(self.what, value)
         table: Mapping[str, Any] = {"kind": value} if isinstance(value, str) else value
-        word, place = table.get("kind"), at if isinstance(value, str) else at.key("kind")
-        if word is None and "kind" not in table:
-            raise ConfigurationError(f"{at.path}.kind is missing: one of {', '.join(StrategyKind)}")
+        place = at if isinstance(value, str) else at.key("kind")
+        kinds = f"one of {', '.join(StrategyKind)}"
+        if "kind" not in table:
+            raise ConfigurationError(f"{at.path}.kind is missing: {kinds}")
+        word = table["kind"]
         if not isinstance(word, str):
-            raise place.wrong(f"one of {', '.join(StrategyKind)}", word)
+            raise place.wrong(kinds, word)
         if word in at.names:
-            return Table(keys=_KIND).read(table, at)
+            return _WITHOUT_OPTIONS.read(table, at)
         if word not in _KINDS:
-            known = [*_KINDS, *at.names]
-            raise place.unknown(f"no strategy is called {word!r}", word, known=known, there=_STRATEGIES)
+            known, there = [*_KINDS, *at.names], "there are, with those in names="
+            raise place.unknown(f"no strategy is called {word!r}", word, known=known, there=there)
         return OPTIONS[_KINDS[word]].read(table, at)
 
     def schema(self, names: Names, /) -> dict[str, Any]:
@@ -534,145 +384,200 @@ class _Strategy:
 
     def definition(self, names: Names, /) -> dict[str, Any]:
         """List the words and, for each kind, its options."""
-        alone = [word for word, kind in _KINDS.items() if OPTIONS[kind].required == ("kind",)]
-        words = [{"enum": [*alone, *sorted(names or ())]}, *([_ANY_NAME] if names is None else [])]
-        tables = [
-            _variant(table, [word for word in _KINDS if _KINDS[word] is kind], names)
-            for kind, table in OPTIONS.items()
-        ]
-        if names:
-            tables.append(_variant(Table(keys=_KIND, required=("kind",)), sorted(names), names))
-        return {"anyOf": [*words, *tables]}
+        alone = [word for word, kind in _KINDS.items() if OPTIONS[kind].required == ["kind"]]
+        words = [{"enum": [*alone, *sorted(names or ())]}, *([dict(_ANY_NAME)] if names is None else [])]
+        tables = {kind: [word for word in _KINDS if _KINDS[word] is kind] for kind in OPTIONS}
+        variants = [_variant(OPTIONS[kind], spelled, names) for kind, spelled in tables.items()]
+        return {
+            "anyOf": [
+                *words,
+                *variants,
+                *([_variant(_WITHOUT_OPTIONS, sorted(names), names)] if names else []),
+            ]
+        }
 
 
 def _variant(table: Table, words: list[str], names: Names) -> dict[str, Any]:
     """Give the schema of a table whose `kind` is one of some words."""
-    written = table.schema(names)
-    kind = {**written["properties"]["kind"], "enum": words}
-    return {**written, "properties": {**written["properties"], "kind": kind}}
+    schema = table.schema(names)
+    schema["properties"]["kind"]["enum"] = words
+    return schema
 
 
 STRATEGY = _Strategy()
 
-_KIND: Mapping[str, Key] = {"kind": Key(Text(), "Which strategy it is.")}
+
+# Keys of the dataclasses: a field that has words is a key, with the default it has there.
+
+_BY_TYPE: Mapping[Any, _Kind] = {
+    bool: _FLAG,
+    int: _whole(0),
+    float: _NUMBER,
+    str: _ANY_TEXT,
+    Strategy: STRATEGY,
+}
 
 
-def _options(required: tuple[str, ...] = (), /, **keys: Key) -> Table:
-    return Table(keys={**_KIND, **keys}, required=("kind", *required))
+def _kind(hint: Any) -> _Kind:
+    """Return the kind of value that a type says; None is written by leaving the key out."""
+    if get_origin(hint) is Literal:
+        return _choice(*get_args(hint))
+    types = [one for one in get_args(hint) if one is not NoneType] or [hint]
+    if float in types:
+        return _NUMBER
+    if len(types) > 1:
+        return _Either(tuple(kind for kind in map(_kind, types) if isinstance(kind, _Value)))
+    return _BY_TYPE[hint] if types == [hint] else _kind(types[0])
 
+
+def _keys(made: type, words: Mapping[str, str], /, **kinds: _Kind) -> dict[str, Key]:
+    """Make keys of the fields that have words.
+
+    Args:
+        made: A dataclass.
+        words: What editors show, for each field that may stand in a policy.
+        kinds: Of the fields whose type does not say all.
+    """
+    hints = get_type_hints(made)
+    return {
+        one.name: Key(
+            kinds.get(one.name) or _kind(hints[one.name]),
+            words[one.name],
+            one.default.name if isinstance(one.default, Strategy) else _scalar(one.default),
+            required=one.default is MISSING,
+        )
+        for one in fields(made)
+        if one.name in words
+    }
+
+
+def _scalar(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float)) else None
+
+
+def _options(made: type, words: Mapping[str, str] | None = None, /, **kinds: _Kind) -> Table:
+    keys = _keys(made, words, **kinds) if words else {}
+    return Table({**_WITHOUT_OPTIONS.keys, **keys}, made=made)
+
+
+_WITHOUT_OPTIONS = Table({"kind": Key(_text("a text"), "Which strategy it is.", required=True)})
+_STEPS = Key(_Items("a list of strategies", STRATEGY, least=1), "Strategies, cheapest first.", required=True)
 
 OPTIONS: Mapping[StrategyKind, Table] = {
     StrategyKind.SLIDING_WINDOW: _options(
-        protect_roles=Key(
-            Items(of=Text(may_be_empty=True), noun="a list of roles"), "Messages of these roles never leave."
-        ),
-        keep_turns=Key(Flag(), "A user message and what answers it leave together.", False),
-        keep_first_user=Key(Flag(), "The first user message stays.", False),
-        min_messages=Key(Whole(), "Fewer messages than this left: all that may leave do.", 0),
-        target_ratio=Key(
-            Number(above=0, most=1),
-            "Below 1 the cut moves in strides of (1 - target_ratio) of the limit, for prompt caches.",
-            1.0,
+        SlidingWindow,
+        {
+            "protect_roles": "Messages of these roles never leave.",
+            "keep_turns": "A user message and what answers it leave together.",
+            "keep_first_user": "The first user message stays.",
+            "min_messages": "Fewer messages than this left: all that may leave do.",
+            "target_ratio": (
+                "Below 1 the cut moves in strides of (1 - target_ratio) of the limit, for prompt caches."
+            ),
+        },
+        protect_roles=_Items("a list of roles", _ANY_TEXT),
+        target_ratio=_Value(
+            "a number above 0 and at most 1", {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
         ),
     ),
     StrategyKind.PRIORITY_BASED: _options(
-        score=Key(Named("score"), "Function that says how much a message is worth; its name in names=.")
+        PriorityBased,
+        {"score": "Function that says how much a message is worth; its name in names=."},
+        score=_Named("score"),
     ),
-    StrategyKind.STRICT: _options(),
-    StrategyKind.DROP: _options(),
-    StrategyKind.DROP_NEWEST: _options(),
+    StrategyKind.STRICT: _options(Strict),
+    StrategyKind.DROP: _options(Drop),
+    StrategyKind.DROP_NEWEST: _options(DropNewest),
     StrategyKind.TRUNCATE_TEXT: _options(
-        keep=Key(
-            Choice(("auto", "end", "start", "both")),
-            "Which part of a text stays; auto: both ends of tool results, else the end.",
-            "auto",
-        )
+        TruncateText,
+        {"keep": "Which part of a text stays; auto: both ends of tool results, else the end."},
     ),
     StrategyKind.CLEAR_TOOL_RESULTS: _options(
-        keep_results=Key(Whole(), "The newest results that are left alone.", 3),
-        clear_at_least_tokens=Key(Whole(), "Once it clears, go on until so many tokens are gone.", 0),
-        exclude_tools=Key(
-            Items(of=Text(may_be_empty=True), noun="a list of names of tools"),
-            "Tools whose results are left alone.",
-        ),
-        placeholder=Key(
-            Text(may_be_empty=True), "Text that stands for a cleared result.", DEFAULT_PLACEHOLDER
-        ),
+        ClearToolResults,
+        {
+            "keep_results": "The newest results that are left alone.",
+            "clear_at_least_tokens": "Once it clears, go on until so many tokens are gone.",
+            "exclude_tools": "Tools whose results are left alone.",
+            "placeholder": "Text that stands for a cleared result.",
+        },
+        exclude_tools=_Items("a list of names of tools", _ANY_TEXT),
     ),
-    StrategyKind.CASCADE: _options(
-        ("steps",),
-        steps=Key(Items(of=STRATEGY, least=1, noun="a list of strategies"), "Strategies, cheapest first."),
-    ),
+    StrategyKind.CASCADE: Table({**_WITHOUT_OPTIONS.keys, "steps": _STEPS}, made=Cascade),
     StrategyKind.SUMMARIZE: _options(
-        ("summarizer",),
-        summarizer=Key(Named("summarizer"), "What writes the summary; its name in names=."),
-        max_summary_tokens=Key(
-            Either((Whole(least=1), Null())),
-            "Cap of the summary in tokens; left out or null: 0.3 of the limit.",
-        ),
-        role=Key(Choice(("user", "system", "developer", "assistant")), "Role of the summary.", "user"),
-        fallback=Key(
-            STRATEGY, "What evicts where no summary can be used.", StrategyKind.SLIDING_WINDOW.value
-        ),
+        Summarize,
+        {
+            "summarizer": "What writes the summary; its name in names=.",
+            "max_summary_tokens": "Cap of the summary in tokens; left out or null: 0.3 of the limit.",
+            "role": "Role of the summary.",
+            "fallback": "What evicts where no summary can be used.",
+        },
+        summarizer=_Named("summarizer"),
+        max_summary_tokens=_Either((_whole(1), _Value("null", {"type": "null"}))),
+        role=_choice("user", "system", "developer", "assistant"),
     ),
 }
-"""Options of each kind of strategy; `strategies/_data.py` has the same keys, which a test holds."""
+"""Options of each kind of strategy."""
 
 _KINDS: Mapping[str, StrategyKind] = {**{kind.value: kind for kind in OPTIONS}, **ALIASES}
 """Every word for a strategy, and the kind it means."""
 
 _BUDGET = Table(
-    keys={
-        "window": Key(Whole(least=1), "Most tokens the model takes, input and output together."),
-        "output_reserve": Key(Whole(), "Tokens kept free for the answer.", 0),
-        "overhead_tokens": Key(Whole(), "Tokens that something else adds to every request.", 0),
-        "margin": Key(
-            Either((Whole(), Choice(("auto",)))),
-            "Tokens kept free because counts may be too low; auto: as many as the counter may be off by.",
-            0,
-        ),
-    },
-    required=("window",),
+    _keys(
+        Budget,
+        {
+            "window": "Most tokens the model takes, input and output together.",
+            "output_reserve": "Tokens kept free for the answer.",
+            "overhead_tokens": "Tokens that something else adds to every request.",
+            "margin": (
+                "Tokens kept free because counts may be too low; auto: as many as the counter may be off by."
+            ),
+        },
+        window=_whole(1),
+    )
 )
 
-_DEFAULTS: Mapping[str, Any] = {one.name: one.default for one in fields(Block) if one.name != "name"}
-
-
-def _block_key(name: str, kind: Kind, about: str) -> Key:
-    return Key(kind, about, _DEFAULTS[name])
-
+_TIERS = [Tier.label(tier) for tier in Tier]
 
 _BLOCK = Table(
-    keys={
-        "name": Key(Text(noun="a name"), "Its word in reports and errors; once a policy."),
-        "priority": _block_key("priority", Number(), "Rank: blocks of a higher one are served first."),
-        "position": _block_key(
-            "position", Number(), "Place in the request; left out: after all that have one."
+    _keys(
+        Block,
+        {
+            "name": "Its word in reports and errors; once a policy.",
+            "priority": "Rank: blocks of a higher one are served first.",
+            "position": "Place in the request; left out: after all that have one.",
+            "tier": "Rank and place in one; lower is served first and stands first.",
+            "min_tokens": "Floor: tokens kept for it.",
+            "max_tokens": "Cap, also when everything would fit.",
+            "min_ratio": "Floor as a part of the input room.",
+            "max_ratio": "Cap as a part of the input room.",
+            "share": "How blocks of one rank divide what is left.",
+            "role": "Role of all its messages.",
+            "strategy": "How it gives way.",
+            "trim_behavior": "By whole messages, or by cutting their text.",
+            "pinned": "True: it stays whole, and its cap does not lower that.",
+            "cache_control": "Carried to its last message that stays.",
+            "join": "Text between documents that become one message.",
+            "wrap": "Element each of them stands in.",
+            "on_trim": "Called before anything is decided; a name in names=.",
+        },
+        name=_text("a name"),
+        tier=_Value(
+            f"{_choice(*_TIERS).what}, or a whole number",
+            {"anyOf": [{"enum": _TIERS}, {"type": "integer"}]},
+            lambda value: Tier[value.upper()] if isinstance(value, str) else int(value),
         ),
-        "tier": _block_key("tier", _Tier(), "Rank and place in one; lower is served first and stands first."),
-        "min_tokens": _block_key("min_tokens", Whole(), "Floor: tokens kept for it."),
-        "max_tokens": _block_key("max_tokens", Whole(), "Cap, also when everything would fit."),
-        "min_ratio": _block_key("min_ratio", Number(least=0, most=1), "Floor as a part of the input room."),
-        "max_ratio": _block_key("max_ratio", Number(least=0, most=1), "Cap as a part of the input room."),
-        "share": _block_key("share", Number(above=0), "How blocks of one rank divide what is left."),
-        "role": _block_key("role", Text(noun="a role"), "Role of all its messages."),
-        "strategy": _block_key("strategy", STRATEGY, "How it gives way."),
-        "trim_behavior": _block_key(
-            "trim_behavior", Choice(get_args(TrimBehavior)), "By whole messages, or by cutting their text."
+        min_ratio=_RATIO,
+        max_ratio=_RATIO,
+        share=_Value("a number above 0", {"type": "number", "exclusiveMinimum": 0}),
+        role=_text("a role"),
+        cache_control=_Value(
+            "a word that is not empty as 'ephemeral', or a table as {type = 'ephemeral'}",
+            {"anyOf": [{"type": "string", "minLength": 1}, {"type": "object"}]},
+            lambda value: value if isinstance(value, str) else dict(value),
         ),
-        "pinned": _block_key("pinned", Flag(), "True: it stays whole, and its cap does not lower that."),
-        "cache_control": _block_key("cache_control", _Carried(), "Carried to its last message that stays."),
-        "join": _block_key(
-            "join", Text(may_be_empty=True), "Text between documents that become one message."
-        ),
-        "wrap": _block_key("wrap", Text(noun="the name of an element"), "Element each of them stands in."),
-        "on_trim": _block_key(
-            "on_trim",
-            Named("callback", gives_value=True),
-            "Called before anything is decided; a name in names=.",
-        ),
-    },
-    required=("name",),
+        wrap=_text("the name of an element"),
+        on_trim=_Named("callback", gives_value=True),
+    ),
     also={
         "if": {"required": ["tier"]},
         "then": {"properties": {"position": False, "priority": {"const": 0}}},
@@ -680,38 +585,37 @@ _BLOCK = Table(
     },
 )
 
+VERSION = 1
+"""Of the shape of a policy; another number is for a shape that today's trimtab would misread."""
+
 POLICY = Table(
-    noun="a table",
-    keys={
-        "schema": Key(Choice((VERSION,)), "The shape of this file.", VERSION),
-        "model": Key(Text(noun="the name of a model"), "For its tokenizer, window and wire form."),
+    {
+        "schema": Key(_choice(VERSION), "The shape of this file.", VERSION),
+        "model": Key(_text("the name of a model"), "For its tokenizer, window and wire form."),
         "counter": Key(
             _Counter(), "What counts tokens; left out: the tokenizer of the model, or an estimate."
         ),
-        "format": Key(Choice(("auto", *formats())), "Wire form of the messages.", "auto"),
-        "ties": Key(Choice(get_args(Ties)), "Which of two blocks of one rank keeps its content."),
+        "format": Key(_choice("auto", *formats()), "Wire form of the messages.", "auto"),
+        "ties": Key(_kind(Ties), "Which of two blocks of one rank keeps its content."),
         "on_trim": Key(
-            Named("callback", gives_value=True), "Called before anything is decided; a name in names=."
+            _Named("callback", gives_value=True), "Called before anything is decided; a name in names=."
         ),
-        "strict": Key(Flag(), "True: what a provider would refuse in the input is an error.", False),
+        "strict": Key(_FLAG, "True: what a provider would refuse in the input is an error.", False),
         "budget": Key(
-            Either((Whole(least=1), _BUDGET)),
+            _Either((_whole(1), _BUDGET)),
             "Room in tokens; left out: the model's window less its output limit.",
         ),
         "blocks": Key(
-            Items(
-                of=_BLOCK,
-                noun="a list of blocks",
+            _Items(
+                "a list of blocks",
+                _BLOCK,
                 also={
                     "anyOf": [{"items": {"required": ["tier"]}}, {"items": {"not": {"required": ["tier"]}}}]
                 },
             ),
             "The parts of the request, in the order in which they stand.",
         ),
-        "$schema": Key(Text(may_be_empty=True), "Where editors find the schema of this file."),
-    },
+        "$schema": Key(_ANY_TEXT, "Where editors find the schema of this file."),
+    }
 )
 """The whole of it."""
-
-DEFINITIONS = {"strategy": STRATEGY.definition}
-"""What the schema refers to by name."""
