@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-import pytest
-
-from tests.guards.source import ROOT, Function, Source, functions, sources
+from tests.guards.source import ROOT, Function, functions, sources
 
 MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 60
@@ -16,8 +14,6 @@ HOOKS = "trimtab.session.core"
 # In halves, so that ruff does not read this line as a suppression.
 SUPPRESSION = re.compile(r"#\s*(?:ty" + r"pe:\s*ignore|no" + r"qa|py" + r"right:|ruff:)")
 UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
-
-every_source = pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 
 
 def _body_lines(function: Function) -> int:
@@ -28,32 +24,32 @@ def _body_lines(function: Function) -> int:
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-@every_source
-def test_no_file_and_no_function_is_long(source: Source) -> None:
+def test_no_file_and_no_function_is_long() -> None:
     """At most 800 lines a file, at 400 one asks whether there are two subjects; 60 a function.
 
     One subject is never cut in two for its length.
     """
-    assert len(source.text.splitlines()) <= MAX_FILE_LINES
+    assert [source.name for source in sources() if len(source.text.splitlines()) > MAX_FILE_LINES] == []
     long = [
         f"{source.where(one)}: {one.name} has {_body_lines(one)} lines"
+        for source in sources()
         for one in functions(source.tree)
         if _body_lines(one) > MAX_FUNCTION_LINES
     ]
     assert long == []
 
 
-@every_source
-def test_a_suppression_has_its_reason_on_the_line_above(source: Source) -> None:
+def test_a_suppression_has_its_reason_on_the_line_above() -> None:
     """Nobody has to guess why a checker was told to be silent; nothing is left unfinished."""
-    lines = ["", *source.text.splitlines()]
     bare = [
-        f"{source.path.name}:{number}: {line.strip()}"
+        f"{source.name}:{number}: {line.strip()}"
+        for source in sources()
+        for lines in [["", *source.text.splitlines()]]
         for number, line in enumerate(lines)
         if SUPPRESSION.search(line) and not lines[number - 1].lstrip().startswith("#")
     ]
     assert bare == []
-    assert UNFINISHED.findall(source.text) == []
+    assert [source.name for source in sources() if UNFINISHED.search(source.text)] == []
 
 
 def _is_broad(handler: ast.ExceptHandler) -> bool:
@@ -81,14 +77,14 @@ def _hands_on(node: ast.AST) -> bool:
     )
 
 
-@every_source
-def test_a_broad_except_raises_on(source: Source) -> None:
+def test_a_broad_except_raises_on() -> None:
     """`except Exception` only at a seam that raises our error from the cause.
 
     The hooks of a session are the one exception (SPEC E8): what they raise is logged and counted.
     """
     silent = [
         source.where(node)
+        for source in sources()
         for node in ast.walk(source.tree)
         if isinstance(node, ast.ExceptHandler)
         and _is_broad(node)

@@ -6,13 +6,12 @@ import ast
 import dataclasses
 import inspect
 from collections.abc import Callable
-from types import ModuleType
 
 import pytest
 
 import trimtab
 from tests.guards import signatures
-from tests.guards.source import Public, public_callables, public_modules, public_values, sources
+from tests.guards.source import public_callables, public_modules, public_values, sources
 
 MAX_POSITIONAL = 2
 
@@ -62,12 +61,12 @@ def test_the_public_signatures_are_those_stored() -> None:
     )
 
 
-@pytest.mark.parametrize("module", public_modules(), ids=lambda module: module.__name__)
-def test_a_public_module_says_what_it_offers(module: ModuleType) -> None:
+def test_a_public_module_says_what_it_offers() -> None:
     """Each public module has an `__all__` that is sorted, without repeats, and importable."""
-    offered = list(module.__all__)
-    assert offered == sorted(set(offered), key=_order)
-    assert [name for name in offered if not hasattr(module, name)] == []
+    for module in public_modules():
+        offered = list(module.__all__)
+        assert offered == sorted(set(offered), key=_order), module.__name__
+        assert [name for name in offered if not hasattr(module, name)] == [], module.__name__
 
 
 def _positional(value: Callable[..., object]) -> list[str]:
@@ -85,33 +84,44 @@ def _is_named_tuple(value: object) -> bool:
     return inspect.isclass(value) and issubclass(value, tuple)
 
 
-@pytest.mark.parametrize("public", public_callables(), ids=lambda public: public.name)
-def test_a_public_callable_takes_at_most_two_arguments_by_position(public: Public) -> None:
+def test_a_public_callable_takes_at_most_two_arguments_by_position() -> None:
     """What comes after the second argument is named at the call."""
-    if isinstance(public.value, property) or _is_named_tuple(public.value):
-        return
-    if public.name.rpartition(".")[2] in POSITIONAL_BY_DESIGN:
-        return
-    assert len(_positional(public.value)) <= MAX_POSITIONAL, _positional(public.value)
+    long = [
+        (public.name, positional)
+        for public in public_callables()
+        if not isinstance(public.value, property)
+        and not _is_named_tuple(public.value)
+        and public.name.rpartition(".")[2] not in POSITIONAL_BY_DESIGN
+        and len(positional := _positional(public.value)) > MAX_POSITIONAL
+    ]
+    assert long == []
 
 
-@pytest.mark.parametrize("public", public_values(), ids=lambda public: public.name)
-def test_a_public_dataclass_is_frozen(public: Public) -> None:
+def test_a_public_dataclass_is_frozen() -> None:
     """Values can be shared and cached."""
-    if not (inspect.isclass(public.value) and dataclasses.is_dataclass(public.value)):
-        return
-    if public.name not in MUTABLE_BY_DESIGN:
-        assert public.value.__dataclass_params__.frozen
+    mutable = [
+        public.name
+        for public in public_values()
+        if inspect.isclass(public.value)
+        and dataclasses.is_dataclass(public.value)
+        and public.name not in MUTABLE_BY_DESIGN
+        and not public.value.__dataclass_params__.frozen
+    ]
+    assert mutable == []
 
 
-@pytest.mark.parametrize("public", public_callables(), ids=lambda public: public.name)
-def test_a_public_callable_has_a_docstring(public: Public) -> None:
-    """The first line is a sentence of at most 80 characters."""
-    doc = inspect.getdoc(public.value)
-    assert doc, f"{public.name} has no docstring"
-    first = doc.splitlines()[0]
-    assert len(first) <= 80, first
-    assert not first.startswith(f"{public.name.rpartition('.')[2]}("), "a generated docstring is none"
+def test_a_public_callable_has_a_docstring() -> None:
+    """The first line is a sentence of at most 80 characters; a generated docstring is none."""
+    firsts = [
+        (public.name, ((inspect.getdoc(public.value) or "").splitlines() or [""])[0])
+        for public in public_callables()
+    ]
+    wrong = [
+        (name, first)
+        for name, first in firsts
+        if not 0 < len(first) <= 80 or first.startswith(f"{name.rpartition('.')[2]}(")
+    ]
+    assert wrong == []
 
 
 def _documented_data() -> set[str]:
@@ -150,13 +160,12 @@ SHARED_BY_CLASSES = {
 """Classes that are not public and whose methods public ones have, each with its reason. May only shrink."""
 
 
-@pytest.mark.parametrize("public", public_callables(), ids=lambda public: public.name)
-def test_a_public_method_reads_as_one_of_a_public_class(public: Public) -> None:
+def test_a_public_method_reads_as_one_of_a_public_class() -> None:
     """Python's own TypeErrors name the class a function was written in: nobody knows a private one."""
-    if not inspect.isfunction(public.value) or "." not in public.value.__qualname__:
-        return
-    classes = {one.value.__qualname__ for one in public_values() if inspect.isclass(one.value)}
-    assert public.value.__qualname__.split(".")[0] in classes | SHARED_BY_CLASSES.keys()
+    known = {one.value.__qualname__ for one in public_values() if inspect.isclass(one.value)}
+    known |= SHARED_BY_CLASSES.keys()
+    named = [one.value.__qualname__ for one in public_callables() if inspect.isfunction(one.value)]
+    assert [name for name in named if "." in name and name.split(".")[0] not in known] == []
 
 
 def test_a_type_error_of_a_session_names_the_session() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from typing import NamedTuple
 
 
@@ -35,11 +36,23 @@ def module(path: str, tests: str, *mutants: tuple[str, str, str]) -> Module:
 def mutated(text: str, mutant: Mutant) -> str | None:
     """Give the text of a module with one mutant in it; None where its old text is not found exactly once."""
     lines = text.splitlines(keepends=True)
-    first, last = _span(ast.parse(text), mutant.function, len(lines))
+    first, last = _span(_parsed(text), mutant.function, len(lines))
     before, inside, after = lines[:first], "".join(lines[first:last]), lines[last:]
     if inside.count(mutant.old) != 1:
         return None
     return "".join((*before, inside.replace(mutant.old, mutant.new), *after))
+
+
+def function_text(text: str, function: str) -> str:
+    """Give the lines of a function or class of a module; empty where there is none of that name."""
+    lines = text.splitlines(keepends=True)
+    first, last = _span(_parsed(text), function, len(lines))
+    return "".join(lines[first:last])
+
+
+@functools.cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def _span(tree: ast.Module, function: str, line_count: int) -> tuple[int, int]:
