@@ -9,7 +9,7 @@ import pytest
 
 from tests.judge import judge
 from trimtab import Context, fit, validate
-from trimtab.formats import Anthropic, detect, formats, get_format, register_format
+from trimtab.formats import Anthropic, OpenAIChat, detect, formats, get_format, register_format
 from trimtab.testing import WordCounter
 
 TEXT = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]
@@ -73,6 +73,20 @@ def test_a_derived_form_leaves_the_shapes_of_its_base_alone(derived: Anthropic) 
     assert detect({"turns": [TOOL_USE, RESULT]}) is derived
     assert get_format("mine") is derived
     assert "mine" in formats()
+
+
+class _Loose(OpenAIChat):
+    """One rule is not that of Chat."""
+
+    name = "loose"
+    rules = replace(OpenAIChat.rules, results_follow_call=False)
+
+
+def test_a_derived_form_leaves_the_bodies_of_its_base_alone() -> None:
+    """A key that occurs in Chat alone tells Chat, also beside a form that takes the same keys."""
+    register_format(_Loose())
+    body = {"messages": TEXT, "max_completion_tokens": 9}
+    assert detect(body, model="claude-sonnet-4-5").name == "openai_chat"
 
 
 def test_a_context_of_plain_messages_for_gemini_keeps_one_form() -> None:

@@ -177,8 +177,20 @@ def test_a_broken_form_is_caught(form: Any, rule: str) -> None:
     assert caught.value.rule == rule
 
 
+class _Loose(OpenAIChat):
+    """One rule is not that of Chat."""
+
+    name = "loose"
+    rules = replace(OpenAIChat.rules, results_follow_call=False)
+
+
+def test_a_form_derived_from_a_shipped_one_is_asked_about_its_conversations() -> None:
+    """Whoever changes one rule has no samples to write."""
+    check_format(_Loose())
+
+
 def test_a_form_whose_samples_nobody_wrote_is_asked_for_them() -> None:
-    """There is a generator of the shipped forms only."""
+    """There is a generator of the shipped forms, and of what derives from them."""
     with pytest.raises(LookupError, match="toy"):
         check_format(ToyFormat())
 

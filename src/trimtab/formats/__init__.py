@@ -214,7 +214,7 @@ _NEAR = 64
 def _by_body(body: Mapping[str, Any], known: list[Format]) -> list[Format]:
     """Return the forms whose bodies hold their messages under a key that is there."""
     fitting = [format for format in known if format.rules.body_key in body]
-    marked = [format for format in fitting if not format.rules.body_marks.isdisjoint(body)]
+    marked = _not_derived([format for format in fitting if not format.rules.body_marks.isdisjoint(body)])
     if len(marked) == 1:
         return marked
     chat = [format for format in fitting if format.name == DEFAULT]
@@ -234,12 +234,17 @@ def _by_shape(entries: Sequence[Any], known: list[Format]) -> Format | None:
     if not found and near is not entries:
         rest = (_shapes_of(entry, known) for entry in entries[_NEAR:-_NEAR])
         found = {format.name: format for format in next(filter(None, rest), ())}
-    for name, format in list(found.items()):
-        if any(
-            type(format) is not type(other) and isinstance(format, type(other)) for other in found.values()
-        ):
-            del found[name]  # derived from another, which has all of its shapes
-    return found.popitem()[1] if len(found) == 1 else None
+    forms = _not_derived(list(found.values()))
+    return forms[0] if len(forms) == 1 else None
+
+
+def _not_derived(found: list[Format]) -> list[Format]:
+    """Leave out forms derived from another one found, which has all of their keys and shapes."""
+    return [
+        format
+        for format in found
+        if not any(type(format) is not type(other) and isinstance(format, type(other)) for other in found)
+    ]
 
 
 def _shapes_of(entry: Any, known: list[Format]) -> Sequence[Format]:

@@ -588,12 +588,14 @@ class ResponsesWriter(Writer):
         return self.random.choice((image, file))
 
 
-_WRITERS: dict[str, type[Writer]] = {
+WRITERS: dict[str, type[Writer]] = {
     "openai_chat": ChatWriter,
     "openai_responses": ResponsesWriter,
     "anthropic": AnthropicWriter,
     "gemini": GeminiWriter,
 }
+"""What writes bodies of each wire form that trimtab ships."""
+
 _ID_KEYS = ("id", "call_id", "tool_use_id", "tool_call_id", "approval_request_id")
 _TEXT_KEYS = ("text", "content", "output", "thinking")
 
@@ -633,11 +635,11 @@ def request_bodies(
 
 def request_body(form: str, seed: str, valid: bool, max_messages: int) -> Body:
     """Make one request body."""
-    writer_type = _WRITERS.get(form)
+    writer_type = WRITERS.get(form)
     if writer_type is None:
-        near = near_names(form, _WRITERS)
+        near = near_names(form, WRITERS)
         raise UnknownNameError(
-            f"no generator writes format {form!r}; there are: {', '.join(_WRITERS)}{in_words(near)}",
+            f"no generator writes format {form!r}; there are: {', '.join(WRITERS)}{in_words(near)}",
             name=form,
             near=near,
         )

@@ -14,9 +14,9 @@ from trimtab._fit import fit
 from trimtab.budget import Budget
 from trimtab.conversation.validity import PairRule, validate
 from trimtab.errors import BudgetExceededError, ContextError
-from trimtab.formats import Fault, Format, Kind, Pieces, Rules, Structure, mapping_of
+from trimtab.formats import Fault, Format, Kind, Pieces, Rules, Structure, get_format, mapping_of
 from trimtab.formats.base import TextSlot
-from trimtab.testing.bodies import request_bodies
+from trimtab.testing.bodies import WRITERS, request_bodies
 from trimtab.testing.errors import ContractBroken, broken
 from trimtab.testing.word_counter import WordCounter
 
@@ -216,8 +216,8 @@ def check_format(format: Format, /, *, samples: Sequence[Messages] | None = None
     their dicts), `fit` (within the budget, without a new violation).
 
     Args:
-        samples: Conversations in this form, valid and not; None: `request_bodies()` of its name, for a
-            form that trimtab ships.
+        samples: Conversations in this form, valid and not; None: `request_bodies()` of the form that
+            trimtab ships and it is, or is derived from.
 
     Raises:
         ContractBroken: With the rule, the sample and what was wrong.
@@ -227,9 +227,11 @@ def check_format(format: Format, /, *, samples: Sequence[Messages] | None = None
         >>> check_format(get_format("openai_chat"))
     """
     _check_declared(format)
-    key = format.rules.body_key
     if samples is None:
-        samples = [body[key] for body in request_bodies(_SAMPLES, format=format.name)]
+        named = (vars(kind).get("name") for kind in type(format).__mro__)
+        shipped = next((name for name in named if name in WRITERS), format.name)
+        bodies = request_bodies(_SAMPLES, format=shipped)
+        samples = [body[get_format(shipped).rules.body_key] for body in bodies]
     if not samples:
         broken("declares", "check_format needs samples: conversations in the form")
     _check_odd(format)
