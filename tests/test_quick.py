@@ -437,8 +437,6 @@ def test_only_a_wire_form_whose_units_are_in_one_piece_is_decided_at_once(
     form.rules = replace(form.rules, **changed)
     assert _counts_units(form) is counts
     assert not _counts_units(ToyFormat())
-    without: Any = SimpleNamespace(rules=get_format("openai_chat").rules)
-    assert not _counts_units(without)
     assert formats()
 
 

@@ -68,10 +68,9 @@ def quick_plan(messages: Any, budget: Any, *, model: Any, counter: Any, format: 
 
 
 def _counts_units(format: Format) -> bool:
-    """Tell whether a wire form counts while it reads, and its units are a call and the results behind it."""
+    """Tell whether the units of a wire form are a call and the results behind it."""
     rules = format.rules
-    plain = rules.results_are_messages and rules.users_stand_alone and not rules.binds_messages
-    return plain and hasattr(format, "count_back")
+    return rules.results_are_messages and rules.users_stand_alone and not rules.binds_messages
 
 
 class QuickPlan:
@@ -132,7 +131,10 @@ class QuickPlan:
         if user_tokens * SMALL_SHARE >= room:  # such a message is reserved first; or there is no room at all
             return False
         span = range(len(source) - 1, head - 1, -1)
-        low = self._low = form.count_back(source, span, room, known, self._structure, prices)
+        low = form.count_back(source, span, room, known, self._structure, prices)
+        if low is None:
+            return False
+        self._low = low
         left = room - sum(known[low:])
         if self._structure.replaced or self._structure.foreign or self._is_foreign(user):
             return False

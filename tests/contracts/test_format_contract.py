@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,12 +12,14 @@ import pytest
 
 from tests.properties.toy_format import ToyFormat, answers, asks, said, words
 from trimtab import ConfigurationError, fit, validate
+from trimtab.errors import FormatError
 from trimtab.formats import (
     Fault,
     Format,
     OpenAIChat,
     Path,
     Pieces,
+    Rules,
     Structure,
     TextSlot,
     detect,
@@ -187,6 +191,91 @@ class _Loose(OpenAIChat):
 def test_a_form_derived_from_a_shipped_one_is_asked_about_its_conversations() -> None:
     """Whoever changes one rule has no samples to write."""
     check_format(_Loose())
+
+
+class _Lines(Format):
+    """Overrides only what every form says for itself."""
+
+    name = "lines"
+    rules = Rules(system_in_messages=False, parts_key="says", body_key="lines", system_key="rules")
+
+    def kind(self, message: dict[str, Any], /) -> Any:
+        return {"user": "user", "assistant": "assistant"}.get(str(message.get("role")), "other")
+
+    def texts(self, message: dict[str, Any], /) -> list[TextSlot]:
+        says = message.get("says")
+        return [TextSlot(("says",), says, False)] if isinstance(says, str) else []
+
+    def pieces(self, message: dict[str, Any], /) -> Pieces:
+        says = tuple(slot.text for slot in self.texts(message))
+        return Pieces(role=str(message.get("role")), texts=says, parts=len(says))
+
+    def matches(self, message: dict[str, Any], /) -> bool:
+        return "says" in message
+
+    def message(self, role: str, parts: Sequence[Any], /) -> dict[str, Any]:
+        return {"role": role, "says": " ".join(map(str, parts))}
+
+    def redacted(self, message: dict[str, Any], /) -> dict[str, Any]:
+        return {"role": message.get("role"), "says": "[redacted]"}
+
+
+class _Alike:
+    """Has the methods of `_Lines`, and does not derive from `Format`."""
+
+    name = "alike"
+    rules = _Lines.rules
+    kind, texts, pieces = _Lines.kind, _Lines.texts, _Lines.pieces
+    matches, message, redacted = _Lines.matches, _Lines.message, _Lines.redacted
+
+
+LINES: list[list[Any]] = [
+    [
+        {"role": "user", "says": "one two"},
+        {"role": "assistant", "says": "three"},
+        {"role": "user", "says": "four five six"},
+    ],
+    [{"role": "assistant", "says": ""}, {"role": "nobody", "says": "hm"}, {"role": "user"}],
+]
+
+
+def test_defaults_make_a_whole_form_of_what_none_can_say() -> None:
+    """Six methods keep the contract: reading, edits, bodies and transcripts have defaults."""
+    form = _Lines()
+    check_format(form, samples=LINES)
+    assert form.transcript(LINES[0][0]) == "USER: one two"
+    assert form.tool_schema("f", description="d", parameters={}) == {
+        "type": "function", "name": "f", "description": "d", "parameters": {}}  # fmt: skip
+    body = {"rules": "be brief", "lines": LINES[0]}
+    fitted = fit(body, 5, counter=WordCounter(format=form), format=form)
+    assert fitted.request == {"rules": "be brief", "lines": LINES[0][2:]}
+    with pytest.raises(FormatError, match="a lines body needs a list under 'lines', not NoneType"):
+        form.read_request({})
+    changed = form.write_request(replace(form.read_request(body), system="be kind", tools=[{}]), [])
+    assert changed == {"rules": "be kind", "lines": [], "tools": [{}]}
+
+
+def test_an_object_with_the_methods_is_taken_as_a_form_with_the_defaults() -> None:
+    """By the registry and as it is, pickled and copied; `auto` finds it by its shapes."""
+    alike: Any = _Alike()
+    check_format(alike, samples=LINES)
+    register_format(alike)
+    assert [detect(LINES[0]).name, get_format("alike").name, get_format(alike).name] == ["alike"] * 3
+    by_name = fit(LINES[0], 3, counter=WordCounter(format="alike"), format="alike")
+    itself = fit(LINES[0], 3, counter=WordCounter(format=alike), format=alike)
+    assert by_name.messages == itself.messages == LINES[0][2:]
+    twin = pickle.loads(pickle.dumps(get_format("alike")))
+    assert twin.transcript(LINES[0][0]) == "USER: one two"
+    assert copy.copy(get_format("alike")) is get_format("alike")
+
+
+def test_a_copy_of_a_form_with_options_keeps_them() -> None:
+    """Another of its kind stands under the name: it is not taken for the one that was copied."""
+    registered, other = _Lines(), _Lines()
+    other.rules = replace(_Lines.rules, body_key="rows")
+    register_format(registered)
+    assert copy.deepcopy(registered) is registered
+    assert copy.deepcopy(other).rules.body_key == "rows"
 
 
 def test_a_form_whose_samples_nobody_wrote_is_asked_for_them() -> None:

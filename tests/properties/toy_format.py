@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trimtab.formats import Fault, Kind, Path, Pieces, Request, Rules, Structure, TextSlot, mapping_of
+from trimtab.formats import Fault, Format, Kind, Path, Pieces, Request, Rules, Structure, TextSlot, mapping_of
 
 Message = dict[str, Any]
 
@@ -35,7 +35,7 @@ def said(role: str, *parts: dict[str, Any]) -> Message:
     return {"role": role, "parts": list(parts)}
 
 
-class ToyFormat:
+class ToyFormat(Format):
     """The wire form of this file; see `Format` for what each method does."""
 
     name = "toy"

@@ -206,11 +206,10 @@ class History:
         Returns:
             The lowest position counted; None if the format cannot count while it reads.
         """
-        count_back = getattr(self.format, "count_back", None)
-        if count_back is None:
-            return None
         span = range(self._walked_from - 1, start - 1, -1)
-        low: int = count_back(self.messages, span, room_tokens, sizes, self.structure, prices)
+        low = self.format.count_back(self.messages, span, room_tokens, sizes, self.structure, prices)
+        if low is None:
+            return None
         self._walked_from = low
         if not self.structure.foreign:  # plain messages, each of them: nothing that could be mistaken
             self._looked_from = min(low, self._looked_from)

@@ -202,18 +202,18 @@ class TextCounter(Additive):
         self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
     ) -> int:
         """Fill `sizes` from `stop - 1` back, until their sum passes `room_tokens`."""
-        prices, walk = self.prices, getattr(self._format, "count_back", None)
-        if prices is None or walk is None or any(size is not None for size in sizes[start:stop]):
+        prices = self.prices
+        if prices is None or any(size is not None for size in sizes[start:stop]):
             return super().count_back(messages, start, stop, room_tokens, sizes)
         span, structure = range(stop - 1, start - 1, -1), Structure(len(messages))
         try:
-            low: int = walk(messages, span, room_tokens, sizes, structure, prices)
+            low = self._format.count_back(messages, span, room_tokens, sizes, structure, prices)
         except (CountingError, FormatError) as error:
             raise placed(error, next(i for i in span if sizes[i] is None)) from error.__cause__
         finally:
             for index, message in structure.replaced.items():  # the list is not this counter's
                 messages[index] = message
-        return low
+        return super().count_back(messages, start, stop, room_tokens, sizes) if low is None else low
 
     @property
     def prices(self) -> Prices | None:

@@ -76,9 +76,12 @@ def get_format(name: str | Format, /) -> Format:
 
     Raises:
         UnknownNameError: No form has this name; `.near` holds the ones spelled like it.
+        ConfigurationError: It is neither a name nor a `Format`.
     """
-    if not isinstance(name, str):
+    if isinstance(name, Format):
         return name
+    if not isinstance(name, str):
+        return _as_format(name)
     try:
         return REGISTRY[name]
     except KeyError:
@@ -90,10 +93,6 @@ def get_format(name: str | Format, /) -> Format:
         ) from None
 
 
-_METHODS = sorted(name for name in vars(Format) if not name.startswith("_") and callable(vars(Format)[name]))
-"""What a wire form does."""
-
-
 def register_format(format: Format, /, *, replace: bool = False) -> None:
     """Make a wire form known by its name, and to `detect`, for this process.
 
@@ -102,17 +101,48 @@ def register_format(format: Format, /, *, replace: bool = False) -> None:
     Raises:
         ConfigurationError: It is no `Format`, has no name, or the name is taken and `replace` not given.
     """
-    name = getattr(format, "name", None)
-    if not isinstance(name, str) or not name or name == "auto" or not hasattr(format, "scan"):
+    form = _as_format(format)
+    if form.name in REGISTRY and not replace:
+        raise ConfigurationError(f"format {form.name!r} is known already; pass replace=True to change it")
+    REGISTRY[form.name] = form
+
+
+def _as_format(value: Any) -> Format:
+    """Take what somebody gives as a wire form; behind this door it is a `Format`.
+
+    Raises:
+        ConfigurationError: It is none, or lacks something that no default can say.
+    """
+    name = getattr(value, "name", None)
+    if not isinstance(name, str) or not name or name == "auto" or not hasattr(value, "kind"):
+        known = ", ".join(formats())
         raise ConfigurationError(
-            f"a format has a name, other than 'auto', and the methods of Format, not {format!r}"
+            f"a format is 'auto', a name ({known}), or an object with a name and the methods of Format,"
+            f" not {value!r}"
         )
-    missing = [method for method in _METHODS if not callable(getattr(format, method, None))]
-    if missing or not isinstance(getattr(format, "rules", None), Rules):
-        raise ConfigurationError(f"format {name!r} lacks {', '.join(missing or ['rules'])}: see Format")
-    if name in REGISTRY and not replace:
-        raise ConfigurationError(f"format {name!r} is known already; pass replace=True to change it")
-    REGISTRY[name] = format
+    if isinstance(value, Format):
+        return value
+    missing = sorted(one for one in Format.__abstractmethods__ if not callable(getattr(value, one, None)))
+    if missing or not isinstance(getattr(value, "rules", None), Rules):
+        raise ConfigurationError(
+            f"format {name!r} lacks {', '.join(missing or ['rules'])}: derive it from trimtab.formats.Format"
+        )
+    return _Adapted(value)
+
+
+_OF_THE_OBJECT: Any = None
+
+
+class _Adapted(Format):
+    """A wire form whose class does not derive from `Format`: what it lacks has the default."""
+
+    kind = texts = pieces = matches = redacted = message = _OF_THE_OBJECT
+
+    def __init__(self, form: Any) -> None:
+        for name in vars(Format):
+            if not name.startswith("_") and hasattr(form, name):
+                setattr(self, name, getattr(form, name))
+        self.name = form.name
 
 
 def refuse_foreign(messages: Sequence[Any], form: str, *, start: int = 0, listed: bool = False) -> None:
@@ -156,9 +186,6 @@ def format_of(messages: Any, format: str | Format, model: str | None = None) -> 
     """
     if format == "auto":
         return detect(messages, model=model)
-    if not isinstance(format, str) and not hasattr(format, "scan"):
-        names = ", ".join(formats())
-        raise ConfigurationError(f"format is 'auto', a name ({names}) or a Format, not {format!r}")
     return get_format(format)
 
 

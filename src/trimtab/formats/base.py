@@ -1,4 +1,4 @@
-"""What a wire form must tell the rest of trimtab: the `Format` protocol and its values.
+"""What a wire form tells the rest of trimtab: the base class `Format` and its values.
 
 A format reads messages in place and converts nothing. Grouping, counting, validating and
 editing all go through it, so no other module names a provider.
@@ -6,11 +6,22 @@ editing all go through it, so no other module names a provider.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from trimtab.formats.values import Dict, Path, compact_json, entry_of
+from trimtab.errors import FormatError
+from trimtab.formats.values import (
+    Dict,
+    Path,
+    as_list,
+    compact_json,
+    entry_of,
+    item_of,
+    with_values,
+    without_indices,
+)
 
 __all__ = [
     "REGISTRY",
@@ -21,7 +32,6 @@ __all__ = [
     "Media",
     "Pieces",
     "Prices",
-    "Registered",
     "Request",
     "Rules",
     "Structure",
@@ -31,10 +41,6 @@ __all__ = [
     "named_in",
     "numbered",
 ]
-
-
-# How a format reads messages: as dicts, into columns, and counted on the way.
-
 
 Kind = Literal["system", "user", "assistant", "tool", "other"]
 """Whom a message is from, whatever its wire form calls it.
@@ -268,6 +274,8 @@ class Rules:
     """Some messages may not leave; see `Structure.kept`."""
     body_key: str = "messages"
     """The key of a request body that holds its messages."""
+    system_key: str = "system"
+    """The key of a request body that holds its system text, where it does not stand among the messages."""
     body_marks: frozenset[str] = frozenset()
     """Keys of a request body that occur in this wire form only."""
     orphan_result: str = ""
@@ -326,28 +334,79 @@ def named_in(body: Mapping[str, Any], unseen: Mapping[str, str], /) -> tuple[str
     return tuple(phrase for key, phrase in unseen.items() if body.get(key) not in (None, "", []))
 
 
-class Format(Protocol):
+class Format(ABC):
     """One wire form: how its messages are read, edited, checked and made.
 
+    A form of your own derives from this class, or from a shipped form it is nearly like, and overrides what
+    differs. What is abstract every form says for itself; all else has a default that is right for a form
+    without calls of tools.
+
     `messages` are dicts here (see `mapping_of`); editing takes and returns the caller's own objects.
+    There is one object of a registered form in a process: copies and pickles come back to it.
     """
 
     name: str
-    rules: Rules
+    """What the form is called, in `format=` and in reports."""
+    title: str = ""
+    """What errors call it, if not by its name."""
+    rules: Rules = Rules()
+    """What it demands of a conversation."""
 
+    # What is there.
+
+    @abstractmethod
     def kind(self, message: Dict, /) -> Kind:
-        """Tell whom one message is from, reading as little of it as possible."""
-        ...
+        """Tell whom one message is from, reading as little of it as possible.
+
+        It is "other" for a role nobody knows.
+        """
 
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         """Read `messages[start:stop]` into the columns of `structure`.
 
-        An entry that is not a plain dict is read by `structure.read_as_dict`.
+        An entry that is not a plain dict is read by `structure.read_as_dict`. The default reads kinds alone;
+        a form with calls fills in `calls` and `answers`, and what else of its messages belongs together.
+
+        Raises:
+            FormatError: An entry is no message; `.path` says which.
         """
-        ...
+        for index in range(start, stop):
+            structure.kinds[index] = self.kind(structure.read_as_dict(messages, index))
+
+    def count_back(
+        self,
+        messages: list[Any],
+        span: range,
+        room_tokens: int,
+        sizes: list[int | None],
+        structure: Structure,
+        prices: Prices,
+        /,
+    ) -> int | None:
+        """Look over and count a descending span in one pass, until the room is passed.
+
+        Fills `sizes`, and notes in `structure` whether a result does not stand directly behind its call.
+
+        Returns:
+            The last position read, one past the span's first if the span is empty; None, as by default, if
+            the form does not count while it reads.
+        """
+        return None
+
+    def is_foreign(self, message: Dict, /) -> bool:
+        """Tell whether a message looks like one of another wire form; asked where `count_back` counts."""
+        return False
+
+    def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
+        """Find the newest message of a kind in `(after, index]`; -1 if there is none."""
+        for at in range(index, after, -1):
+            message = messages[at]
+            if self.kind(message if type(message) is dict else entry_of(messages, at)) == kind:
+                return at
+        return -1
 
     def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
-        """Say what the provider answers to a message that stands directly behind another.
+        """Say what the provider answers to a message directly behind another; None if it takes it.
 
         Leading system messages are passed over; None for `previous` is the beginning. Asked only where
         `Rules.ordered` says that there is such a rule.
@@ -357,102 +416,97 @@ class Format(Protocol):
             message: The message.
             parted: They were apart: other messages between them left. What a provider takes only
                 sometimes is not made anew.
-
-        Returns:
-            The provider's words; None if it takes them in this order.
         """
-        ...
+        return None
 
-    def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
-        """Find the newest message of a kind in `(after, index]`; -1 if there is none.
-
-        Runs over long turns: reads as little of each message as it can.
-        """
-        ...
-
+    @abstractmethod
     def texts(self, message: Dict, /) -> list[TextSlot]:
         """List the texts that may be shortened; call arguments are not among them."""
-        ...
 
-    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
-        """Return a shallow copy of the caller's message with those texts replaced."""
-        ...
+    @abstractmethod
+    def pieces(self, message: Dict, /) -> Pieces:
+        """List what of a message is charged for.
 
-    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
-        """Return a shallow copy of the caller's message without those parts."""
-        ...
-
-    def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
-        """Return a shallow copy without those calls; None if nothing would be left."""
-        ...
-
-    def joined(self, message: Any, other: Any, /) -> Any:
-        """Return a copy with the results of `other` behind those of `message`."""
-        ...
+        Raises:
+            FormatError: A field is nested too deep, or in a circle, to be written as JSON.
+        """
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
         """Map the call ids of a message to the names of the tools called."""
-        ...
+        return {}
 
-    def pieces(self, message: Dict, /) -> Pieces:
-        """List what of a message is charged for."""
-        ...
+    @abstractmethod
+    def matches(self, message: Dict, /) -> bool:
+        """Tell whether a message has a shape that occurs in this wire form only."""
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
-        """List what a provider would refuse in the shape of messages, in order.
+        """List what the provider would refuse in the shape of messages, in order.
+
+        Pairs of calls and results are not looked at here: `Rules` has the words for these.
 
         Args:
             messages: The messages, as dicts.
             request: The body they came in, if they came in one: its model and settings decide too, and
                 one without messages is a fault, which a list without any is not.
         """
-        ...
+        return []
 
-    def read_request(self, body: Mapping[str, Any], /) -> Request:
-        """Take a request body apart.
+    def transcript(self, message: Dict, /) -> str:
+        """Write a message for reading: whose it is, and its text, calls or result."""
+        found = self.pieces(message)
+        return f"{(found.role or 'unknown').upper()}: " + "\n".join((*found.texts, *found.beside))
 
-        Raises:
-            FormatError: The body does not hold a list of messages.
+    # A copy with a change.
+
+    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
+        """Return a shallow copy of the caller's message with those texts replaced."""
+        return with_values(message, texts)
+
+    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
+        """Return a shallow copy of the caller's message without those parts."""
+        held = as_list(item_of(message, self.rules.parts_key))
+        if held is None or not parts:
+            return message
+        return with_values(message, {(self.rules.parts_key,): without_indices(held, frozenset(parts))})
+
+    def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
+        """Return a shallow copy without those calls; None if nothing would be left."""
+        return message
+
+    def joined(self, message: Any, other: Any, /) -> Any:
+        """Return a copy with the results of `other` behind those of `message`.
+
+        Where a result is a message of its own nothing is joined, and the message itself comes back.
         """
-        ...
-
-    def write_request(self, request: Request, messages: list[Any], /) -> Any:
-        """Put messages back into a copy of the body they came in."""
-        ...
-
-    def matches(self, message: Dict, /) -> bool:
-        """Tell whether a message has a shape that occurs in this wire form only."""
-        ...
-
-    def message(self, role: str, parts: Sequence[Any], /) -> Dict:
-        """Make a message of texts and ready-made parts."""
-        ...
+        return message
 
     def with_role(self, message: Any, role: str, /) -> Any:
         """Return a shallow copy of the caller's message with another role."""
-        ...
+        return with_values(message, {("role",): role})
 
     def with_text(self, message: Any, text: str, /) -> Any:
         """Return a shallow copy of the caller's message with one text for content."""
-        ...
+        return with_values(message, {(self.rules.parts_key,): text})
 
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
-        """Return a shallow copy that ends a prefix for the provider's prompt cache."""
-        ...
+        """Return a shallow copy that ends a prefix for the provider's prompt cache.
 
-    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
-        """Return a request's system text with that of system messages behind it.
-
-        For wire forms that know no such message (`Rules.lifts_system`); others return `system`.
+        The message itself comes back where nothing in it can be marked.
         """
-        ...
+        return message
 
+    @abstractmethod
     def redacted(self, message: Dict, /) -> Dict:
         """Return a message that says nothing any more and is as valid as it was.
 
         What stays is whose it is, and which calls it makes or answers.
         """
-        ...
+
+    # Made new.
+
+    @abstractmethod
+    def message(self, role: str, parts: Sequence[Any], /) -> Dict:
+        """Make a message of texts and ready-made parts."""
 
     def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
         """Write a function as the tools of a request hold it.
@@ -462,31 +516,57 @@ class Format(Protocol):
             description: What the model is told of it.
             parameters: A JSON schema of its arguments.
         """
-        ...
+        return {"type": "function", "name": name, "description": description, "parameters": parameters}
 
-    def transcript(self, message: Dict, /) -> str:
-        """Write a message for reading: whose it is, and its text, calls or result."""
-        ...
+    # The body of a request.
 
+    def read_request(self, body: Mapping[str, Any], /) -> Request:
+        """Take a request body apart.
 
-REGISTRY: dict[str, Format] = {}
-"""The wire forms of this process, by name."""
+        Raises:
+            FormatError: The body does not hold a list of messages.
+        """
+        rules, key = self.rules, self.rules.body_key
+        messages = as_list(body.get(key))
+        if messages is None:
+            found, title = type(body.get(key)).__name__, self.title or self.name
+            raise FormatError(f"a {title} body needs a list under {key!r}, not {found}", path=key)
+        system = None if rules.system_in_messages else body.get(rules.system_key)
+        return Request(messages=messages, system=system, tools=body.get("tools"), body=body, key=key)
 
+    def write_request(self, request: Request, messages: list[Any], /) -> Any:
+        """Put messages back into a copy of the body they came in, with system text and tools given beside it.
 
-class Registered:
-    """A wire form of which there is one object in a process: copies and pickles come back to it."""
+        Without a body the list itself comes back.
+        """
+        if request.body is None:
+            return messages
+        written: Dict = {**request.body, request.key: messages}
+        key, apart = self.rules.system_key, not self.rules.system_in_messages
+        if apart and request.system is not None and request.system is not request.body.get(key):
+            written[key] = request.system
+        return {**written, "tools": request.tools} if request.tools else written
 
-    name: str
+    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+        """Return a request's system text with that of system messages behind it.
+
+        For wire forms that know no such message (`Rules.lifts_system`); others return `system`.
+        """
+        return system
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as the name, with what it takes to be made where nobody registered it."""
         return _find_registered, (type(self), self.name, vars(self))
 
 
-def _find_registered(kind: type[Any], name: str, state: dict[str, Any]) -> Any:
+REGISTRY: dict[str, Format] = {}
+"""The wire forms of this process, by name."""
+
+
+def _find_registered(kind: type[Format], name: str, state: dict[str, Any]) -> Format:
     """Return the wire form that is registered under a name; another of its kind where none is."""
     found = REGISTRY.get(name)
-    if type(found) is kind:
+    if type(found) is kind and vars(found) == state:
         return found
     made = object.__new__(kind)
     made.__dict__.update(state)

@@ -227,6 +227,7 @@ def check_format(format: Format, /, *, samples: Sequence[Messages] | None = None
         >>> check_format(get_format("openai_chat"))
     """
     _check_declared(format)
+    format = get_format(format)
     if samples is None:
         named = (vars(kind).get("name") for kind in type(format).__mro__)
         shipped = next((name for name in named if name in WRITERS), format.name)
@@ -265,7 +266,7 @@ def _check_declared(format: Any) -> None:
         broken("declares", f"format {name} has no {missing[0]}(); see trimtab.formats.Format")
 
 
-_METHODS = sorted(one for one in vars(Format) if not one.startswith("_") and callable(getattr(Format, one)))
+_METHODS = sorted(Format.__abstractmethods__)
 
 
 def _check_odd(format: Format) -> None:

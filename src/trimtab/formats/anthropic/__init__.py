@@ -9,6 +9,7 @@ before it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trimtab.errors import FormatError
@@ -31,9 +32,9 @@ from trimtab.formats.anthropic.read import (
 )
 from trimtab.formats.base import (
     Fault,
+    Format,
     Kind,
     Pieces,
-    Registered,
     Request,
     Rules,
     Structure,
@@ -53,7 +54,7 @@ from trimtab.formats.values import (
     without_indices,
 )
 
-__all__ = ["Anthropic"]
+__all__ = ["Anthropic", "FormatError", "entry_of"]
 
 # What the API answers, status 400. The first two as quoted in anthropics/claude-code#64383, #18947 and
 # #1237, the third in openai-agents' and artiik's test fixtures and vercel's production logs of it.
@@ -93,13 +94,11 @@ _UNMARKED = THINKING | {"fallback", "mcp_tool_listing"}
 """Blocks that cannot carry `cache_control`."""
 
 
-class Anthropic(Registered):
-    """Messages and request bodies of the Messages API.
-
-    See `Format` for what each method does.
-    """
+class Anthropic(Format):
+    """Messages and request bodies of the Messages API."""
 
     name = "anthropic"
+    title = "Messages"
     rules = Rules(
         system_in_messages=False,
         lifts_system=True,
@@ -114,24 +113,10 @@ class Anthropic(Registered):
     )
 
     def kind(self, message: Dict, /) -> Kind:
-        """Tell whom one message is from; the tools' is one of nothing but results."""
         return kind_of(message)
 
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
-        """Read `messages[start:stop]` into the columns of `structure`.
-
-        Raises:
-            FormatError: An entry is no message; `.path` says which.
-        """
         Scan(messages, structure).read(start, stop)
-
-    def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
-        """Find the newest message of a kind in `(after, index]`; -1 if there is none."""
-        for at in range(index, after, -1):
-            message = messages[at]
-            if kind_of(message if type(message) is dict else entry_of(messages, at)) == kind:
-                return at
-        return -1
 
     def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Insist on a user message first, and on where system messages may stand.
@@ -176,13 +161,6 @@ class Anthropic(Registered):
             {path: without_indices(_at(changed, path), gone) for path, gone in empty.items()},
         )
 
-    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
-        """Return a shallow copy of the caller's message without those blocks."""
-        content = as_list(item_of(message, "content"))
-        if content is None or not parts:
-            return message
-        return with_values(message, {("content",): without_indices(content, frozenset(parts))})
-
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
         """Return a shallow copy without those calls.
 
@@ -198,66 +176,41 @@ class Anthropic(Registered):
         return self.without_parts(message, sorted(gone)) if left else None
 
     def joined(self, message: Any, other: Any, /) -> Any:
-        """Return a shallow copy with the results of another message behind its own."""
         blocks, added = blocks_of(message), blocks_of(other)
         end = 1 + max((at for at, block in enumerate(blocks) if type_of(block) == "tool_result"), default=-1)
         return with_values(message, {("content",): [*blocks[:end], *added, *blocks[end:]]})
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
-        """Map the call ids of a message to the names of the tools called."""
         blocks = blocks_of(message)
         return {call_id: str(item_of(blocks[at], "name") or "") for at, call_id in calls_in(message)}
 
     def pieces(self, message: Dict, /) -> Pieces:
-        """List what of a message is charged for.
-
-        Raises:
-            FormatError: A field is nested too deep, or in a circle, to be written as JSON.
-        """
         return pieces_of(message)
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
-        """List what Anthropic would refuse in the shape of messages, in order."""
         return faults_of(messages, request)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart.
 
         An output schema is in `extra`, in Chat's shape, and what sets how much of a prompt the provider adds.
-
-        Raises:
-            FormatError: `messages` is missing or no list.
         """
-        messages = body.get("messages")
-        if as_list(messages) is None:
-            raise FormatError(
-                f"a Messages body needs a list under 'messages', not {type(messages).__name__}",
-                path="messages",
-            )
-        return Request(
-            messages=messages or [],
-            system=body.get("system"),
-            tools=body.get("tools"),
-            body=body,
+        return replace(
+            super().read_request(body),
             extra={**_output_schema(body), **_charged(body)},
             unseen=named_in(body, _UNSEEN),
             unsure=_unsure(body),
         )
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
-        """Put messages back into a copy of the body, and system text and tools.
-
-        Thinking that the API would refuse in them leaves. Without a body the list itself comes back.
-        """
+        """Put messages back into a copy of the body; thinking that the API would refuse in them leaves."""
         if request.body is None:
             return messages
-        written = {**request.body, request.key: with_allowed_thinking(request, messages)}
-        if request.system is not None and request.system is not request.body.get("system"):
-            written["system"] = _system(request.system)
-        return {**written, "tools": request.tools} if request.tools else written
+        if request.system is not request.body.get("system"):
+            request = replace(request, system=_system(request.system))
+        return super().write_request(request, with_allowed_thinking(request, messages))
 
     def matches(self, message: Dict, /) -> bool:
-        """Tell whether a message has a shape that occurs in Messages only."""
         return any(_is_of_here(block) for block in blocks_of(message))
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
@@ -274,10 +227,6 @@ class Anthropic(Registered):
     def with_role(self, message: Any, role: str, /) -> Any:
         """Return a shallow copy of the caller's message with another role."""
         return with_values(message, {("role",): _role(role)})
-
-    def with_text(self, message: Any, text: str, /) -> Any:
-        """Return a shallow copy of the caller's message with one text for content."""
-        return with_values(message, {("content",): text})
 
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
         """Return a shallow copy whose last block carries `cache_control`.
@@ -306,11 +255,9 @@ class Anthropic(Registered):
         return [block for one in (*given, *said) for block in _system_blocks(one)]
 
     def redacted(self, message: Dict, /) -> Dict:
-        """Return a message that says nothing any more, and is as valid as it was."""
         return redacted_of(message)
 
     def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
-        """Write a function as the tools of a request hold it."""
         return {"name": name, "description": description, "input_schema": parameters}
 
     def transcript(self, message: Dict, /) -> str:
@@ -355,7 +302,7 @@ def _role(role: str) -> str:
 
 def _system(system: Any) -> Any:
     """Write system text as the API takes it: a string, or blocks of text."""
-    return system if isinstance(system, str) else _system_blocks(system)
+    return system if isinstance(system, str | None) else _system_blocks(system)
 
 
 def _system_blocks(system: Any) -> list[Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trimtab.errors import FormatError
-from trimtab.formats.base import Fault, Kind, Pieces, Registered, Request, Rules, Structure, TextSlot
+from trimtab.formats.base import Fault, Format, Kind, Pieces, Request, Rules, Structure, TextSlot
 from trimtab.formats.gemini.edit import parts_of_system, read_body, redacted_of, write_body
 from trimtab.formats.gemini.faults import UNEQUAL, faults_of
 from trimtab.formats.gemini.read import (
@@ -44,7 +44,7 @@ from trimtab.formats.values import (
     without_indices,
 )
 
-__all__ = ["Gemini"]
+__all__ = ["Gemini", "entry_of"]
 
 # Quoted in langchain-ai/langchain#27799.
 _NOT_BEHIND = (
@@ -72,13 +72,11 @@ _MOST_TEXTS = 64
 """Texts of a response that may be shortened, the longest: a thousand short ones take long and free little."""
 
 
-class Gemini(Registered):
-    """Contents and request bodies of Gemini's generateContent.
-
-    See `Format` for what each method does.
-    """
+class Gemini(Format):
+    """Contents and request bodies of Gemini's generateContent."""
 
     name = "gemini"
+    title = "Gemini"
     rules = Rules(
         results_follow_call=True,
         results_in_one=True,
@@ -106,7 +104,6 @@ class Gemini(Registered):
     )
 
     def kind(self, message: Dict, /) -> Kind:
-        """Tell whom one content is from; one of function responses alone is a tool's."""
         whose = speaker(message)
         if whose == "model":
             return "assistant"
@@ -156,11 +153,6 @@ class Gemini(Registered):
             structure.read_as_dict(messages, index + 1)
         return goes_on(messages, index)
 
-    def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
-        """Find the newest content of a kind in `(after, index]`; -1 if there is none."""
-        found = (at for at in range(index, after, -1) if self.kind(entry_of(messages, at)) == kind)
-        return next(found, -1)
-
     def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Insist on the user first.
 
@@ -185,17 +177,6 @@ class Gemini(Registered):
             return []
         return [slot for at, part in enumerate(parts) for slot in _slots(at, part)]
 
-    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
-        """Return a shallow copy of the caller's content with those texts replaced."""
-        return with_values(message, texts)
-
-    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
-        """Return a shallow copy of the caller's content without those parts."""
-        listed = as_list(item_of(message, "parts"))
-        if listed is None or not parts:
-            return message
-        return with_values(message, {("parts",): without_indices(listed, frozenset(parts))})
-
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
         """Return a shallow copy without those calls; None if it says nothing more.
 
@@ -219,19 +200,12 @@ class Gemini(Registered):
         return with_values(message, {("parts",): tuple(kept) if isinstance(listed, tuple) else kept})
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
-        """Map the call ids of a content to the names of the tools called."""
         return {call.id: call.name for call in calls_of(parts_in(message))}
 
     def pieces(self, message: Dict, /) -> Pieces:
-        """List what of a content is charged for.
-
-        Raises:
-            FormatError: A part is nested too deep, or in a circle, to be written as JSON.
-        """
         return pieces_of(message)
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
-        """List what Gemini would refuse in the shape of contents, in order."""
         return faults_of(messages, request)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
@@ -243,14 +217,9 @@ class Gemini(Registered):
         return read_body(body)
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
-        """Put contents, and a changed system text and tools, back into a copy of the body.
-
-        Without a body the list itself comes back.
-        """
         return write_body(request, messages)
 
     def matches(self, message: Dict, /) -> bool:
-        """Tell whether a content has a shape that occurs in Gemini only."""
         parts = as_list(message.get("parts"))
         if not parts or "content" in message:
             return False
@@ -271,7 +240,6 @@ class Gemini(Registered):
         return with_values(message, {("parts",): parts_for(message, [{"text": text}])})
 
     def joined(self, message: Any, other: Any, /) -> Any:
-        """Return a shallow copy with the parts of another content behind its own."""
         parts = [*(as_list(item_of(message, "parts")) or ()), *(as_list(item_of(other, "parts")) or ())]
         return with_values(message, {("parts",): parts})
 
@@ -286,16 +254,10 @@ class Gemini(Registered):
         given = [] if system is None else parts_of_system(system)
         return [*given, *(part for message in messages for part in parts_of_system(message))]
 
-    def with_cache_control(self, message: Any, value: Any, /) -> Any:
-        """Return the content itself: nothing in a content marks a cached prefix."""
-        return message
-
     def redacted(self, message: Dict, /) -> Dict:
-        """Return a message that says nothing any more, and is as valid as it was."""
         return redacted_of(message)
 
     def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
-        """Write a function as the tools of a request hold it."""
         return {
             "functionDeclarations": [
                 {"name": name, "description": description, "parametersJsonSchema": parameters}
@@ -303,7 +265,6 @@ class Gemini(Registered):
         }
 
     def transcript(self, message: Dict, /) -> str:
-        """Write a content as `ROLE: text`; calls stand as JSON in place of the text."""
         role = str(message.get("role") or "user").upper()
         parts = parts_in(message)
         made = [value_in(part, "function_call") for part in parts if key_in(part, "function_call")]

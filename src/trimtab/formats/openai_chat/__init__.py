@@ -8,21 +8,23 @@ content, refusals, images, audio, files, parallel and custom tool calls, and the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trimtab.formats.base import (
     Fault,
+    Format,
     Kind,
     Pieces,
     Prices,
-    Registered,
     Request,
     Rules,
     Structure,
     TextSlot,
+    named_in,
     numbered,
 )
-from trimtab.formats.openai_chat.edit import BODY_MARKS, read_body, redacted_of, write_body
+from trimtab.formats.openai_chat.edit import redacted_of
 from trimtab.formats.openai_chat.faults import faults_of
 from trimtab.formats.openai_chat.read import (
     LEGACY_PREFIX,
@@ -72,18 +74,29 @@ _UNANSWERED = (
 
 _ONLY_HERE = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
 _PARTS_ONLY_HERE = frozenset({"image_url", "file"})
+_BODY_MARKS = frozenset(
+    {
+        *("max_completion_tokens", "stop", "response_format", "stream_options", "n", "seed", "logit_bias"),
+        *("frequency_penalty", "presence_penalty", "logprobs", "functions", "function_call", "modalities"),
+    }
+)
+"""Keys Anthropic's do not know (https://platform.openai.com/docs/api-reference/chat/create, 2026-11)."""
+
+_UNSEEN = {
+    "web_search_options": "a web search that the provider runs",
+    "plugins": "plugins that the provider runs",
+    "prompt_mode": "the system prompt that the provider adds (prompt_mode)",
+}
 
 
-class OpenAIChat(Registered):
-    """Chat Completions messages and request bodies.
-
-    See `Format` for what each method does.
-    """
+class OpenAIChat(Format):
+    """Chat Completions messages and request bodies."""
 
     name = "openai_chat"
+    title = "Chat Completions"
     rules = Rules(
         results_are_messages=True,
-        body_marks=BODY_MARKS,
+        body_marks=_BODY_MARKS,
         results_follow_call=True,
         binds_messages=False,
         users_stand_alone=True,
@@ -96,18 +109,12 @@ class OpenAIChat(Registered):
     )
 
     def kind(self, message: Dict, /) -> Kind:
-        """Tell whom one message is from; "other" for a role nobody knows."""
         try:
             return _KINDS[message["role"]]
         except (KeyError, TypeError):
             return "other"
 
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
-        """Read `messages[start:stop]` into the columns of `structure`.
-
-        Raises:
-            FormatError: An entry is no message; `.path` says which.
-        """
         kinds, calls, answers = structure.kinds, structure.calls, structure.answers
         for index in range(start, stop):
             message = messages[index]
@@ -136,7 +143,6 @@ class OpenAIChat(Registered):
         prices: Prices,
         /,
     ) -> int:
-        """Look over and count a descending span in one pass; see `walk_back`."""
 
         def other(index: int) -> int:
             message = structure.read_as_dict(messages, index)
@@ -158,7 +164,6 @@ class OpenAIChat(Registered):
         )
 
     def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
-        """Find the newest message of a kind in `(after, index]`; -1 if there is none."""
         kinds = _KINDS
         for at in range(index, after, -1):
             try:
@@ -168,10 +173,6 @@ class OpenAIChat(Registered):
                 if self.kind(entry_of(messages, at)) == kind:
                     return at
         return -1
-
-    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
-        """Find nothing wrong with any order: what must be together is a matter of calls."""
-        return None
 
     def texts(self, message: Dict, /) -> list[TextSlot]:
         """List string content and text parts.
@@ -183,22 +184,7 @@ class OpenAIChat(Registered):
             return [TextSlot(("content",), content, is_result)]
         return [TextSlot(path, text, is_result) for path, text in _part_texts(content)]
 
-    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
-        """Return a shallow copy of the caller's message with those texts replaced."""
-        return with_values(message, texts)
-
-    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
-        """Return a shallow copy of the caller's message without those content parts."""
-        content = as_list(item_of(message, "content"))
-        if content is None or not parts:
-            return message
-        return with_values(message, {("content",): without_indices(content, frozenset(parts))})
-
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
-        """Return a shallow copy without those calls.
-
-        None if neither calls nor content are left.
-        """
         changed = message
         tool_calls = as_list(item_of(message, "tool_calls")) or ()
         ids = numbered(map(call_id_of, map(as_dict, tool_calls)))
@@ -211,47 +197,29 @@ class OpenAIChat(Registered):
             changed = without_keys(changed, ("function_call",))
         return changed if changed is message or _says_something(changed) else None
 
-    def joined(self, message: Any, other: Any, /) -> Any:
-        """Return the message: a result is a message of its own here."""
-        return message
-
     def tool_names(self, message: Dict, /) -> dict[str, str]:
-        """Map the call ids of a message to the names of the tools called."""
         return {call_id: call_text(call)[0] for call_id, call in _calls(message)}
 
     def pieces(self, message: Dict, /) -> Pieces:
-        """List what of a message is charged for.
-
-        Raises:
-            FormatError: A field is nested too deep, or in a circle, to be written as JSON.
-        """
         return pieces_of(message)
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
-        """List what OpenAI would refuse in the shape of single messages, in order."""
         return faults_of(messages, request)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
-        """Take a request body apart; see `read_body`.
+        """Take a request body apart.
 
-        Raises:
-            FormatError: `messages` is missing or no list.
+        Legacy `functions` and an output schema are in `extra`; counters charge the functions as tools.
         """
-        return read_body(body)
-
-    def write_request(self, request: Request, messages: list[Any], /) -> Any:
-        """Put messages back into a copy of the body, and tools that were given beside it.
-
-        Without a body the list itself comes back.
-        """
-        return write_body(request, messages)
+        extra = {"functions": body["functions"]} if body.get("functions") else {}
+        if item_of(body.get("response_format"), "type") == "json_schema":
+            extra["response_format"] = body["response_format"]
+        return replace(super().read_request(body), extra=extra, unseen=named_in(body, _UNSEEN))
 
     def is_foreign(self, message: Dict, /) -> bool:
-        """Tell whether a message looks like one of another wire form."""
         return is_foreign(message)
 
     def matches(self, message: Dict, /) -> bool:
-        """Tell whether a message has a shape that occurs in Chat Completions only."""
         if message.get("role") == "function" or not _ONLY_HERE.isdisjoint(message):
             return True
         parts = as_list(message.get("content")) or ()
@@ -266,14 +234,6 @@ class OpenAIChat(Registered):
             made["content"] = made["content"] or None
             made["tool_calls"] = calls
         return made
-
-    def with_role(self, message: Any, role: str, /) -> Any:
-        """Return a shallow copy of the caller's message with another role."""
-        return with_values(message, {("role",): role})
-
-    def with_text(self, message: Any, text: str, /) -> Any:
-        """Return a shallow copy of the caller's message with one text for content."""
-        return with_values(message, {("content",): text})
 
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
         """Return a shallow copy whose last content part carries `cache_control`.
@@ -291,16 +251,10 @@ class OpenAIChat(Registered):
             return with_values(message, {("content", len(parts) - 1, "cache_control"): value})
         return with_values(message, {("cache_control",): value})
 
-    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
-        """Return `system`: system messages stand among the others."""
-        return system
-
     def redacted(self, message: Dict, /) -> Dict:
-        """Return a message that says nothing any more, and is as valid as it was."""
         return redacted_of(message)
 
     def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
-        """Write a function as the tools of a request hold it."""
         return {
             "type": "function",
             "function": {"name": name, "description": description, "parameters": parameters},

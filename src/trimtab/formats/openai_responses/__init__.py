@@ -8,14 +8,15 @@ reasoning; a result is an item of its own and answers its call from anywhere beh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trimtab.errors import FormatError
 from trimtab.formats.base import (
     Fault,
+    Format,
     Kind,
     Pieces,
-    Registered,
     Request,
     Rules,
     Structure,
@@ -55,7 +56,7 @@ from trimtab.formats.values import (
     without_keys,
 )
 
-__all__ = ["OpenAIResponses"]
+__all__ = ["FormatError", "OpenAIResponses", "entry_of", "without_indices"]
 
 # What the API answers, status 400: continuedev/continue#10092, can1357/oh-my-pi#106 (orphan) and
 # router-for-me/CLIProxyAPI#2368, cloudflare/agents#477 (unanswered).
@@ -98,13 +99,11 @@ _PARTS_ONLY_HERE = frozenset({"input_text", "output_text", "input_image", "input
 _OUTPUT_KEYS = ("id", "status", "phase")
 
 
-class OpenAIResponses(Registered):
-    """Responses API input items and request bodies.
-
-    See `Format` for what each method does.
-    """
+class OpenAIResponses(Format):
+    """Responses API input items and request bodies."""
 
     name = "openai_responses"
+    title = "Responses"
     rules = Rules(
         results_are_messages=True,
         results_follow_call=False,
@@ -112,6 +111,7 @@ class OpenAIResponses(Registered):
         users_stand_alone=True,
         keeps_messages=True,
         body_key="input",
+        system_key="instructions",
         body_marks=_BODY_MARKS,
         orphan_result=_ORPHAN,
         unanswered_call=_UNANSWERED,
@@ -120,15 +120,9 @@ class OpenAIResponses(Registered):
     )
 
     def kind(self, message: Dict, /) -> Kind:
-        """Tell whom one item is from; "other" for compaction and for types nobody knows."""
         return kind_of(message)
 
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
-        """Read `messages[start:stop]` into the columns of `structure`.
-
-        Raises:
-            FormatError: An entry is no message; `.path` says which.
-        """
         kinds: dict[int, Kind] = structure.kinds
         previous: Dict | None = None
         for index in range(start, stop):
@@ -171,17 +165,6 @@ class OpenAIResponses(Registered):
                     structure.bound.add(at)
                     at += 1
 
-    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
-        """Find nothing wrong with any order: what must be together is bound."""
-        return None
-
-    def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
-        """Find the newest item of a kind in `(after, index]`; -1 if there is none."""
-        for at in range(index, after, -1):
-            if kind_of(entry_of(messages, at)) == kind:
-                return at
-        return -1
-
     def texts(self, message: Dict, /) -> list[TextSlot]:
         """List the texts of messages and of results.
 
@@ -203,20 +186,8 @@ class OpenAIResponses(Registered):
                     values[*path[:-1], key] = []
         return with_values(message, values)
 
-    def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
-        """Return a shallow copy of the caller's message without those content parts."""
-        content = as_list(item_of(message, "content"))
-        if content is None or not parts:
-            return message
-        return with_values(message, {("content",): without_indices(content, frozenset(parts))})
-
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
-        """Return the item itself; None if it is one of those calls."""
         return None if call_id_of(mapping_of(message)) in call_ids else message
-
-    def joined(self, message: Any, other: Any, /) -> Any:
-        """Return the item: a result is an item of its own here."""
-        return message
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
         """Map the id an item calls by to the tool's name: a built-in one's is its type."""
@@ -224,35 +195,18 @@ class OpenAIResponses(Registered):
         return {} if call_id is None else {call_id: tool_name(message)}
 
     def pieces(self, message: Dict, /) -> Pieces:
-        """List what of an item is charged for.
-
-        Raises:
-            FormatError: A field is nested too deep, or in a circle, to be written as JSON.
-        """
         return pieces_of(message)
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
-        """List what the API would refuse in the shape of items, in order."""
         return faults_of(messages, request)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
-        """Take a request body apart; input that is one text is read as the user's message.
-
-        Raises:
-            FormatError: `input` is missing, or neither a list nor text.
-        """
+        """Take a request body apart; input that is one text is read as the user's message."""
         given = body.get("input")
-        if not isinstance(given, str) and as_list(given) is None:
-            raise FormatError(
-                f"a Responses body needs a list or a text under 'input', not {type(given).__name__}",
-                path="input",
-            )
-        return Request(
-            messages=[{"role": "user", "content": given}] if isinstance(given, str) else given or [],
-            system=body.get("instructions"),
-            tools=body.get("tools"),
+        listed = {**body, "input": [{"role": "user", "content": given}]} if isinstance(given, str) else body
+        return replace(
+            super().read_request(listed),
             body=body,
-            key="input",
             elsewhere=any(body.get(key) is not None for key in _STORED),
             extra=_extra(body),
             unseen=named_in(body, _UNSEEN),
@@ -265,19 +219,17 @@ class OpenAIResponses(Registered):
         """
         if request.body is None:
             return messages
-        written: Dict = {**request.body, request.key: messages}
-        if isinstance(request.body.get("input"), str) and len(messages) == 1:
+        came_as_text = isinstance(request.body.get("input"), str)
+        if request.system is not None:
+            request = replace(request, system=_instructions(request.system))
+        written: Dict = super().write_request(request, messages)
+        if came_as_text and len(messages) == 1:
             only = messages[0]
             if type(only) is dict and only.keys() == {"role", "content"} and only["role"] == "user":
                 written[request.key] = only["content"]
-        if request.system is not None:
-            written["instructions"] = _instructions(request.system)
-        if request.tools:
-            written["tools"] = request.tools
         return written
 
     def matches(self, message: Dict, /) -> bool:
-        """Tell whether an item has a shape that occurs in the Responses API only."""
         name = message.get("type")
         if isinstance(name, str) and name != "message":
             return name in ITEM_TYPES
@@ -349,17 +301,8 @@ class OpenAIResponses(Registered):
             return with_values(entry, {(key, len(parts) - 1, "prompt_cache_breakpoint"): mode})
         return message
 
-    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
-        """Return the request's system text as it is: items may be system text as well."""
-        return system
-
     def redacted(self, message: Dict, /) -> Dict:
-        """Return a message that says nothing any more, and is as valid as it was."""
         return redacted_of(message)
-
-    def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
-        """Write a function as the tools of a request hold it."""
-        return {"type": "function", "name": name, "description": description, "parameters": parameters}
 
     def transcript(self, message: Dict, /) -> str:
         """Write an item as `ROLE: text`, a call as its type and JSON."""
