@@ -81,7 +81,6 @@ FRONT = (
         ("_counts_units", "rules.results_are_messages and rules", "rules"),
         ("_counts_units", "rules.users_stand_alone and not", "not"),
         ("_counts_units", "and not rules.binds_messages", ""),
-        ("_counts_units", 'return plain and hasattr(format, "count_back")', "return plain"),
         ("QuickPlan.decided", "if prices is not None else -1", "if True else -1"),
         ("QuickPlan.decided", '"user", head - 1, len(source) - 1)', '"user", head, len(source) - 1)'),
         ("QuickPlan.decided", '"user", head - 1, len(source) - 1)', '"user", head - 1, len(source) - 2)'),

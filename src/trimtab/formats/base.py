@@ -394,7 +394,10 @@ class Format(ABC):
         return None
 
     def is_foreign(self, message: Dict, /) -> bool:
-        """Tell whether a message looks like one of another wire form; asked where `count_back` counts."""
+        """Tell whether a message looks like one of another wire form.
+
+        Asked of a form that counts while it reads.
+        """
         return False
 
     def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
@@ -406,10 +409,10 @@ class Format(ABC):
         return -1
 
     def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
-        """Say what the provider answers to a message directly behind another; None if it takes it.
+        """Say what the provider answers to a message directly behind another.
 
-        Leading system messages are passed over; None for `previous` is the beginning. Asked only where
-        `Rules.ordered` says that there is such a rule.
+        None where it takes it. Leading system messages are passed over; None for `previous` is the beginning.
+        Asked only where `Rules.ordered` says that there is such a rule.
 
         Args:
             previous: The message before it.
@@ -535,9 +538,9 @@ class Format(ABC):
         return Request(messages=messages, system=system, tools=body.get("tools"), body=body, key=key)
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
-        """Put messages back into a copy of the body they came in, with system text and tools given beside it.
+        """Put messages back into a copy of the body they came in.
 
-        Without a body the list itself comes back.
+        System text and tools that were given beside it go into it. Without a body the list itself comes back.
         """
         if request.body is None:
             return messages

@@ -203,7 +203,7 @@ class Anthropic(Format):
         )
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
-        """Put messages back into a copy of the body; thinking that the API would refuse in them leaves."""
+        """Put messages back; thinking that the API would refuse in them leaves."""
         if request.body is None:
             return messages
         if request.system is not request.body.get("system"):
