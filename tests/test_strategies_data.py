@@ -220,20 +220,21 @@ def test_a_strategy_of_ones_own_needs_a_name() -> None:
             {"kind": "truncate_text", "Keep": "end"}, "no option 'Keep'.* has: keep", id="unknown-option"
         ),
         pytest.param({"kind": "truncate_text", "keep": "middle"}, "keep must be one of", id="keep"),
+        pytest.param({"kind": "truncate_text", "keep": "ends"}, "not 'ends'; did you mean end", id="near"),
         pytest.param({"kind": "sliding_window", "target_ratio": 0}, "target_ratio", id="ratio-0"),
         pytest.param({"kind": "sliding_window", "target_ratio": 1.01}, "target_ratio", id="ratio-above-1"),
         pytest.param({"kind": "sliding_window", "min_messages": -1}, "min_messages", id="negative"),
         pytest.param({"kind": "sliding_window", "min_messages": True}, "min_messages", id="bool-for-count"),
         pytest.param({"kind": "sliding_window", "protect_roles": "user"}, "protect_roles", id="bare-role"),
-        pytest.param(
-            {"kind": "sliding_window", "keep_turns": "x"}, "keep_turns must be True", id="turns-word"
-        ),
-        pytest.param({"kind": "sliding_window", "keep_turns": 1}, "keep_turns must be True", id="turns-1"),
+        pytest.param({"kind": "sliding_window", "keep_turns": "x"}, "keep_turns is True", id="turns-word"),
+        pytest.param({"kind": "sliding_window", "keep_turns": 1}, "keep_turns is True", id="turns-1"),
         pytest.param({"kind": "sliding_window", "keep_turns": None}, "keep_turns", id="turns-none"),
         pytest.param(
-            {"kind": "sliding_window", "keep_first_user": "false"}, "keep_first_user must", id="first-word"
+            {"kind": "sliding_window", "keep_first_user": "false"}, "keep_first_user is True", id="first-word"
         ),
-        pytest.param({"kind": "sliding_window", "keep_first_user": 0}, "keep_first_user must", id="first-0"),
+        pytest.param(
+            {"kind": "sliding_window", "keep_first_user": 0}, "keep_first_user is True", id="first-0"
+        ),
         pytest.param({"kind": "clear_tool_results", "keep_results": -1}, "keep_results", id="results"),
         pytest.param({"kind": "clear_tool_results", "placeholder": 3}, "placeholder", id="placeholder"),
         pytest.param({"kind": "cascade"}, "steps must be a list", id="no-steps"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from trimtab._shared.checks import check_number, check_roles, listed
+from trimtab._shared.checks import check_roles, check_whole, listed
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assemble_one, assembled
 from trimtab.counting import CounterLike
@@ -33,7 +33,7 @@ def recent(messages: Sequence[M], n: int, /) -> list[M]:
         >>> recent(["a", "b", "c"], 2)
         ['b', 'c']
     """
-    check_number("n", n)
+    check_whole("n", n)
     return span(messages, n, 0)
 
 
@@ -50,8 +50,8 @@ def span(messages: Sequence[M], from_end: int, to_end: int, /) -> list[M]:
         >>> span(["a", "b", "c", "d"], 3, 1)
         ['b', 'c']
     """
-    check_number("from_end", from_end)
-    check_number("to_end", to_end)
+    check_whole("from_end", from_end)
+    check_whole("to_end", to_end)
     if to_end < 0 or from_end <= to_end:
         return []
     count = len(messages)
@@ -74,7 +74,7 @@ def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) ->
         >>> len(within([{"role": "user", "content": "hi"}] * 9, 25, FixedCounter(per_message=10)))
         2
     """
-    check_number("limit_tokens", limit_tokens)
+    check_whole("limit_tokens", limit_tokens)
     messages = listed(messages)
     sizes = sizes_for(as_counter(counter), list(messages), Fixed())
     if isinstance(sizes, Shares):
@@ -214,7 +214,7 @@ def evict_messages(
         [{'role': 'user', 'content': 'one'}]
     """
     items, roles = listed(messages), check_roles(protect_roles)
-    check_number("limit_tokens", limit_tokens)
+    check_whole("limit_tokens", limit_tokens)
     history = History(items, format=detect(items), protect=False)
     sizes = sizes_for(as_counter(counter), history.messages, Fixed())
     request = EvictionRequest(history, sizes, limit_tokens=limit_tokens, led=True).protecting(roles)

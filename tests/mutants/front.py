@@ -324,8 +324,8 @@ FRONT = (
         ("TrimContext.message_elements", "if index not in self._removed", "if index in self._removed"),
         ("TrimContext.remove", "isinstance(seqs, Iterable) and not", "not"),
         ("TrimContext.remove", "            if isinstance(seq, Mapping):\n", "            if False:\n"),
-        ("TrimContext.remove", "isinstance(seq, int) and not isinstance(seq, bool)", "isinstance(seq, int)"),
-        ("TrimContext.remove", "isinstance(seq, int) and not", "not"),
+        ("TrimContext.remove", "if is_whole(seq):", "if isinstance(seq, int):"),
+        ("TrimContext.remove", "if is_whole(seq):", "if True:"),
         ("TrimContext._places_of", "[seq + self._lead] if 0 <= seq", "[seq] if 0 <= seq"),
         (
             "TrimContext._places_of",

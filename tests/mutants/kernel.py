@@ -51,7 +51,7 @@ KERNEL = (
         ("results_behind", "open_ids.discard(call_id)", "open_ids"),
         ("results_behind", "part is not None or call_id not in open_ids", "part is not None"),
         ("results_behind", "len(entry) != 1 or part is not None or call_id", "call_id"),
-        ("resolve_pins", "if isinstance(index, bool) or not", "if not"),
+        ("resolve_pins", "if not is_whole(index):", "if not isinstance(index, int):"),
         ("resolve_pins", "not -count <= index < count", "not -count <= index <= count"),
         ("resolve_pins", "not -count <= index <", "not -count < index <"),
         ("resolve_pins", "found.add(index % count)", "found.add(index)"),

@@ -18,11 +18,18 @@ STORES = (
         ("AppendRequest.numbered", "first = self.expected_version + 1", "first = self.expected_version"),
         ("AppendRequest.numbered", "version=first + at)", "version=first)"),
         ("LoadRequest.__post_init__", "        if self.limit is not None:\n", "        if False:\n"),
-        ("_check_limit", "if isinstance(limit, bool) or not", "if not"),
-        ("_check_limit", "or limit < 0:", "or limit < 1:"),
-        ("_check_limit", "or limit < 0:", "or False:"),
-        ("SearchRequest.__post_init__", "None:\n        _check_limit(self.limit)\n", "None:\n        pass\n"),
+        ("LoadRequest.__post_init__", "least=0", "least=1"),
+        ("SearchRequest.__post_init__", "least=0", "least=1"),
+        ("SearchRequest.__post_init__", "least=0", "least=-1"),
         ("Event.message", 'return self.data.get("message")', "return self.data"),
+    ),
+    module(
+        "_shared/checks.py",
+        "stores/test_requests.py stores/test_sqlite.py stores/test_retry.py",
+        ("is_whole", " and not isinstance(value, bool)", ""),
+        ("is_whole", "value >= least", "value > least"),
+        ("is_number", "isinstance(value, bool) or not", "not"),
+        ("is_number", "< value < math.inf", "< value <= math.inf"),
     ),
     module(
         "stores/rows.py",
@@ -31,9 +38,8 @@ STORES = (
         ("to_row", "if not math.isfinite(time):", "if False:"),
         ("check_incarnation", "if wanted is None or wanted == actual:", "if True:"),
         ("check_incarnation", "if wanted is None or wanted == actual:", "if wanted == actual:"),
-        ("to_rows", "    check_session_name(request.session)\n    if", "    if"),
-        ("to_rows", "request.expected_version < 0:", "False:"),
-        ("to_rows", "if isinstance(request.expected_version, bool) or", "if"),
+        ("to_rows", "    check_session_name(request.session)\n", ""),
+        ("to_rows", "least=0", "least=-1"),
         ("to_rows", "for event in (*request.events, *request.rewrites):", "for event in request.events:"),
         ("to_rows", "if len(set(ids)) < len(ids):", "if False:"),
         (
@@ -270,7 +276,7 @@ STORES = (
             "        self._connection = None\n\n\n",
         ),
         ("_checked_path", "    return os.path.abspath(text)", "    return text"),
-        ("_checked_seconds", "not 0 <= seconds < math.inf", "not 0 <= seconds"),
+        ("_checked_seconds", "seconds < 0", "seconds < -9"),
     ),
     module(
         "stores/sqlite/rows.py",
@@ -361,8 +367,7 @@ STORES = (
     module(
         "stores/base.py",
         "stores/test_retry.py",
-        ("Retry.__post_init__", "self.attempts < 1:", "self.attempts < 2:"),
-        ("Retry.__post_init__", "if isinstance(self.attempts, bool) or", "if"),
+        ("Retry.__post_init__", "least=1", "least=2"),
         (
             "Retry.__post_init__",
             "if not 0 <= self.first_seconds <= self.max_seconds:",

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any, Literal
 
-from trimtab._shared.checks import check_trim
+from trimtab._shared.checks import check_trim, is_number, is_whole
 from trimtab.errors import ConfigurationError
 from trimtab.strategies import SlidingWindow, Strategy, Strict, TruncateText
 from trimtab.strategies.sliding_window import require_strategy
@@ -265,11 +265,7 @@ class _Check:
         for name, value in (("priority", priority), ("position", position), ("tier", tier)):
             if value is None and name != "priority":
                 continue
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, (int, float))
-                or not -math.inf < value < math.inf
-            ):
+            if not is_number(value):
                 raise self.fail(f"{name} must be a finite number, not {reprlib.repr(value)}{_rank_of(value)}")
         if tier is None:
             return
@@ -280,21 +276,17 @@ class _Check:
             raise self.fail(f"a tier is rank and place in one; leave out {other}, or the tier")
 
     def tokens(self, name: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if not is_whole(value, least=0):
             raise self.fail(f"{name} must be a whole number of tokens >= 0, not {value!r}")
         return value
 
     def ratio(self, name: str, value: Any) -> float:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not 0 <= value <= 1:
+        if not is_number(value) or not 0 <= value <= 1:
             raise self.fail(f"{name} is a part of the input room, 0 to 1, not {value!r}")
         return float(value)
 
     def share(self, value: Any) -> float:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if (
-            not number or not 0 < value <= sys.float_info.max
-        ):  # NaN is not, and of larger ints no float is made
+        if not is_number(value) or not 0 < value <= sys.float_info.max:  # of larger ints no float is made
             raise self.fail(f"share is a weight above 0, not {reprlib.repr(value)}")
         return float(value)
 

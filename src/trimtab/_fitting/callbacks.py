@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from trimtab._shared.checks import move_to_source
+from trimtab._shared.checks import is_whole, move_to_source
 from trimtab.budget import Budget
 from trimtab.errors import ConfigurationError, CountingError, FormatError
 
@@ -166,7 +166,7 @@ class TrimContext:
         for seq in seqs if isinstance(seqs, Iterable) and not isinstance(seqs, Mapping) else (seqs,):
             if isinstance(seq, Mapping):
                 raise ConfigurationError("remove takes numbers: write element.seq, not the element itself")
-            if isinstance(seq, int) and not isinstance(seq, bool):
+            if is_whole(seq):
                 for place in self._places_of(seq):
                     self._remove(place)
         return self

@@ -1,4 +1,8 @@
-"""Checks of arguments that several front doors take; each error says what to write instead."""
+"""What callers pass, checked once at the door; each error names the argument and says what to write instead.
+
+First single values (a whole number, a flag, a choice), then functions, then what a request holds, then names
+spelled like one that is known, and last the place of a message in an error.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +11,25 @@ import math
 import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from trimtab.errors import ConfigurationError, CountingError, FormatError
 
 __all__ = [
     "answers_later",
     "check_choice",
-    "check_count",
     "check_flag",
     "check_fraction",
     "check_messages",
-    "check_number",
     "check_parameters",
     "check_pending_calls",
     "check_roles",
     "check_tools",
     "check_trim",
+    "check_whole",
     "in_words",
+    "is_number",
+    "is_whole",
     "listed",
     "move",
     "move_to_source",
@@ -33,26 +38,121 @@ __all__ = [
 ]
 
 
-_PLACE = re.compile(r"messages\[(\d+)\]")
+# Single values.
 
 
-def check_pending_calls(value: Any, /) -> Collection[str]:
-    """Return ids of calls as a collection that can be read again.
+def is_whole(value: object, /, *, least: float = -math.inf) -> TypeGuard[int]:
+    """Tell a whole number of at least so much from anything else; True and False are flags."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def is_number(value: object, /) -> TypeGuard[float]:
+    """Tell a finite number, whole or not, from anything else; True and False are flags."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return -math.inf < value < math.inf
+
+
+def check_whole(name: str, value: object, /, *, least: int | None = None) -> int:
+    """Return a whole number, of at least `least` if that is given.
 
     Raises:
-        ConfigurationError: It is a bare text, no collection, or holds what is no id.
+        ConfigurationError: It is another value; with its name.
     """
-    if type(value) is tuple and not value:
-        return ()
-    if isinstance(value, (str, bytes)):
-        raise ConfigurationError(f"pending_calls is a list of call ids: write [{value!r}], not {value!r}")
-    if not isinstance(value, Iterable):
-        raise ConfigurationError(f"pending_calls is a list of call ids, or () for none, not {value!r}")
-    ids = tuple(value)
-    for call_id in ids:
-        if not isinstance(call_id, str):
-            raise ConfigurationError(f"pending_calls holds ids of calls, which are texts, not {call_id!r}")
-    return frozenset(ids)
+    if is_whole(value, least=-math.inf if least is None else least):
+        return value
+    bound = "" if least is None else f" of at least {least}"
+    raise ConfigurationError(f"{name} is a whole number{bound}, not {reprlib.repr(value)}")
+
+
+def check_flag(name: str, value: Any, /) -> bool:
+    """Return True or False; what merely reads as one is refused.
+
+    Raises:
+        ConfigurationError: It is another value.
+    """
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} is True or False, not {reprlib.repr(value)}")
+    return value
+
+
+def check_fraction(name: str, value: object) -> float:
+    """Return a number above 0 and at most 1."""
+    if not is_number(value) or not 0 < value <= 1:
+        raise ConfigurationError(f"{name} must be a number above 0 and at most 1, not {value!r}")
+    return float(value)
+
+
+def check_choice(name: str, value: object, choices: Sequence[str], /) -> str:
+    """Return one of a few words.
+
+    Raises:
+        ConfigurationError: It is another value; with the words there are, and the one probably meant.
+    """
+    if isinstance(value, str) and value in choices:
+        return value
+    near = in_words(near_names(value, choices)) if isinstance(value, str) else ""
+    words = ", ".join(map(repr, choices))
+    raise ConfigurationError(f"{name} must be one of {words}, not {reprlib.repr(value)}{near}")
+
+
+def check_roles(value: Iterable[str], *, name: str = "protect_roles") -> tuple[str, ...]:
+    """Return names as a tuple, without empty ones and repetitions; a bare string is refused."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ConfigurationError(f"{name} must be a sequence of names, as in [{value!r}]")
+    names = list(value)
+    for item in names:
+        if not isinstance(item, str):
+            raise ConfigurationError(f"{name} must hold names, not {item!r}")
+    return tuple(dict.fromkeys(item for item in names if item))
+
+
+# Functions.
+
+
+def check_parameters(name: str, function: Callable[..., Any], /, *parameters: str) -> None:
+    """Refuse a function that cannot be called with so many arguments by position.
+
+    Args:
+        name: What it was given as.
+        function: A callable; of some built-ins the parameters are not known, and they pass.
+        parameters: What it is given, a word each.
+
+    Raises:
+        ConfigurationError: With the parameters it is given and those it has.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*parameters)
+    except TypeError:
+        raise ConfigurationError(
+            f"{name} is called with ({', '.join(parameters)}), and the function given takes {signature}"
+        ) from None
+
+
+def answers_later(function: Callable[..., Any], /) -> bool:
+    """Tell whether a callable is async: a function, or an object whose `__call__` is."""
+    call = type(function).__call__
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+def check_trim(value: Any, /) -> None:
+    """Refuse what cannot be called back at once.
+
+    Raises:
+        ConfigurationError: It is no function, or an async one.
+    """
+    if not callable(value):
+        raise ConfigurationError(f"on_trim is a function that takes a TrimContext, not {reprlib.repr(value)}")
+    if answers_later(value):
+        raise ConfigurationError("on_trim must act at once: pass a function that is not async")
+    check_parameters("on_trim", value, "context")
+
+
+# What a request holds.
 
 
 def check_messages(value: Any, /) -> None:
@@ -135,63 +235,6 @@ def _kind_of_tool(value: Any) -> str:
     return f"{type(value).__name__}, {reprlib.repr(value)}"
 
 
-def check_number(name: str, value: Any, /) -> None:
-    """Refuse what is no whole number.
-
-    Raises:
-        ConfigurationError: With its name.
-    """
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigurationError(f"{name} is a whole number, not {reprlib.repr(value)}")
-
-
-def check_flag(name: str, value: Any, /) -> bool:
-    """Return True or False; what merely reads as one is refused.
-
-    Raises:
-        ConfigurationError: It is another value.
-    """
-    if not isinstance(value, bool):
-        raise ConfigurationError(f"{name} is True or False, not {reprlib.repr(value)}")
-    return value
-
-
-def check_parameters(name: str, function: Callable[..., Any], /, *parameters: str) -> None:
-    """Refuse a function that cannot be called with so many arguments by position.
-
-    Args:
-        name: What it was given as.
-        function: A callable; of some built-ins the parameters are not known, and they pass.
-        parameters: What it is given, a word each.
-
-    Raises:
-        ConfigurationError: With the parameters it is given and those it has.
-    """
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return
-    try:
-        signature.bind(*parameters)
-    except TypeError:
-        raise ConfigurationError(
-            f"{name} is called with ({', '.join(parameters)}), and the function given takes {signature}"
-        ) from None
-
-
-def check_trim(value: Any, /) -> None:
-    """Refuse what cannot be called back at once.
-
-    Raises:
-        ConfigurationError: It is no function, or an async one.
-    """
-    if not callable(value):
-        raise ConfigurationError(f"on_trim is a function that takes a TrimContext, not {reprlib.repr(value)}")
-    if answers_later(value):
-        raise ConfigurationError("on_trim must act at once: pass a function that is not async")
-    check_parameters("on_trim", value, "context")
-
-
 def system_of(value: Any, /) -> str | list[Any] | None:
     """Return system text as it is sent: a text, or a list of parts; None if there is none.
 
@@ -216,45 +259,23 @@ def _is_part(value: Any) -> bool:
     return isinstance(value, (str, Mapping)) or callable(getattr(value, "model_dump", None))
 
 
-def answers_later(function: Callable[..., Any], /) -> bool:
-    """Tell whether a callable is async: a function, or an object whose `__call__` is."""
-    call = type(function).__call__
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+def check_pending_calls(value: Any, /) -> Collection[str]:
+    """Return ids of calls as a collection that can be read again.
 
-
-def move(error: FormatError, by: int, /) -> None:
-    """Make an error be about a message so many places further on."""
-    found = _PLACE.match(error.path)
-    if found is not None and by:
-        old, new = found[0], f"messages[{int(found[1]) + by}]"
-        error.args = (str(error).replace(old, new, 1),)
-        error.path = error.path.replace(old, new, 1)
-
-
-def move_to_source(error: CountingError | FormatError, /, *, lead: int, origin: Sequence[int] | None) -> None:
-    """Make an error about a message of a history be about the caller's message.
-
-    Args:
-        error: With its place among the messages that were fitted.
-        lead: How many messages trimtab put before the caller's; errors about these stay as they are.
-        origin: Place in the caller's list of each message after those; None where they are the same.
+    Raises:
+        ConfigurationError: It is a bare text, no collection, or holds what is no id.
     """
-    if not lead and origin is None:
-        return
-    index = error.index if isinstance(error, CountingError) else _place_of(error)
-    if index is None or index < lead:
-        return
-    to = index - lead if origin is None else origin[index - lead]
-    if isinstance(error, FormatError):
-        move(error, to - index)
-    else:
-        error.args = (str(error).replace(f"message {index}", f"message {to}", 1),)
-        error.index = to
-
-
-def _place_of(error: FormatError) -> int | None:
-    found = _PLACE.match(error.path)
-    return int(found[1]) if found is not None else None
+    if type(value) is tuple and not value:
+        return ()
+    if isinstance(value, (str, bytes)):
+        raise ConfigurationError(f"pending_calls is a list of call ids: write [{value!r}], not {value!r}")
+    if not isinstance(value, Iterable):
+        raise ConfigurationError(f"pending_calls is a list of call ids, or () for none, not {value!r}")
+    ids = tuple(value)
+    for call_id in ids:
+        if not isinstance(call_id, str):
+            raise ConfigurationError(f"pending_calls holds ids of calls, which are texts, not {call_id!r}")
+    return frozenset(ids)
 
 
 # Names spelled like one that nobody knows, for errors that say what was probably meant.
@@ -305,38 +326,42 @@ def in_words(near: Iterable[str], /) -> str:
     return f"; did you mean {names}?" if names else ""
 
 
-# Checks of what strategies are made with; each error names the argument and what it may be.
+# Errors that name a message's place, moved to where the caller has it.
 
 
-def check_count(name: str, value: object) -> int:
-    """Return a whole number >= 0."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ConfigurationError(f"{name} must be a whole number >= 0, not {value!r}")
-    return value
+_PLACE = re.compile(r"messages\[(\d+)\]")
 
 
-def check_fraction(name: str, value: object) -> float:
-    """Return a number above 0 and at most 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ConfigurationError(f"{name} must be a number above 0 and at most 1, not {value!r}")
-    if not 0 < value <= 1:
-        raise ConfigurationError(f"{name} must be above 0 and at most 1, not {value!r}")
-    return float(value)
+def move(error: FormatError, by: int, /) -> None:
+    """Make an error be about a message so many places further on."""
+    found = _PLACE.match(error.path)
+    if found is not None and by:
+        old, new = found[0], f"messages[{int(found[1]) + by}]"
+        error.args = (str(error).replace(old, new, 1),)
+        error.path = error.path.replace(old, new, 1)
 
 
-def check_roles(value: Iterable[str], *, name: str = "protect_roles") -> tuple[str, ...]:
-    """Return names as a tuple, without empty ones and repetitions; a bare string is refused."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise ConfigurationError(f"{name} must be a sequence of names, as in [{value!r}]")
-    names = list(value)
-    for item in names:
-        if not isinstance(item, str):
-            raise ConfigurationError(f"{name} must hold names, not {item!r}")
-    return tuple(dict.fromkeys(item for item in names if item))
+def move_to_source(error: CountingError | FormatError, /, *, lead: int, origin: Sequence[int] | None) -> None:
+    """Make an error about a message of a history be about the caller's message.
+
+    Args:
+        error: With its place among the messages that were fitted.
+        lead: How many messages trimtab put before the caller's; errors about these stay as they are.
+        origin: Place in the caller's list of each message after those; None where they are the same.
+    """
+    if not lead and origin is None:
+        return
+    index = error.index if isinstance(error, CountingError) else _place_of(error)
+    if index is None or index < lead:
+        return
+    to = index - lead if origin is None else origin[index - lead]
+    if isinstance(error, FormatError):
+        move(error, to - index)
+    else:
+        error.args = (str(error).replace(f"message {index}", f"message {to}", 1),)
+        error.index = to
 
 
-def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
-    """Return one of a few words."""
-    if value not in choices:
-        raise ConfigurationError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
-    return str(value)
+def _place_of(error: FormatError) -> int | None:
+    found = _PLACE.match(error.path)
+    return int(found[1]) if found is not None else None

@@ -6,7 +6,7 @@ import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
-from trimtab._shared.checks import check_parameters
+from trimtab._shared.checks import check_parameters, is_whole
 from trimtab.conversation.pairing import Pairing
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Kind, Structure
@@ -320,7 +320,7 @@ def resolve_pins(pin: object, messages: Sequence[Any]) -> frozenset[int]:
     count = len(messages)
     found = set()
     for index in pin:
-        if isinstance(index, bool) or not isinstance(index, int):
+        if not is_whole(index):
             raise ConfigurationError(
                 "pin holds positions of messages, as in [0, -1], or is a function (message, index) -> bool;"
                 f" {reprlib.repr(index)} is no position"

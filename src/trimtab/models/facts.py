@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any, Literal, NamedTuple
 
+from trimtab._shared.checks import is_number, is_whole
 from trimtab.errors import ConfigurationError
 
 __all__ = [
@@ -267,12 +267,11 @@ def check_facts(facts: Any, /) -> None:
 
 
 def _is_limit(value: Any) -> bool:
-    return value is None or (type(value) is int and value > 0)
+    return value is None or is_whole(value, least=1)
 
 
 def _is_factor(value: Any) -> bool:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and isfinite(value) and value > 0
+    return is_number(value) and value > 0
 
 
 def _is_flag(value: Any) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.checks import check_whole, in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.report.data import from_data, to_data
 from trimtab.report.rows import (
@@ -201,8 +201,8 @@ class Report:
         Raises:
             ConfigurationError: `width` is no whole number.
         """
-        if width is not None and (isinstance(width, bool) or not isinstance(width, int)):
-            raise ConfigurationError(f"width must be a whole number of columns, not {width!r}")
+        if width is not None:
+            check_whole("width", width)
         from trimtab.report.text import render  # not above: only who reads it needs it
 
         columns = max(_DEFAULT_COLUMNS if width is None else width, _MIN_COLUMNS)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
+from trimtab._shared.checks import is_whole
 from trimtab.errors import ConfigurationError
 from trimtab.report.rows import FATES, REASONS, STATES, BlockReport, InsertedRow, MessageRow, ViolationRow
 
@@ -70,7 +71,7 @@ def _wrong(where: str, wanted: str, found: object) -> ConfigurationError:
 
 
 def _number(value: object, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
+    if not is_whole(value):
         raise _wrong(where, "a whole number", value)
     return value
 

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from typing import Any, Self, Unpack
 
 from trimtab._fitting.callbacks import OnTrim
+from trimtab._shared.checks import check_flag
 from trimtab.context import Context
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
 from trimtab.session.looks import Looks
-from trimtab.session.options import HooksLike, SessionOptions, as_given, check_flag, functions_of
+from trimtab.session.options import HooksLike, SessionOptions, as_given, functions_of
 from trimtab.session.snapshot import check_events, events_from, options_in, snapshot_of
 from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store, acopy_session, copy_session
 from trimtab.stores.rows import check_session_name

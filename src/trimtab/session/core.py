@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from trimtab._fitting.request import budget_of
+from trimtab._shared.checks import is_whole
 from trimtab.errors import (
     ConfigurationError,
     CorruptSessionError,
@@ -369,7 +370,7 @@ class Core:
             return scene.version
         if type(version) is int and version > scene.version:
             scene = yield from self.again()  # another writer may have added it
-        if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version <= scene.version:
+        if not is_whole(version, least=0) or version > scene.version:
             raise ConfigurationError(
                 f"session {self.session!r} has the versions 0 to {scene.version}, and no {version!r:.80}"
             )

@@ -10,7 +10,16 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
 from trimtab._fitting.blocks import Block
 from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.request import check_model, counter_of, within
-from trimtab._shared.checks import answers_later, check_parameters, check_tools, check_trim, system_of
+from trimtab._shared.checks import (
+    answers_later,
+    check_choice,
+    check_flag,
+    check_parameters,
+    check_tools,
+    check_trim,
+    check_whole,
+    system_of,
+)
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import CounterLike, EstimateCounter
@@ -35,7 +44,6 @@ __all__ = [
     "Unset",
     "as_given",
     "check_anchor",
-    "check_flag",
     "functions_of",
     "lacking",
     "missing_functions",
@@ -235,14 +243,16 @@ class Options:
         self.reader = format_of([], self.format, self.model)
         if self.summarizer is not None:
             self.summarizer = require_summarizer(self.summarizer)
-        _choice("summary_mode", self.summary_mode, get_args(SummaryMode))
-        _choice("summary_role", self.summary_role, ("system", "user"))
+        check_choice("summary_mode", self.summary_mode, get_args(SummaryMode))
+        check_choice("summary_role", self.summary_role, ("system", "user"))
         for name in ("max_summary_tokens", "summarize_threshold_tokens", "max_anchor_tokens"):
-            _whole(name, getattr(self, name), least=1, optional=True)
-        _whole("min_recent_tokens", self.min_recent_tokens, least=0, optional=True)
-        _whole("summarize_threshold_messages", self.summarize_threshold_messages, least=1)
-        _whole("max_summary_rounds", self.max_summary_rounds, least=0)
-        _whole("message_overhead", self.message_overhead, least=0)
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), least=1)
+        if self.min_recent_tokens is not None:
+            check_whole("min_recent_tokens", self.min_recent_tokens, least=0)
+        check_whole("summarize_threshold_messages", self.summarize_threshold_messages, least=1)
+        check_whole("max_summary_rounds", self.max_summary_rounds, least=0)
+        check_whole("message_overhead", self.message_overhead, least=0)
         self._check_rest()
         self._check_anchors()
         self.tokens_by = self._counter()
@@ -420,7 +430,7 @@ def plain_options(data: Mapping[str, Any]) -> dict[str, Any]:
         check_model(values["model"])
         without_model: dict[str, Any] = {**values, "model": None}
         Options(**without_model)
-        _whole("budget_tokens", data["budget_tokens"], least=0)
+        check_whole("budget_tokens", data["budget_tokens"], least=0)
         Budget.of(data["budget_tokens"] or 1)  # it has a limit
         if not isinstance(data["format"], str) or not isinstance(data["counted_by"], str):
             raise TypeError("format and counted_by are names")
@@ -469,24 +479,6 @@ def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
             f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"
             " front: put the text into system=, or give the anchor the role 'user'"
         )
-
-
-def check_flag(name: str, value: object) -> None:
-    """Refuse what is neither True nor False."""
-    if not isinstance(value, bool):
-        raise ConfigurationError(f"{name} is True or False, not {value!r:.80}")
-
-
-def _choice(name: str, value: object, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ConfigurationError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r:.80}")
-
-
-def _whole(name: str, value: object, *, least: int, optional: bool = False) -> None:
-    if value is None and optional:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigurationError(f"{name} is a whole number of at least {least}, not {value!r:.80}")
 
 
 # Why an option of a session cannot be set as an attribute, and what to write instead.

@@ -9,6 +9,7 @@ from trimtab._fitting.fit_plan import deciding
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask
+from trimtab._shared.checks import check_whole
 from trimtab.budget import Budget
 from trimtab.errors import ConfigurationError
 from trimtab.report.text import counted
@@ -335,8 +336,8 @@ def pages(core: Core, after: int, before: int | None) -> Steps[Pages]:
     """Read the log from its beginning."""
     scene = yield from core.ready()
     for name, value in (("after", after), ("before", before)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-            raise ConfigurationError(f"{name} is a version, 0 or more, not {value!r:.80}")
+        if value is not None:
+            check_whole(name, value, least=0)
     stop = scene.version + 1 if before is None else min(before, scene.version + 1)
     return Pages(core.session, after=after, before=stop, newest_first=False)
 
@@ -345,8 +346,7 @@ def recalling(core: Core, query: str, limit: int) -> Steps[list[Event]]:
     """Find messages that are not in view."""
     if not isinstance(query, str):
         raise ConfigurationError(f"a query is a text, not {query!r:.80}")
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise ConfigurationError(f"limit is a whole number of at least 1, not {limit!r:.80}")
+    check_whole("limit", limit, least=1)
     scene = yield from core.ready()
     terms = query_terms(query)
     if not terms or not scene.version:

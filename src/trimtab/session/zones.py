@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from trimtab.errors import ConfigurationError
+from trimtab._shared.checks import check_whole
 
 __all__ = ["Limits", "TokenBreakdown", "Zones", "allocate_zones", "limits_of"]
 
@@ -102,8 +102,8 @@ def allocate_zones(
     """
     given = {"max_summary_tokens": max_summary_tokens, "min_recent_tokens": min_recent_tokens}
     for name, value in {"budget_tokens": budget_tokens, "used_tokens": used_tokens, **given}.items():
-        if value is not None and (type(value) is not int or value < 0):
-            raise ConfigurationError(f"{name} is a whole number of at least 0, not {value!r:.80}")
+        if value is not None:
+            check_whole(name, value, least=0)
     after = max(0, budget_tokens - used_tokens)
     least = _part(budget_tokens, _RECENT) if min_recent_tokens is None else min_recent_tokens
     most = _part(budget_tokens, _SUMMARY) if max_summary_tokens is None else max_summary_tokens

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
+from trimtab._shared.checks import check_whole
 from trimtab.errors import ConfigurationError, StoreError, StoreUnavailableError, VersionConflictError
 
 __all__ = [
@@ -122,7 +123,7 @@ class LoadRequest:
 
     def __post_init__(self) -> None:
         if self.limit is not None:
-            _check_limit(self.limit)
+            check_whole("limit", self.limit, least=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,12 +139,7 @@ class SearchRequest:
     """Which session of that name to search; None: whichever is there."""
 
     def __post_init__(self) -> None:
-        _check_limit(self.limit)
-
-
-def _check_limit(limit: Any) -> None:
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-        raise ConfigurationError(f"limit is a whole number of events, 0 or more, not {limit!r:.80}")
+        check_whole("limit", self.limit, least=0)
 
 
 @runtime_checkable
@@ -336,8 +332,7 @@ class Retry:
     asleep: Callable[[float], Awaitable[Any]] = field(default=_sleep, repr=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:
-            raise ConfigurationError(f"attempts is a whole number, 1 or more, not {self.attempts!r}")
+        check_whole("attempts", self.attempts, least=1)
         if not 0 <= self.first_seconds <= self.max_seconds:
             raise ConfigurationError(
                 f"first_seconds is 0 or more and at most max_seconds, not {self.first_seconds!r} and"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, NamedTuple
 
+from trimtab._shared.checks import check_whole
 from trimtab._shared.steps import arun, run
 from trimtab.errors import ConfigurationError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, Store
@@ -90,8 +91,7 @@ class _Copy(NamedTuple):
     def checked(
         cls, session: str, to: str | None, before: int | None, page_events: int, incarnation: str | None
     ) -> _Copy:
-        if isinstance(page_events, bool) or not isinstance(page_events, int) or page_events < 1:
-            raise ConfigurationError(f"page_events is a whole number, 1 or more, not {page_events!r}")
+        check_whole("page_events", page_events, least=1)
         name = check_session_name(session)
         target = name if to is None else check_session_name(to)
         return cls(name, target, before, page_events, incarnation)

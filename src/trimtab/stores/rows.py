@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from trimtab._shared.checks import check_whole
 from trimtab.errors import (
     ConfigurationError,
     CorruptSessionError,
@@ -79,8 +80,7 @@ def to_rows(request: AppendRequest, /) -> tuple[list[Row], list[Row]]:
             version, or data is not plain.
     """
     check_session_name(request.session)
-    if isinstance(request.expected_version, bool) or request.expected_version < 0:
-        raise ConfigurationError(f"a version is 0 or more, not {request.expected_version!r}")
+    check_whole("expected_version", request.expected_version, least=0)
     for event in (*request.events, *request.rewrites):
         for name, value in (("id", event.id), ("kind", event.kind)):
             if not _is_name(value):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trimtab._shared.checks import check_count, check_roles
+from trimtab._shared.checks import check_roles, check_whole
 from trimtab.conversation import Unit
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path
@@ -50,8 +50,12 @@ class ClearToolResults:
         if not isinstance(placeholder, str):
             raise ConfigurationError(f"placeholder must be text, not {placeholder!r}")
         put = object.__setattr__
-        put(self, "keep_results", check_count("keep_results", keep_results))
-        put(self, "clear_at_least_tokens", check_count("clear_at_least_tokens", clear_at_least_tokens))
+        put(self, "keep_results", check_whole("keep_results", keep_results, least=0))
+        put(
+            self,
+            "clear_at_least_tokens",
+            check_whole("clear_at_least_tokens", clear_at_least_tokens, least=0),
+        )
         put(self, "exclude_tools", check_roles(exclude_tools, name="exclude_tools"))
         put(self, "placeholder", placeholder)
 

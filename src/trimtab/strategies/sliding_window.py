@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trimtab._shared.checks import check_count, check_flag, check_fraction, check_roles
+from trimtab._shared.checks import check_flag, check_fraction, check_roles, check_whole
 from trimtab.conversation import History, Unit
 from trimtab.counting.base import counter_name
 from trimtab.errors import ConfigurationError, CountingError
@@ -169,7 +169,7 @@ class SlidingWindow:
         put(self, "protect_roles", check_roles(protect_roles))
         put(self, "keep_turns", check_flag("keep_turns", keep_turns))
         put(self, "keep_first_user", check_flag("keep_first_user", keep_first_user))
-        put(self, "min_messages", check_count("min_messages", min_messages))
+        put(self, "min_messages", check_whole("min_messages", min_messages, least=0))
         put(self, "target_ratio", check_fraction("target_ratio", target_ratio))
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
 
-from trimtab._shared.checks import check_choice, check_count
+from trimtab._shared.checks import check_choice, check_whole
 from trimtab.conversation import Unit
 from trimtab.conversation.assemble import Insertion, assembled
 from trimtab.errors import ConfigurationError, SummaryError
@@ -130,8 +130,8 @@ class Summarize:
     ) -> None:
         put = object.__setattr__
         put(self, "summarizer", require_summarizer(summarizer))
-        if max_summary_tokens is not None and not check_count("max_summary_tokens", max_summary_tokens):
-            raise ConfigurationError("max_summary_tokens must be above 0: a summary takes some room")
+        if max_summary_tokens is not None:
+            check_whole("max_summary_tokens", max_summary_tokens, least=1)
         put(self, "max_summary_tokens", max_summary_tokens)
         put(self, "role", check_choice("role", role, _ROLES))
         put(self, "fallback", require_strategy(fallback))

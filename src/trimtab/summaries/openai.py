@@ -5,9 +5,9 @@ Needs extra `openai`. Connections, retries with their pauses, and timeouts are t
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
+from trimtab._shared.checks import check_whole, is_number
 from trimtab._shared.lazy import package_of
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike, EstimateCounter, counter_for
@@ -198,10 +198,9 @@ class AsyncOpenAISummarizer(ChatEndpoint["AsyncOpenAI"]):
 
 
 def _check_numbers(timeout_seconds: float, max_retries: int) -> None:
-    if isinstance(timeout_seconds, bool) or not 0 < timeout_seconds < math.inf:
+    if not is_number(timeout_seconds) or timeout_seconds <= 0:
         raise ConfigurationError(f"timeout_seconds must be above 0 and finite, not {timeout_seconds!r}")
-    if type(max_retries) is not int or max_retries < 0:
-        raise ConfigurationError(f"max_retries must be a whole number from 0 up, not {max_retries!r}")
+    check_whole("max_retries", max_retries, least=0)
 
 
 def _budget_of(model: str, budget: Budget | None) -> Budget:

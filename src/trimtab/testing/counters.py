@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from trimtab._shared.checks import is_whole
 from trimtab.testing.errors import ContractBroken, broken
 from trimtab.testing.generate import conversations
 
@@ -108,7 +109,7 @@ class _Check:
         except Exception as error:
             what = f"{rule}: {self.name} raised {type(error).__name__} for {of}: {error!s:.200}"
             raise ContractBroken(what, rule=rule) from error
-        if isinstance(answer, bool) or not isinstance(answer, int) or answer < 0:
+        if not is_whole(answer, least=0):
             broken(rule, f"{self.name} answered {answer!r} for {of}; a count is an integer >= 0")
         return answer
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, TypeVar, get_args
 
+from trimtab._shared.checks import check_choice, is_number
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
 from trimtab.stores.fork import Forked
@@ -151,9 +152,7 @@ class SQLiteStore(ThreadedStore, Forked):
         super().__init__()
         self._path = _checked_path(path)
         self._busy_seconds = _checked_seconds(busy_seconds)
-        if synchronous not in get_args(Synchronous):
-            raise ConfigurationError(f"synchronous is one of {get_args(Synchronous)}, not {synchronous!r}")
-        self._synchronous = synchronous
+        self._synchronous = check_choice("synchronous", synchronous, get_args(Synchronous))
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
         self._lost: str | None = None
@@ -461,7 +460,7 @@ def _checked_path(path: Any) -> str:
 
 
 def _checked_seconds(seconds: Any) -> float:
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
+    if not is_number(seconds) or seconds < 0:
         raise ConfigurationError(f"busy_seconds is a number of seconds, 0 or more, not {seconds!r}")
     return float(seconds)
 
