@@ -16,7 +16,7 @@ from trimtab.conversation.validity import PairRule, validate
 from trimtab.errors import BudgetExceededError, ContextError
 from trimtab.formats import Fault, Format, Kind, Pieces, Rules, Structure, get_format, mapping_of
 from trimtab.formats.base import TextSlot
-from trimtab.testing.bodies import WRITERS, request_bodies
+from trimtab.testing.bodies import FORMS, request_bodies
 from trimtab.testing.errors import ContractBroken, broken
 from trimtab.testing.word_counter import WordCounter
 
@@ -230,7 +230,7 @@ def check_format(format: Format, /, *, samples: Sequence[Messages] | None = None
     format = get_format(format)
     if samples is None:
         named = (vars(kind).get("name") for kind in type(format).__mro__)
-        shipped = next((name for name in named if name in WRITERS), format.name)
+        shipped = next((name for name in named if name in FORMS), format.name)
         bodies = request_bodies(_SAMPLES, format=shipped)
         samples = [body[get_format(shipped).rules.body_key] for body in bodies]
     if not samples:
