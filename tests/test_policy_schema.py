@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import tomllib
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+import trimtab
 from tests.test_policy import BROKEN, CONTEXTS, MISUSED, NAMES, options_of
 from trimtab import ConfigurationError
 from trimtab.policy import load_policy, policy_data, policy_schema
@@ -51,6 +53,22 @@ def test_the_example_is_valid() -> None:
     data = tomllib.loads((ROOT / "examples" / "policy.toml").read_text(encoding="utf-8"))
     FOR_EDITORS.validate(data)
     FOR_EDITORS.validate(policy_data(load_policy(data)))
+
+
+@pytest.mark.parametrize(
+    "kind", ["sliding_window", "truncate_text", "clear_tool_results", "summarize", "drop"]
+)
+def test_the_options_of_a_strategy_are_those_of_its_class(kind: str) -> None:
+    """Whoever adds one writes it in one place: what editors show is what `help()` says."""
+    made = getattr(trimtab, "".join(word.title() for word in kind.split("_")))
+    variants = policy_schema()["$defs"]["strategy"]["anyOf"]
+    of_kind = [one for one in variants if kind in one.get("properties", {}).get("kind", {}).get("enum", ())]
+    (options,) = [one["properties"] for one in of_kind]
+    given = [name for name in inspect.signature(made).parameters if not name.endswith("_name")]
+    assert sorted(options) == sorted(["kind", *given])
+    help_text = " ".join((inspect.getdoc(made) or "").split())
+    shown = {name: options[name]["description"].removesuffix(" Its name in names=.") for name in given}
+    assert [name for name in given if f" {name}: {shown[name]}" not in help_text or not shown[name]] == []
 
 
 UNSAID = ("there is a block 'b' already", "priority is a finite number, not 1")

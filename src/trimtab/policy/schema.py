@@ -1,12 +1,14 @@
 """What may stand in a policy: how each key is read, and what JSON Schema says of it.
 
 Keys, their defaults and most kinds of values come from the dataclasses: `Block`, `Budget` and the strategies.
-Here stand the words an editor shows for each key, and the kinds of those whose type does not say all. A value
-is read by the very rule that is published, so that the schema cannot promise what is then refused.
+What an editor shows of a strategy's option is what its docstring says; words for all other keys stand here,
+and the kinds of those values whose type does not say all. A value is read by the very rule that is published,
+so that the schema cannot promise what is then refused.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import reprlib
@@ -22,20 +24,8 @@ from trimtab.budget import Budget
 from trimtab.counting.door import WORDS, counter_in_words
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
-from trimtab.strategies import (
-    Cascade,
-    ClearToolResults,
-    Drop,
-    DropNewest,
-    PriorityBased,
-    SlidingWindow,
-    Strategy,
-    StrategyKind,
-    Strict,
-    Summarize,
-    TruncateText,
-)
-from trimtab.strategies.data import ALIASES
+from trimtab.strategies import Strategy, StrategyKind
+from trimtab.strategies.data import ALIASES, CLASSES, option_names
 
 __all__ = ["OPTIONS", "POLICY", "STRATEGY", "VERSION", "Place", "Table", "is_counter"]
 
@@ -422,6 +412,8 @@ def _kind(hint: Any) -> _Kind:
     """Return the kind of value that a type says; None is written by leaving the key out."""
     if get_origin(hint) is Literal:
         return _choice(*get_args(hint))
+    if get_origin(hint) is tuple:
+        return _Items("a list", _kind(get_args(hint)[0]))
     types = [one for one in get_args(hint) if one is not NoneType] or [hint]
     if float in types:
         return _NUMBER
@@ -455,67 +447,44 @@ def _scalar(value: Any) -> Any:
     return value if isinstance(value, (str, int, float)) else None
 
 
-def _options(made: type, words: Mapping[str, str] | None = None, /, **kinds: _Kind) -> Table:
-    keys = _keys(made, words, **kinds) if words else {}
-    return Table({**_WITHOUT_OPTIONS.keys, **keys}, made=made)
+_ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.M)
+
+
+def _options(kind: StrategyKind) -> Table:
+    """Make the table of a kind of strategy: its options, in the words of its class's docstring."""
+    made, kinds = CLASSES[kind], _KINDS_OF_OPTIONS.get(kind, {})
+    if kind is StrategyKind.CASCADE:
+        return Table({**_WITHOUT_OPTIONS.keys, "steps": _STEPS}, made=made)
+    # Without docstrings (python -OO) an editor shows none.
+    told = {name: " ".join(text.split()) for name, text in _ARGUMENT.findall(inspect.getdoc(made) or "")}
+    words = {
+        name: told.get(name, "") + (" Its name in names=." if isinstance(kinds.get(name), _Named) else "")
+        for name in option_names(kind)
+    }
+    return Table({**_WITHOUT_OPTIONS.keys, **_keys(made, words, **kinds)}, made=made)
 
 
 _WITHOUT_OPTIONS = Table({"kind": Key(_text("a text"), "Which strategy it is.", required=True)})
 _STEPS = Key(_Items("a list of strategies", STRATEGY, least=1), "Strategies, cheapest first.", required=True)
 
-OPTIONS: Mapping[StrategyKind, Table] = {
-    StrategyKind.SLIDING_WINDOW: _options(
-        SlidingWindow,
-        {
-            "protect_roles": "Messages of these roles never leave.",
-            "keep_turns": "A user message and what answers it leave together.",
-            "keep_first_user": "The first user message stays.",
-            "min_messages": "Fewer messages than this left: all that may leave do.",
-            "target_ratio": (
-                "Below 1 the cut moves in strides of (1 - target_ratio) of the limit, for prompt caches."
-            ),
-        },
-        protect_roles=_Items("a list of roles", _ANY_TEXT),
-        target_ratio=_Value(
+_KINDS_OF_OPTIONS: Mapping[StrategyKind, Mapping[str, _Kind]] = {
+    StrategyKind.SLIDING_WINDOW: {
+        "protect_roles": _Items("a list of roles", _ANY_TEXT),
+        "target_ratio": _Value(
             "a number above 0 and at most 1", {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
         ),
-    ),
-    StrategyKind.PRIORITY_BASED: _options(
-        PriorityBased,
-        {"score": "Function that says how much a message is worth; its name in names=."},
-        score=_Named("score"),
-    ),
-    StrategyKind.STRICT: _options(Strict),
-    StrategyKind.DROP: _options(Drop),
-    StrategyKind.DROP_NEWEST: _options(DropNewest),
-    StrategyKind.TRUNCATE_TEXT: _options(
-        TruncateText,
-        {"keep": "Which part of a text stays; auto: both ends of tool results, else the end."},
-    ),
-    StrategyKind.CLEAR_TOOL_RESULTS: _options(
-        ClearToolResults,
-        {
-            "keep_results": "The newest results that are left alone.",
-            "clear_at_least_tokens": "Once it clears, go on until so many tokens are gone.",
-            "exclude_tools": "Tools whose results are left alone.",
-            "placeholder": "Text that stands for a cleared result.",
-        },
-        exclude_tools=_Items("a list of names of tools", _ANY_TEXT),
-    ),
-    StrategyKind.CASCADE: Table({**_WITHOUT_OPTIONS.keys, "steps": _STEPS}, made=Cascade),
-    StrategyKind.SUMMARIZE: _options(
-        Summarize,
-        {
-            "summarizer": "What writes the summary; its name in names=.",
-            "max_summary_tokens": "Cap of the summary in tokens; left out or null: 0.3 of the limit.",
-            "role": "Role of the summary.",
-            "fallback": "What evicts where no summary can be used.",
-        },
-        summarizer=_Named("summarizer"),
-        max_summary_tokens=_Either((_whole(1), _Value("null", {"type": "null"}))),
-        role=_choice("user", "system", "developer", "assistant"),
-    ),
+    },
+    StrategyKind.PRIORITY_BASED: {"score": _Named("score")},
+    StrategyKind.CLEAR_TOOL_RESULTS: {"exclude_tools": _Items("a list of names of tools", _ANY_TEXT)},
+    StrategyKind.SUMMARIZE: {
+        "summarizer": _Named("summarizer"),
+        "max_summary_tokens": _Either((_whole(1), _Value("null", {"type": "null"}))),
+        "role": _choice("user", "system", "developer", "assistant"),
+    },
 }
+"""Of the options whose type does not say all."""
+
+OPTIONS: Mapping[StrategyKind, Table] = {kind: _options(kind) for kind in CLASSES}
 """Options of each kind of strategy."""
 
 _KINDS: Mapping[str, StrategyKind] = {**{kind.value: kind for kind in OPTIONS}, **ALIASES}

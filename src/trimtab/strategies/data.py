@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
@@ -43,37 +44,25 @@ ALIASES: Mapping[str, StrategyKind] = {
 }
 """Words of other libraries for the same thing."""
 
-_KEYS: Mapping[StrategyKind, tuple[str, ...]] = {
-    StrategyKind.SLIDING_WINDOW: (
-        "protect_roles",
-        "keep_turns",
-        "keep_first_user",
-        "min_messages",
-        "target_ratio",
-    ),
-    StrategyKind.PRIORITY_BASED: ("score",),
-    StrategyKind.STRICT: (),
-    StrategyKind.DROP: (),
-    StrategyKind.DROP_NEWEST: (),
-    StrategyKind.TRUNCATE_TEXT: ("keep",),
-    StrategyKind.CLEAR_TOOL_RESULTS: (
-        "keep_results",
-        "clear_at_least_tokens",
-        "exclude_tools",
-        "placeholder",
-    ),
-    StrategyKind.CASCADE: ("steps",),
-    StrategyKind.SUMMARIZE: ("summarizer", "max_summary_tokens", "role", "fallback"),
-}
-
-_CLASSES: Mapping[StrategyKind, Callable[..., Strategy]] = {
+CLASSES: Mapping[StrategyKind, type[Any]] = {
     StrategyKind.SLIDING_WINDOW: SlidingWindow,
+    StrategyKind.PRIORITY_BASED: PriorityBased,
     StrategyKind.STRICT: Strict,
     StrategyKind.DROP: Drop,
     StrategyKind.DROP_NEWEST: DropNewest,
     StrategyKind.TRUNCATE_TEXT: TruncateText,
     StrategyKind.CLEAR_TOOL_RESULTS: ClearToolResults,
+    StrategyKind.CASCADE: Cascade,
+    StrategyKind.SUMMARIZE: Summarize,
 }
+"""What each kind makes."""
+
+
+def option_names(kind: StrategyKind, /) -> tuple[str, ...]:
+    """List the options a kind may have in data: its fields, but for the names its functions go by."""
+    if kind is StrategyKind.CASCADE:
+        return ("steps",)
+    return tuple(one.name for one in fields(CLASSES[kind]) if one.init and not one.name.endswith("_name"))
 
 
 def create_strategy(
@@ -108,9 +97,10 @@ def create_strategy(
     if word in names:
         return _named(word, names[word], options)
     kind = _kind_of(word)
-    unknown = [key for key in options if key not in _KEYS[kind]]
+    known = option_names(kind)
+    unknown = [key for key in options if key not in known]
     if unknown:
-        allowed = ", ".join(_KEYS[kind]) or "no options"
+        allowed = ", ".join(known) or "no options"
         raise ConfigurationError(f"{kind} has no option {unknown[0]!r}; it has: {allowed}")
     if kind is StrategyKind.CASCADE:
         return _cascade(options.get("steps"), names)
@@ -118,7 +108,8 @@ def create_strategy(
         return _priority(options.get("score"), names)
     if kind is StrategyKind.SUMMARIZE:
         return _summarize(word, options, names)
-    return _CLASSES[kind](**options)
+    made: Strategy = CLASSES[kind](**options)
+    return made
 
 
 def _kind_of(word: str) -> StrategyKind:
