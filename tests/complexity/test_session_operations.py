@@ -122,8 +122,8 @@ def test_a_view_costs_what_it_shows(summarizes: bool) -> None:
 
 def held(session: Session) -> int:
     """Messages a session holds in memory."""
-    scene = session._scene
-    return sum(len(unit.members) for unit in (*scene.recent.values(), *scene.shown.values()))
+    working_set = session._working_set
+    return sum(len(unit.members) for unit in (*working_set.recent.values(), *working_set.shown.values()))
 
 
 @pytest.mark.parametrize("summarizes", [True, False], ids=["summaries", "truncation"])

@@ -18,7 +18,7 @@ from tests.session.test_background import SECONDS, Gate, begun, in_background
 from tests.session.test_summarizers import WORDS, AsyncSummarizer, texts
 from trimtab import ConfigurationError, Session
 from trimtab.errors import CorruptSessionError
-from trimtab.session.lock import Turns
+from trimtab.session.lock import SessionLock
 from trimtab.session.runner import _after_fork
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest, MemoryStore, SQLiteStore
 from trimtab.summaries import SummaryRequest
@@ -147,7 +147,7 @@ def read_with(change: Callable[[], object], *, at: int, session: Session, name: 
 
     def trace(frame: Any, event: str, _: Any) -> Any:
         nonlocal steps
-        if Path(frame.f_code.co_filename).name not in ("_scene.py", "_sizer.py", "_status.py"):
+        if Path(frame.f_code.co_filename).name not in ("working_set.py", "messages.py", "view.py"):
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
@@ -326,9 +326,9 @@ def test_an_interrupted_wait_for_the_turn_leaves_it_free() -> None:
     assert store.asked.wait(SECONDS)
 
     def interrupt() -> None:
-        while not session._turns._waiting:
+        while not session._lock._waiting:
             threading.Event().wait(0.001)
-        session._turns._waiting[0].granted.set_exception(KeyboardInterrupt())
+        session._lock._waiting[0].granted.set_exception(KeyboardInterrupt())
 
     in_thread(interrupt)
     with pytest.raises(KeyboardInterrupt):
@@ -412,7 +412,7 @@ def test_a_loop_that_stands_still_is_passed_over() -> None:
         here = threading.get_ident()
 
         def let() -> None:
-            while here not in session._turns._still:
+            while here not in session._lock._still:
                 threading.Event().wait(0.001)
             store.let.set()
 
@@ -817,7 +817,7 @@ def test_a_hook_may_fork() -> None:
 def test_what_is_left_of_a_lock_in_a_child() -> None:
     """Nothing, unless who forked has it; then it is known that nothing was cut off."""
     results: list[bool] = []
-    turns = Turns("s")
+    turns = SessionLock("s")
     assert not turns.in_child()
     with turns:
         assert not turns.in_child()
@@ -830,12 +830,12 @@ def test_what_is_left_of_a_lock_in_a_child() -> None:
 
 
 def test_what_is_left_of_a_session_in_a_child() -> None:
-    """No job; and no scene, if an operation of another thread was cut off."""
+    """No job; and no working_set, if an operation of another thread was cut off."""
     gate = Gate()
     session = begun(gate)
-    with session._turns:
+    with session._lock:
         joined(in_thread(_after_fork))
-    assert session._core.scene is None
+    assert session._core.working_set is None
     gate.let.set()
     assert session.summary is None
     session.drain()

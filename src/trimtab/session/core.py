@@ -19,24 +19,24 @@ from trimtab.errors import (
 )
 from trimtab.session.effects import Steps
 from trimtab.session.log import (
-    counted_again,
     event_at,
-    read_scene,
+    read_working_set,
+    recount,
     state_of,
 )
-from trimtab.session.messages import Sizer
+from trimtab.session.messages import MessageReader
 from trimtab.session.options import (
     FUNCTIONS,
     Options,
     functions_of,
-    lacking,
     missing_functions,
+    omitted_functions,
     options_from,
     other_form,
 )
 from trimtab.session.state import State
 from trimtab.session.summary import Job
-from trimtab.session.working_set import Scene
+from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
 
 __all__ = ["Core", "ViewGiven", "id_of", "new_event_id"]
@@ -86,9 +86,9 @@ class Core:
         self.allow_missing = allow_missing
         self.options: Options | None = Options(**given) if begins else None
         """Those in force; until the log was read, those given."""
-        self.scene: Scene | None = None
+        self.working_set: WorkingSet | None = None
         """None: to be read from the log before anything else."""
-        self.last_scene: Scene | None = None
+        self.last_working_set: WorkingSet | None = None
         """What a property shows while an operation has none."""
         self._incarnation: str | None = None
         """Which session of its name this object knows; None: it knows of none."""
@@ -110,15 +110,15 @@ class Core:
         self.stale_summaries = 0
         self.last_failure: str | None = None
 
-    def ready(self) -> Steps[Scene]:
+    def ready(self) -> Steps[WorkingSet]:
         """Read where the session stands, unless it is known."""
-        if self.scene is None:
+        if self.working_set is None:
             newest = yield LoadRequest(session=self.session, limit=1, newest_first=True)
             self._meet(newest[0].incarnation if newest else None)
-            self.scene = (yield from self._open(newest[0])) if newest else self.begin()
+            self.working_set = (yield from self._open(newest[0])) if newest else self.begin()
         if self.in_force.context_changed:
-            self.scene = yield from self._in_other_room(self.scene)
-        return self.scene
+            self.working_set = yield from self._in_other_room(self.working_set)
+        return self.working_set
 
     def incarnation(self) -> str | None:
         """Say which session of its name is meant; None: whichever is there."""
@@ -135,14 +135,14 @@ class Core:
         """Take whichever session has the name from now on: this one was removed, or is to be read anew."""
         self._bound = False
 
-    def _in_other_room(self, scene: Scene) -> Steps[Scene]:
+    def _in_other_room(self, working_set: WorkingSet) -> Steps[WorkingSet]:
         """Measure the room again, since a block of the context was changed."""
         options = self.in_force
         options.measure_context()
-        scene.state = replace(scene.state, budget_tokens=options.budget_tokens)
-        if not scene.version:
-            return scene
-        return (yield from read_scene(self.session, scene.version, scene.state, options))
+        working_set.state = replace(working_set.state, budget_tokens=options.budget_tokens)
+        if not working_set.version:
+            return working_set
+        return (yield from read_working_set(self.session, working_set.version, working_set.state, options))
 
     def options_of(self, known: Mapping[str, Any]) -> Options:
         """Make the options the log remembers, with the functions given again and the context in force."""
@@ -153,7 +153,7 @@ class Core:
             options.context = self.options.context  # the very one that was handed out to be changed
         return options
 
-    def begin(self) -> Scene:
+    def begin(self) -> WorkingSet:
         """Begin a session that is not in the store.
 
         Raises:
@@ -176,25 +176,25 @@ class Core:
             )
         self.options, self.behind = options, False
         self.opened = options.to_data()
-        scene = Scene(
-            sizer=Sizer(options),
+        working_set = WorkingSet(
+            reader=MessageReader(options),
             state=State(budget_tokens=options.budget_tokens, newest_summary=0),
             version=0,
             anchors=list(options.anchors),
         )
-        scene.measure()
+        working_set.measure()
         if options.context is None:  # whose other blocks may change until a view is asked for
-            scene.require_room()
-        scene.require_anchor_room()
-        self.opened_state = scene.state
-        return scene
+            working_set.require_room()
+        working_set.require_anchor_room()
+        self.opened_state = working_set.state
+        return working_set
 
-    def _open(self, head: Event) -> Steps[Scene]:
+    def _open(self, head: Event) -> Steps[WorkingSet]:
         state = state_of(head, self.session)
         known = yield from self.known_options(state.options)
         options = self._with_context(options_from(known, self.given))
-        if options.reader.name != known["format"]:
-            raise other_form(self.session, known["format"], options.reader.name)
+        if options.wire_format.name != known["format"]:
+            raise other_form(self.session, known["format"], options.wire_format.name)
         missing = missing_functions(known, self.given)
         if missing is not None and not self.allow_missing:
             raise ConfigurationError(
@@ -206,7 +206,7 @@ class Core:
                 f"session {self.session!r} had the budget of its Context, and is opened with context=None:"
                 " pass budget= (tokens, or a Budget)"
             )
-        self.options, self.missing = options, lacking(known, self.given)
+        self.options, self.missing = options, omitted_functions(known, self.given)
         data = self.options_data()
         changed = {name for name in data if name != "given" and data[name] != known.get(name)}
         functions = any(bool(data["given"][name]) != bool(known["given"].get(name)) for name in FUNCTIONS)
@@ -218,16 +218,18 @@ class Core:
         if not changed.isdisjoint(("counted_by", "model")):
             state = state.without_usage()
         if "counted_by" in changed:
-            state = yield from counted_again(self.session, state, version=head.version, sizer=Sizer(options))
-        scene = yield from read_scene(self.session, head.version, state, options)
+            state = yield from recount(
+                self.session, state, version=head.version, reader=MessageReader(options)
+            )
+        working_set = yield from read_working_set(self.session, head.version, state, options)
         if self.begins and options.context is None:
             # Without, the options held once: what counts higher now must not keep the log from being read.
-            scene.require_room()
+            working_set.require_room()
         if "anchors" in changed:
-            scene.require_anchor_room()
-        self.opened_state = scene.state
-        self.behind = (self.behind or self.opened is not None) and scene.hidden_messages > 0
-        return scene
+            working_set.require_anchor_room()
+        self.opened_state = working_set.state
+        self.behind = (self.behind or self.opened is not None) and working_set.hidden_messages > 0
+        return working_set
 
     def options_data(self) -> dict[str, Any]:
         """Write the options in force; who has the functions that are missing opens the session after us."""
@@ -247,74 +249,76 @@ class Core:
                 version=version,
             ) from error
 
-    def refresh(self) -> Steps[Scene]:
+    def refresh(self) -> Steps[WorkingSet]:
         """Read the session that has the name now, though it be another than before."""
         self.release()
         return (yield from self.again())
 
-    def again(self) -> Steps[Scene]:
+    def again(self) -> Steps[WorkingSet]:
         """Read the session again: another writer may have been there."""
-        self.scene, self.last_scene = None, self.scene or self.last_scene
+        self.working_set, self.last_working_set = None, self.working_set or self.last_working_set
         return (yield from self.ready())
 
     def write(
         self,
-        scene: Scene,
+        working_set: WorkingSet,
         kind: str,
         data: Mapping[str, Any],
         *,
         rewrites: Sequence[Event] = (),
         id: str | None = None,
     ) -> Steps[Event]:
-        """Append one event, with the state the scene has by now."""
-        made = self.first_events(scene)
-        made.append(self.event(scene, kind, data, id=id))
-        yield from self.append(scene, made, rewrites=rewrites)
-        return replace(made[-1], version=scene.version)
+        """Append one event, with the state the working set has by now."""
+        made = self.first_events(working_set)
+        made.append(self.event(working_set, kind, data, id=id))
+        yield from self.append(working_set, made, rewrites=rewrites)
+        return replace(made[-1], version=working_set.version)
 
-    def next_version(self, scene: Scene) -> int:
+    def next_version(self, working_set: WorkingSet) -> int:
         """Return the version the next event gets; options the log does not know come before it."""
-        return scene.version + (1 if self.opened is None else 2)
+        return working_set.version + (1 if self.opened is None else 2)
 
-    def first_events(self, scene: Scene) -> list[Event]:
+    def first_events(self, working_set: WorkingSet) -> list[Event]:
         """Make the event with the options, if the log does not know them."""
         if self.opened is None:
             return []
-        version = scene.version + 1
-        scene.state = replace(scene.state, options=version)
-        made = self.event(scene, "options", {"options": self.opened})
+        version = working_set.version + 1
+        working_set.state = replace(working_set.state, options=version)
+        made = self.event(working_set, "options", {"options": self.opened})
         return [replace(made, state=replace(self.opened_state, options=version).to_dict())]
 
-    def event(self, scene: Scene, kind: str, data: Mapping[str, Any], *, id: str | None = None) -> Event:
-        """Make an event with the state the scene has by now."""
+    def event(
+        self, working_set: WorkingSet, kind: str, data: Mapping[str, Any], *, id: str | None = None
+    ) -> Event:
+        """Make an event with the state the working set has by now."""
         return Event(
             id=new_event_id() if id is None else id,
             kind=kind,
             time=time.time(),
             data=data,
-            state=scene.state.to_dict(),
+            state=working_set.state.to_dict(),
         )
 
     def append(
-        self, scene: Scene, events: Sequence[Event], *, rewrites: Sequence[Event] = ()
+        self, working_set: WorkingSet, events: Sequence[Event], *, rewrites: Sequence[Event] = ()
     ) -> Steps[Appended]:
         """Write events down; if that fails, what was decided on the way is forgotten."""
-        self.scene, self.last_scene = None, scene
+        self.working_set, self.last_working_set = None, working_set
         done: Appended = yield AppendRequest(
-            session=self.session, expected_version=scene.version, events=events, rewrites=rewrites
+            session=self.session, expected_version=working_set.version, events=events, rewrites=rewrites
         )
-        if done.duplicate and not (yield from self._is_own(scene, events[0])):
+        if done.duplicate and not (yield from self._is_own(working_set, events[0])):
             return done
         if not self._bound:
             self._meet(done.incarnation)
-        version = scene.version + len(events)
-        scene.version, self.scene, self.opened = version, scene, None
+        version = working_set.version + len(events)
+        working_set.version, self.working_set, self.opened = version, working_set, None
         return Appended(version, incarnation=done.incarnation)
 
-    def _is_own(self, scene: Scene, first: Event) -> Steps[bool]:
+    def _is_own(self, working_set: WorkingSet, first: Event) -> Steps[bool]:
         """Tell whether an append that was stored before is this very one: its answer was lost on the way."""
         stored: list[Event] = yield LoadRequest(session=self.session, ids=(first.id,))
-        return [(one.version, one.state) for one in stored] == [(scene.version + 1, first.state)]
+        return [(one.version, one.state) for one in stored] == [(working_set.version + 1, first.state)]
 
     def tell(self, hook: str, *arguments: Any) -> None:
         """Call a hook; what it raises is logged and counted, and stops nothing (SPEC E8)."""
@@ -343,7 +347,7 @@ class Core:
         """
         yield from self.ready()
         events: list[Event] = yield LoadRequest(session=self.session, ids=(event_id,))
-        if events and self.scene is not None and events[0].version > self.scene.version:
+        if events and self.working_set is not None and events[0].version > self.working_set.version:
             yield from self.again()
         return events[0] if events else None
 
@@ -365,13 +369,14 @@ class Core:
         Raises:
             ConfigurationError: There is no such version.
         """
-        scene = yield from self.ready()
+        working_set = yield from self.ready()
         if version is None:
-            return scene.version
-        if type(version) is int and version > scene.version:
-            scene = yield from self.again()  # another writer may have added it
-        if not is_whole(version, least=0) or version > scene.version:
+            return working_set.version
+        if type(version) is int and version > working_set.version:
+            working_set = yield from self.again()  # another writer may have added it
+        if not is_whole(version, least=0) or version > working_set.version:
             raise ConfigurationError(
-                f"session {self.session!r} has the versions 0 to {scene.version}, and no {version!r:.80}"
+                f"session {self.session!r} has the versions 0 to {working_set.version}, and no"
+                f" {version!r:.80}"
             )
         return version

@@ -29,8 +29,8 @@ __all__ = [
     "Effect",
     "FitContext",
     "Steps",
-    "answers_at_once",
     "arun_steps",
+    "is_async",
     "run_asking",
     "run_steps",
 ]
@@ -116,7 +116,7 @@ def run_asking(steps: Steps[T], /) -> T:
 def _ask_anyhow(question: Effect) -> str:
     if not isinstance(question, AskSummary):
         raise TypeError(f"a summary in the background needs no {type(question).__name__}")
-    return ask(question) if answers_at_once(question.summarizer) else asyncio.run(aask(question))
+    return asyncio.run(aask(question)) if is_async(question.summarizer) else ask(question)
 
 
 def _perform(effect: Effect, store: Store, asking: Asking) -> Any:
@@ -206,7 +206,7 @@ async def aask(question: AskSummary, /) -> str:
         SummaryError: It failed, answered no text, or was too slow.
     """
     seconds = question.timeout_seconds
-    if answers_at_once(question.summarizer):
+    if not is_async(question.summarizer):
         async with _slots():
             try:
                 async with asyncio.timeout(seconds):
@@ -230,10 +230,10 @@ def _slots() -> asyncio.Semaphore:
     return _slots_of_loops[loop]
 
 
-def answers_at_once(summarizer: Any, /) -> bool:
-    """Tell whether a summarizer answers without being awaited."""
+def is_async(summarizer: Any, /) -> bool:
+    """Tell whether a summarizer's answer has to be awaited."""
     known = getattr(summarizer, "is_async", None)
-    return not (inspect.iscoroutinefunction(summarizer.summarize) if known is None else known)
+    return inspect.iscoroutinefunction(summarizer.summarize) if known is None else known
 
 
 def _too_slow(question: AskSummary) -> SummaryError:

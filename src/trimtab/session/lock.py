@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 from trimtab.errors import ConfigurationError, SummaryError
 
-__all__ = ["Turns"]
+__all__ = ["SessionLock"]
 
 
 class Place(NamedTuple):
@@ -55,7 +55,7 @@ class Waiter:
 class Asked:
     """A summarizer that is being asked, and whatever it calls."""
 
-    turns: Turns
+    turns: SessionLock
     background: bool
     over: bool = False
     refused: ConfigurationError | None = None
@@ -72,7 +72,7 @@ def running_future() -> Future[None]:
     return future
 
 
-class Turns:
+class SessionLock:
     """A lock for threads and for tasks of any event loop, which who holds it may take again.
 
     The first in line is next. A task is passed over while the thread of its event loop stands still:

@@ -10,27 +10,27 @@ from typing import Any, NamedTuple
 from trimtab.budget import MOST_TOKENS
 from trimtab.errors import CorruptSessionError, FormatError
 from trimtab.session.effects import Steps
-from trimtab.session.messages import LiveUnit, Sizer, Summary
+from trimtab.session.messages import MessageReader, SessionUnit, Summary
 from trimtab.session.options import LEAST_BUDGET, Options, plain_options
 from trimtab.session.plain import plain_message
 from trimtab.session.state import Members, Place, State
-from trimtab.session.working_set import Scene
+from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
 
 __all__ = [
     "KINDS",
     "Pages",
     "check_log",
-    "counted_again",
-    "counted_anew",
-    "counted_rewritten",
     "event_at",
     "live_units",
     "living_unit",
     "oldest_waiting",
     "opener_of",
-    "read_scene",
     "read_unit",
+    "read_working_set",
+    "recount",
+    "recount_moved",
+    "recount_rewritten",
     "state_of",
 ]
 
@@ -106,37 +106,39 @@ def state_of(event: Event, session: str) -> State:
         ) from error
 
 
-def read_scene(session: str, version: int, state: State, options: Options) -> Steps[Scene]:
+def read_working_set(session: str, version: int, state: State, options: Options) -> Steps[WorkingSet]:
     """Build what a session shows at a version.
 
     Complexity: reads the events of what is recent or in view, and those between them.
     """
-    scene = Scene(sizer=Sizer(options), state=state, version=version)
+    working_set = WorkingSet(reader=MessageReader(options), state=state, version=version)
     if state.anchors:
-        scene.anchors = list((yield from event_at(session, state.anchors)).data["anchors"])
+        working_set.anchors = list((yield from event_at(session, state.anchors)).data["anchors"])
     else:
-        scene.anchors = list(options.anchors)
+        working_set.anchors = list(options.anchors)
     if state.summary:
-        scene.summary = yield from _read_summary(session, state.summary, scene.sizer)
+        working_set.summary = yield from _read_summary(session, state.summary, working_set.reader)
     if state.anchor_summary:
-        scene.anchor_summary = yield from _read_summary(session, state.anchor_summary, scene.sizer)
-    scene.measure()
-    yield from _read_messages(session, scene)
-    scene.truncate()
-    return scene
+        working_set.anchor_summary = yield from _read_summary(
+            session, state.anchor_summary, working_set.reader
+        )
+    working_set.measure()
+    yield from _read_messages(session, working_set)
+    working_set.truncate()
+    return working_set
 
 
-def _read_summary(session: str, version: int, sizer: Sizer) -> Steps[Summary]:
+def _read_summary(session: str, version: int, reader: MessageReader) -> Steps[Summary]:
     event = yield from event_at(session, version)
-    return summary_of(event, sizer)
+    return summary_of(event, reader)
 
 
-def summary_of(event: Event, sizer: Sizer) -> Summary:
+def summary_of(event: Event, reader: MessageReader) -> Summary:
     """Read a summary out of its event."""
     text, messages = event.data["text"], event.data["messages"]
-    message = sizer.summary_message(text, messages)
+    message = reader.summary_message(text, messages)
     return Summary(
-        version=event.version, text=text, messages=messages, message=message, tokens=sizer.tokens(message)
+        version=event.version, text=text, messages=messages, message=message, tokens=reader.tokens(message)
     )
 
 
@@ -145,20 +147,20 @@ def _explicit(state: State) -> set[int]:
     return {version for members in (*state.beside, *state.left) for version in members}
 
 
-def _read_messages(session: str, scene: Scene) -> Steps[None]:
+def _read_messages(session: str, working_set: WorkingSet) -> Steps[None]:
     """Read the recent units, and then those that wait, newest first, as far as they fit."""
-    state, sizer = scene.state, scene.sizer
+    state, reader = working_set.state, working_set.reader
     explicit = _explicit(state)
     for members in state.beside:
-        unit = yield from read_unit(session, members, sizer)
-        scene.recent[unit.first] = unit
+        unit = yield from read_unit(session, members, reader)
+        working_set.recent[unit.first] = unit
     left = []
     for members in state.left:
-        left.append((yield from read_unit(session, members, sizer)))
-    pages = Pages(session, after=state.live - 1, before=scene.version + 1, newest_first=True)
+        left.append((yield from read_unit(session, members, reader)))
+    pages = Pages(session, after=state.live - 1, before=working_set.version + 1, newest_first=True)
     results: dict[int, list[Event]] = {}
-    waiting: list[LiveUnit] = []
-    reading = _Waiting(scene, sorted(left, key=lambda unit: unit.first))
+    waiting: list[SessionUnit] = []
+    reading = _Waiting(working_set, sorted(left, key=lambda unit: unit.first))
     while not reading.full and (events := (yield from pages.next())):
         for event in events:
             if event.kind != "message" or event.version in explicit:
@@ -167,41 +169,41 @@ def _read_messages(session: str, scene: Scene) -> Steps[None]:
             if first != event.version:
                 results.setdefault(first, []).append(event)
                 continue
-            unit = _unit([event, *reversed(results.pop(first, ()))], sizer)
+            unit = _unit([event, *reversed(results.pop(first, ()))], reader)
             if first >= state.cut:
-                scene.recent[first] = unit
+                working_set.recent[first] = unit
             else:
                 waiting.append(unit)
         reading.take(waiting)
         waiting.clear()
     reading.finish()
-    scene.recent = dict(sorted(scene.recent.items()))
+    working_set.recent = dict(sorted(working_set.recent.items()))
 
 
 class _Waiting:
     """Puts waiting units into view, newest first, until one finds no room."""
 
-    def __init__(self, scene: Scene, left: list[LiveUnit]) -> None:
-        self._scene = scene
+    def __init__(self, working_set: WorkingSet, left: list[SessionUnit]) -> None:
+        self._scene = working_set
         self._left = left
-        self._shown: list[LiveUnit] = []
+        self._shown: list[SessionUnit] = []
         self.full = False
 
-    def take(self, units: list[LiveUnit]) -> None:
+    def take(self, units: list[SessionUnit]) -> None:
         """Take units, each older than the one before; those left elsewhere come in at their place."""
         for unit in units:
             while self._left and self._left[-1].first > unit.first:
                 self._show(self._left.pop())
             self._show(unit)
 
-    def _show(self, unit: LiveUnit) -> None:
-        scene = self._scene
+    def _show(self, unit: SessionUnit) -> None:
+        working_set = self._scene
         if self.full:
             return
-        scene.shown_tokens += unit.tokens
-        if scene.over:
-            scene.shown_tokens -= unit.tokens
-            scene.hidden, scene.hidden_tokens = unit.first, unit.tokens
+        working_set.shown_tokens += unit.tokens
+        if working_set.over:
+            working_set.shown_tokens -= unit.tokens
+            working_set.hidden, working_set.hidden_tokens = unit.first, unit.tokens
             self.full = True
         else:
             self._shown.append(unit)
@@ -213,25 +215,25 @@ class _Waiting:
         self._scene.shown = {unit.first: unit for unit in reversed(self._shown)}
 
 
-def _unit(events: list[Event], sizer: Sizer) -> LiveUnit:
-    unit = LiveUnit({}, 0)
+def _unit(events: list[Event], reader: MessageReader) -> SessionUnit:
+    unit = SessionUnit({}, 0)
     for event in events:
-        shown = sizer.shown(event.data)
+        shown = reader.shown(event.data)
         unit.members[event.version] = shown.message
-        unit.tokens += sizer.tokens(shown.message)
+        unit.tokens += reader.tokens(shown.message)
         unit.note(shown)
     return unit
 
 
 def read_unit(
-    session: str, members: Members, sizer: Sizer, *, instead: Mapping[int, Event] | None = None
-) -> Steps[LiveUnit]:
+    session: str, members: Members, reader: MessageReader, *, instead: Mapping[int, Event] | None = None
+) -> Steps[SessionUnit]:
     """Read a unit whose messages are known."""
     new = {} if instead is None else instead
     events = []
     for version in members:
         events.append(new.get(version) or (yield from event_at(session, version)))
-    return _unit(events, sizer)
+    return _unit(events, reader)
 
 
 def live_units(
@@ -240,21 +242,21 @@ def live_units(
     *,
     start: int = 1,
     stop: int,
-    sizer: Sizer,
+    reader: MessageReader,
     instead: Mapping[int, Event] | None = None,
-) -> Steps[list[LiveUnit]]:
+) -> Steps[list[SessionUnit]]:
     """Read every unit that is not summarized and begins at `start` or later and before `stop`, oldest first.
 
     Args:
         instead: Events by version that are about to be written in the place of those stored.
     """
     new = {} if instead is None else instead
-    units: list[LiveUnit] = []
+    units: list[SessionUnit] = []
     for members in (*state.beside, *state.left):
         if start <= members[0] < stop:
-            units.append((yield from read_unit(session, members, sizer, instead=new)))
+            units.append((yield from read_unit(session, members, reader, instead=new)))
     span = Span(max(start, state.live), stop, ends=state.cut)
-    units.extend((yield from _units_in(session, span, sizer, apart=_explicit(state), new=new)))
+    units.extend((yield from _units_in(session, span, reader, apart=_explicit(state), new=new)))
     return sorted(units, key=lambda unit: unit.first)
 
 
@@ -270,8 +272,8 @@ class Span(NamedTuple):
 
 
 def _units_in(
-    session: str, span: Span, sizer: Sizer, *, apart: Collection[int], new: Mapping[int, Event]
-) -> Steps[list[LiveUnit]]:
+    session: str, span: Span, reader: MessageReader, *, apart: Collection[int], new: Mapping[int, Event]
+) -> Steps[list[SessionUnit]]:
     """Read the units that begin in a part of the log, but for messages that the state names apart."""
     heads: dict[int, list[Event]] = {}
     pages = Pages(session, after=span.start - 1, before=span.stop, newest_first=False)
@@ -284,21 +286,21 @@ def _units_in(
                 heads[first] = [new.get(first, event)]
             elif first in heads:
                 heads[first].append(new.get(event.version, event))
-    yield from _late_results(session, heads, sizer, after=span.stop - 1, before=span.ends, new=new)
-    return [_unit(events, sizer) for events in heads.values()]
+    yield from _late_results(session, heads, reader, after=span.stop - 1, before=span.ends, new=new)
+    return [_unit(events, reader) for events in heads.values()]
 
 
 def _late_results(
     session: str,
     heads: dict[int, list[Event]],
-    sizer: Sizer,
+    reader: MessageReader,
     *,
     after: int,
     before: int,
     new: Mapping[int, Event],
 ) -> Steps[None]:
     """Read on until the units have all that belongs to them: those that wait have it before the cut."""
-    unanswered = {first for first, events in heads.items() if _unanswered(events, sizer)}
+    unanswered = {first for first, events in heads.items() if _unanswered(events, reader)}
     newest = max(heads, key=lambda first: heads[first][-1].version, default=0)
     pages = Pages(session, after=after, before=before, newest_first=False)
     while (unanswered or newest) and (events := (yield from pages.next())):
@@ -310,60 +312,64 @@ def _late_results(
             if newest:
                 heads[first].append(new.get(event.version, event))
                 unanswered.discard(first)
-                if _unanswered(heads[first], sizer):
+                if _unanswered(heads[first], reader):
                     unanswered.add(first)
 
 
-def _unanswered(events: list[Event], sizer: Sizer) -> bool:
-    return bool(sizer.unanswered(sizer.shown(event.data).message for event in events))
+def _unanswered(events: list[Event], reader: MessageReader) -> bool:
+    return bool(reader.unanswered(reader.shown(event.data).message for event in events))
 
 
-def living_unit(session: str, scene: Scene, first: int) -> Steps[LiveUnit | None]:
+def living_unit(session: str, working_set: WorkingSet, first: int) -> Steps[SessionUnit | None]:
     """Find the unit that begins with a message, in view or not; None if a summary stands for it."""
-    known = scene.recent.get(first) or scene.shown.get(first)
+    known = working_set.recent.get(first) or working_set.shown.get(first)
     if known is not None:
         return known
-    units = yield from live_units(session, scene.state, start=first, stop=first + 1, sizer=scene.sizer)
+    units = yield from live_units(
+        session, working_set.state, start=first, stop=first + 1, reader=working_set.reader
+    )
     return units[0] if units else None
 
 
-def opener_of(session: str, scene: Scene, first: int) -> Steps[LiveUnit | None]:
+def opener_of(session: str, working_set: WorkingSet, first: int) -> Steps[SessionUnit | None]:
     """Find the unit that opens the turn of a message: the nearest of the user's that may stand first."""
-    pages = Pages(session, after=scene.state.live - 1, before=first, newest_first=True)
+    pages = Pages(session, after=working_set.state.live - 1, before=first, newest_first=True)
     while events := (yield from pages.next()):
         for event in events:
-            if event.kind != "message" or scene.sizer.read(event.message).kind != "user":
+            if event.kind != "message" or working_set.reader.read(event.message).kind != "user":
                 continue
-            unit = yield from living_unit(session, scene, event.data.get("joins", event.version))
-            if unit is not None and scene.sizer.leads(unit):
+            unit = yield from living_unit(session, working_set, event.data.get("joins", event.version))
+            if unit is not None and working_set.reader.leads(unit):
                 return unit
     return None
 
 
-def oldest_waiting(session: str, state: State, *, sizer: Sizer, limit_tokens: int) -> Steps[list[LiveUnit]]:
+def oldest_waiting(
+    session: str, state: State, *, reader: MessageReader, limit_tokens: int
+) -> Steps[list[SessionUnit]]:
     """Read the units that wait, oldest first, until they pass a limit; no further than that.
 
     A unit is given with all its messages: while a call has no result yet, reading goes on.
     """
     explicit = _explicit(state)
-    oldest = _Oldest(sizer, limit_tokens)
+    oldest = _Oldest(reader, limit_tokens)
     pages = Pages(session, after=state.live - 1, before=state.cut, newest_first=False)
     while not oldest.border and (events := (yield from pages.next())):
         for event in events:
             if event.kind == "message" and event.version not in explicit and not oldest.border:
                 oldest.take(event)
-    units = [_unit(events, sizer) for events in oldest.units.values()]
+    units = [_unit(events, reader) for events in oldest.units.values()]
     for members in state.left:
         if members[0] < (oldest.border or state.cut):
-            units.append((yield from read_unit(session, members, sizer)))
+            units.append((yield from read_unit(session, members, reader)))
     return sorted(units, key=lambda unit: unit.first)
 
 
 class _Oldest:
     """Collects whole units until they pass a limit."""
 
-    def __init__(self, sizer: Sizer, limit_tokens: int) -> None:
-        self._sizer = sizer
+    def __init__(self, reader: MessageReader, limit_tokens: int) -> None:
+        self._sizer = reader
         self._left_tokens = limit_tokens
         self._unanswered: set[int] = set()
         self.units: dict[int, list[Event]] = {}
@@ -388,17 +394,23 @@ class _Oldest:
         self._left_tokens -= self._sizer.tokens(self._sizer.shown(event.data).message)
 
 
-def counted_again(session: str, state: State, *, version: int, sizer: Sizer) -> Steps[State]:
+def recount(session: str, state: State, *, version: int, reader: MessageReader) -> Steps[State]:
     """Add up again what is recent and what waits: with another counter."""
-    units = yield from live_units(session, state, stop=version + 1, sizer=sizer)
+    units = yield from live_units(session, state, stop=version + 1, reader=reader)
     counts = _Counts(replace(state, recent_tokens=0, recent_messages=0, pending_tokens=0, pending_messages=0))
     for unit in units:
         counts.add(counts.state.place(unit.first), tokens=unit.tokens, messages=len(unit.members))
     return counts.state
 
 
-def counted_anew(
-    session: str, before: State, after: State, *, version: int, sizer: Sizer, instead: Mapping[int, Event]
+def recount_moved(
+    session: str,
+    before: State,
+    after: State,
+    *,
+    version: int,
+    reader: MessageReader,
+    instead: Mapping[int, Event],
 ) -> Steps[State]:
     """Say what is recent and what waits in a state that was made of another at the same version.
 
@@ -414,7 +426,7 @@ def counted_anew(
     named = {members[0]: members for state in (before, after) for members in (*state.beside, *state.left)}
     for first, members in named.items():
         if before.place(first) != after.place(first):
-            unit = yield from read_unit(session, members, sizer, instead=instead)
+            unit = yield from read_unit(session, members, reader, instead=instead)
             counts.move(unit, before)
     apart = _explicit(before) | _explicit(after)
     borders = sorted({before.live, after.live, before.cut, after.cut})
@@ -424,18 +436,20 @@ def counted_anew(
             continue
         # A unit that waits has all its messages before the cut; of a recent one they may come at any time.
         ends = version + 1 if place == "recent" else max(before.cut, after.cut)
-        units = yield from _units_in(session, Span(start, stop, ends), sizer, apart=apart, new=instead)
+        units = yield from _units_in(session, Span(start, stop, ends), reader, apart=apart, new=instead)
         for unit in units:
             counts.move(unit, before)
     return counts.state
 
 
-def counted_rewritten(state: State, old: Sequence[Event], new: Sequence[Event], sizer: Sizer) -> State:
+def recount_rewritten(
+    state: State, old: Sequence[Event], new: Sequence[Event], reader: MessageReader
+) -> State:
     """Say what is recent and what waits where messages say something else."""
     counts = _Counts(state)
     for event, instead in zip(old, new, strict=True):
         place = state.place(event.data.get("joins", event.version))
-        tokens = [sizer.tokens(sizer.shown(one.data).message) for one in (event, instead)]
+        tokens = [reader.tokens(reader.shown(one.data).message) for one in (event, instead)]
         counts.add(place, tokens=tokens[1] - tokens[0], messages=0)
     return counts.state
 
@@ -462,7 +476,7 @@ class _Counts:
                 pending_messages=state.pending_messages + messages,
             )
 
-    def move(self, unit: LiveUnit, before: State) -> None:
+    def move(self, unit: SessionUnit, before: State) -> None:
         """Take a unit from where it was, and add it where it is."""
         messages = len(unit.members)
         self.add(before.place(unit.first), tokens=-unit.tokens, messages=-messages)

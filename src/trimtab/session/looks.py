@@ -9,12 +9,19 @@ from trimtab._fitting.fitted import Fitted
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format
-from trimtab.session.plain import copied
+from trimtab.session.plain import copy_plain
 from trimtab.session.recall import RecallTool
 from trimtab.session.runner import Driven, running_loop
-from trimtab.session.view import SessionStatus, ViewDiff, diffing, recalling, viewing, viewing_at
-from trimtab.session.view import pages as log_pages
-from trimtab.session.working_set import Scene
+from trimtab.session.view import (
+    SessionStatus,
+    ViewDiff,
+    diff_views,
+    fit_view,
+    fit_view_at,
+    log_pages,
+    recall_messages,
+)
+from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import TokenBreakdown, Zones, shares
 from trimtab.stores import Event, MemoryStore, Store
 
@@ -63,21 +70,21 @@ class Looks(Driven):
         }
 
     @property
-    def _scene(self) -> Scene:
+    def _scene(self) -> WorkingSet:
         return self._known()
 
-    def _known(self, *, may_block: bool = False) -> Scene:
+    def _known(self, *, may_block: bool = False) -> WorkingSet:
         """Return where the session stands, read from the store only where that holds up nobody.
 
         Raises:
             ConfigurationError: It would hold up an event loop.
         """
         core = self._core
-        if core.scene is not None:
-            return core.scene
+        if core.working_set is not None:
+            return core.working_set
         if running_loop() is not None:
-            if core.last_scene is not None and self._turns.others:
-                return core.last_scene  # an operation is underway that this loop may have to go on with
+            if core.last_working_set is not None and self._lock.others:
+                return core.last_working_set  # an operation is underway that this loop may have to go on with
             if not may_block and not isinstance(self._store, MemoryStore):
                 raise ConfigurationError(
                     f"session {self._id!r} has to be read from its store, and that would hold up the event"
@@ -98,7 +105,7 @@ class Looks(Driven):
         core = self._core
         if core.options is None:
             self._known()
-        return core.in_force.reader
+        return core.in_force.wire_format
 
     @property
     def system(self) -> Any:
@@ -106,7 +113,7 @@ class Looks(Driven):
 
         None if there is none, or where it is the first of them.
         """
-        return copied(self._scene.sizer.system_apart)
+        return copy_plain(self._scene.reader.system_apart)
 
     @property
     def summary(self) -> str | None:
@@ -117,9 +124,9 @@ class Looks(Driven):
     @property
     def anchors(self) -> list[dict[str, Any]]:
         """The anchors in force; those written by a summarizer included."""
-        scene = self._scene
-        written = [] if scene.anchor_summary is None else [scene.anchor_summary.message]
-        return cast("list[dict[str, Any]]", copied([*scene.anchors, *written]))
+        working_set = self._scene
+        written = [] if working_set.anchor_summary is None else [working_set.anchor_summary.message]
+        return cast("list[dict[str, Any]]", copy_plain([*working_set.anchors, *written]))
 
     @property
     def budget_tokens(self) -> int:
@@ -147,15 +154,15 @@ class Looks(Driven):
     @property
     def total_message_count(self) -> int:
         """Messages in view: the recent, system text, anchors and the summary."""
-        scene = self._scene
-        count = sum(len(unit.members) for unit in scene.in_view()) + len(scene.anchors)
-        put_there = (scene.sizer.system_message(), scene.anchor_summary)
-        return count + scene.shows_summary + sum(one is not None for one in put_there)
+        working_set = self._scene
+        count = sum(len(unit.members) for unit in working_set.in_view()) + len(working_set.anchors)
+        put_there = (working_set.reader.system_message(), working_set.anchor_summary)
+        return count + working_set.shows_summary + sum(one is not None for one in put_there)
 
     def allocate_zones(self) -> Zones:
         """Say how the budget is shared now."""
-        scene = self._scene
-        return shares(scene.sizer.options, scene.state.room_tokens, scene.permanent_tokens)
+        working_set = self._scene
+        return shares(working_set.reader.options, working_set.state.room_tokens, working_set.permanent_tokens)
 
     def status(self) -> SessionStatus:
         """Say where the session stands, in numbers."""
@@ -183,11 +190,11 @@ class Looks(Driven):
         Args:
             at: A version of the log: the view as it was then. None: the view now.
         """
-        return self._run(lambda: viewing(self._core) if at is None else viewing_at(self._core, at))
+        return self._run(lambda: fit_view(self._core) if at is None else fit_view_at(self._core, at))
 
     async def afit(self, *, at: int | None = None) -> Fitted[dict[str, Any]]:
         """Return the view with its report; see `fit`."""
-        return await self._arun(lambda: viewing(self._core) if at is None else viewing_at(self._core, at))
+        return await self._arun(lambda: fit_view(self._core) if at is None else fit_view_at(self._core, at))
 
     def view_at(self, version: int, /) -> list[dict[str, Any]]:
         """Return the view as it was at a version of the log.
@@ -205,11 +212,11 @@ class Looks(Driven):
 
     def diff(self, a: int, b: int, /) -> ViewDiff:
         """Say what two views differ in: messages that came, that left, summaries."""
-        return self._run(lambda: diffing(self._core, a, b))
+        return self._run(lambda: diff_views(self._core, a, b))
 
     async def adiff(self, a: int, b: int, /) -> ViewDiff:
         """Say what two views differ in; see `diff`."""
-        return await self._arun(lambda: diffing(self._core, a, b))
+        return await self._arun(lambda: diff_views(self._core, a, b))
 
     def history(
         self, *, after: int = 0, before: int | None = None, kinds: Collection[str] | None = ("message",)
@@ -240,11 +247,11 @@ class Looks(Driven):
 
         Those with more words of the query come first, newer before older where they have as many.
         """
-        return self._run(lambda: recalling(self._core, query, limit))
+        return self._run(lambda: recall_messages(self._core, query, limit))
 
     async def arecall(self, query: str, /, limit: int = 5) -> list[Event]:
         """Find messages that are no longer in view; see `recall`."""
-        return await self._arun(lambda: recalling(self._core, query, limit))
+        return await self._arun(lambda: recall_messages(self._core, query, limit))
 
     def recall_tool(self, *, limit: int = 5) -> RecallTool:
         """Make a tool for an agent: a schema, and what answers its calls."""

@@ -17,10 +17,10 @@ from trimtab.session.options import Options
 from trimtab.session.state import Members
 from trimtab.strategies.summarizer import SUMMARY_TAG, marked_summary, summary_message
 
-__all__ = ["RECALL_TAG", "LiveUnit", "Read", "Sizer", "Summary", "marked_summary"]
+__all__ = ["RECALL_TAG", "MessageReader", "Read", "SessionUnit", "Summary", "marked_summary"]
 
 
-# What trimtab writes into a view itself is marked and escaped; text that imitates the mark is defused.
+# What trimtab writes into a view itself is marked and escaped; text that imitates the mark is escaped.
 
 
 RESULT_TAG = "tool_result"
@@ -77,7 +77,7 @@ def _unescaped(text: str) -> str:
     return unescape(_REFERENCE.sub(lambda found: found[1] + found[2].lstrip("0")[:8], text))
 
 
-def defused(format: Format, message: dict[str, Any], /) -> dict[str, Any]:
+def escape_marks(format: Format, message: dict[str, Any], /) -> dict[str, Any]:
     """Return the message, or a copy in which what looks like a mark of trimtab's is escaped.
 
     Only the sign that opens it changes, so that the text still reads as what it is: text. The texts of a
@@ -127,7 +127,7 @@ def result_as_text(
         return format.message("user", [text])
     # Without the results first: what stood apart is neighbours then.
     rest = [part for at, part in enumerate(message[key]) if at not in results]
-    rest = defused(format, {**message, key: rest})[key]
+    rest = escape_marks(format, {**message, key: rest})[key]
     role = "assistant" if format.kind(message) == "assistant" else "user"
     return format.message(role, [text, *rest])
 
@@ -154,12 +154,12 @@ class Shown(NamedTuple):
     """It looked like a mark of trimtab's."""
 
 
-class Sizer:
+class MessageReader:
     """Reads and measures messages one by one, as an options' format and counter say."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.format = options.reader
+        self.format = options.wire_format
         # In a context, what stands beside the messages is charged there.
         fixed = Fixed(system=self.system_apart, tools=options.tools) if options.context is None else None
         self._sizes: Sizes = sizes_for(options.tokens_by, [], fixed)
@@ -227,7 +227,7 @@ class Sizer:
         pairing = pair(self._structure(listed), range(len(listed)))
         return tuple(call_id for _, call_id in pairing.unanswered)
 
-    def leads(self, unit: LiveUnit, /) -> bool:
+    def leads(self, unit: SessionUnit, /) -> bool:
         """Tell whether the provider takes a unit as the first of a conversation."""
         if unit.leads is None:
             first = next(iter(unit.members.values()))
@@ -241,7 +241,7 @@ class Sizer:
         if data.get("alone"):
             text = result_as_text(self.format, message, self._structure([message]).answers.get(0, ()))
             return Shown(text, as_text=True, escaped=False)
-        safe = defused(self.format, message)
+        safe = escape_marks(self.format, message)
         return Shown(safe, as_text=False, escaped=safe is not message)
 
     def system_message(self) -> dict[str, Any] | None:
@@ -257,7 +257,7 @@ class Sizer:
 
 
 @dataclass(slots=True)
-class LiveUnit:
+class SessionUnit:
     """Messages that stay or leave together and are not summarized yet."""
 
     members: dict[int, dict[str, Any]]

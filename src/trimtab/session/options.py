@@ -45,8 +45,8 @@ __all__ = [
     "as_given",
     "check_anchor",
     "functions_of",
-    "lacking",
     "missing_functions",
+    "omitted_functions",
     "options_from",
     "other_form",
     "plain_options",
@@ -222,7 +222,7 @@ class Options:
     """Input tokens of the budget; 0 where the log says it."""
     resolved: Budget | None = field(init=False, default=None)
     """The budget with its margin; None where the log says what is left of it."""
-    reader: Format = field(init=False)
+    wire_format: Format = field(init=False)
     tokens_by: Any = field(init=False)
     """The counter in use."""
     measured: tuple[Block, ...] = field(init=False, default=())
@@ -240,7 +240,7 @@ class Options:
         self.system = None if self.system == "" else system_of(self.system)
         check_tools(self.tools)
         self._take_context()
-        self.reader = format_of([], self.format, self.model)
+        self.wire_format = format_of([], self.format, self.model)
         if self.summarizer is not None:
             self.summarizer = require_summarizer(self.summarizer)
         check_choice("summary_mode", self.summary_mode, get_args(SummaryMode))
@@ -280,7 +280,7 @@ class Options:
 
     def _check_anchors(self) -> None:
         for at, anchor in enumerate(self.anchors):
-            check_anchor(self.reader, anchor, at)
+            check_anchor(self.wire_format, anchor, at)
 
     def _take_context(self) -> None:
         """Take from the context what it says of all blocks; the budget is what it leaves for the history."""
@@ -335,16 +335,16 @@ class Options:
                     " it out (4 takes back another one that the log has), or pass"
                     f" counter=counter_from_text(fn, message_overhead={self.message_overhead})"
                 )
-            return counter_of(counter, model, self.reader)
+            return counter_of(counter, model, self.wire_format)
         if self.message_overhead == 4:
-            return counter_of(None, None, self.reader)
+            return counter_of(None, None, self.wire_format)
         framing = Framing(
             per_message_tokens=self.message_overhead,
             roles_counted=False,
             tools_style="json",
             tools_saved_by_system_tokens=0,
         )
-        return EstimateCounter(framing=framing, format=self.reader)
+        return EstimateCounter(framing=framing, format=self.wire_format)
 
     @property
     def counted_by(self) -> str:
@@ -358,7 +358,7 @@ class Options:
             **{name: getattr(self, name) for name in _DATA},
             "budget_tokens": self.budget_tokens if self.context is None else 0,
             "counted_by": self.counted_by,
-            "format": self.reader.name,
+            "format": self.wire_format.name,
             "given": {
                 "summarizer": None if self.summarizer is None else word_of(self.summarizer),
                 "counter": None if self.counter is None else counter_name(self.tokens_by),
@@ -447,7 +447,7 @@ def functions_of(options: Options, /) -> dict[str, Any]:
     return {name: getattr(options, name) for name in (*FUNCTIONS, "hooks", "on_trim")}
 
 
-def lacking(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
+def omitted_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
     """Return what the session was made with and was left out now, as the log remembers it."""
     known = data.get("given", {})
     return {name: known[name] for name in FUNCTIONS if known.get(name) and name not in given}
@@ -455,7 +455,7 @@ def lacking(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, A
 
 def missing_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> str | None:
     """Name a function the session was made with and was left out now; None if there is none."""
-    for name, what in lacking(data, given).items():
+    for name, what in omitted_functions(data, given).items():
         return f"{name} ({what.removeprefix(f'{name} '):.80})" if isinstance(what, str) else name
     return None
 

@@ -9,7 +9,7 @@ from typing import Any
 from trimtab.errors import FormatError
 from trimtab.formats.values import message_in, shown
 
-__all__ = ["copied", "plain_message", "plain_snapshot"]
+__all__ = ["copy_plain", "plain_message", "plain_snapshot"]
 
 _DEEPEST = 200
 """Levels of nesting a message may have; JSON of other languages reads no more."""
@@ -71,10 +71,10 @@ def _items(value: Mapping[Any, Any], path: str) -> list[tuple[str, Any]]:
     return list(value.items())
 
 
-def copied(value: Any, /) -> Any:
+def copy_plain(value: Any, /) -> Any:
     """Copy plain data, so that whoever changes the copy changes no session."""
     if isinstance(value, dict):
-        return {key: copied(one) for key, one in value.items()}
+        return {key: copy_plain(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [copied(one) for one in value]
+        return [copy_plain(one) for one in value]
     return value

@@ -16,8 +16,8 @@ from weakref import WeakSet
 from trimtab.errors import ConfigurationError, StoreError, SummaryError
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps, arun_steps, run_asking, run_steps
-from trimtab.session.lock import Turns, running_future
-from trimtab.session.summarize import early_job, finish, is_due, most_summaries, written_for
+from trimtab.session.lock import SessionLock, running_future
+from trimtab.session.summarize import early_job, finish, is_due, most_summaries, try_summary
 from trimtab.session.summary import Job, Written
 from trimtab.stores import MemoryStore, Retry, Store
 from trimtab.stores.rows import check_session_name
@@ -73,22 +73,24 @@ class Driven:
             raise ConfigurationError(f"store is a Store, not {self._store!r:.80}")
         self._retry = Retry(attempts=1) if retry is None else retry
         self._core = Core(self._id, given, begins=begins, allow_missing=allow_missing)
-        self._turns = Turns(self._id)
+        self._lock = SessionLock(self._id)
         self._writings: list[Writing] = []
         _living.add(self)
 
     def __repr__(self) -> str:
         """Name the session, its store and its budget; tokens in view as far as it was read. No content."""
         core = self._core
-        scene = core.scene or core.last_scene
+        working_set = core.working_set or core.last_working_set
         shown = []
         if core.options is not None:
-            tokens = core.options.budget_tokens if scene is None else scene.state.budget_tokens
+            tokens = core.options.budget_tokens if working_set is None else working_set.state.budget_tokens
             budget = f"{tokens:,}" if tokens else "not read yet"
             shown.append(
-                f"budget {budget}" if scene is None else f"{scene.breakdown.total:,} of {budget} tokens"
+                f"budget {budget}"
+                if working_set is None
+                else f"{working_set.breakdown.total:,} of {budget} tokens"
             )
-            shown += [f"version {scene.version}"] if scene is not None else []
+            shown += [f"version {working_set.version}"] if working_set is not None else []
             shown += [f"model {core.options.model}"] if core.options.model is not None else []
         return f"<Session {self._id!r} in {self._store!r}: {', '.join(shown) or 'not read yet'}>"
 
@@ -106,13 +108,13 @@ class Driven:
 
     def _run(self, make: Callable[[], Steps[T]], *, then_background: int = 0) -> T:
         """Run an algorithm; then begin so many summaries in the background, at most."""
-        with self._turns:
+        with self._lock:
             done = self._retry.call(
                 lambda: run_steps(
                     self._whole(make()),
                     self._store,
                     incarnation=self._core.incarnation,
-                    asking=self._turns.asking,
+                    asking=self._lock.asking,
                 )
             )
             if then_background:  # in the same turn: there may be no other one in this thread
@@ -120,13 +122,13 @@ class Driven:
             return done
 
     async def _arun(self, make: Callable[[], Steps[T]], *, then_background: int = 0) -> T:
-        async with self._turns:
+        async with self._lock:
             done = await self._retry.acall(
                 lambda: arun_steps(
                     self._whole(make()),
                     self._store,
                     incarnation=self._core.incarnation,
-                    asking=self._turns.asking,
+                    asking=self._lock.asking,
                 )
             )
             if then_background:
@@ -140,13 +142,13 @@ class Driven:
         except Exception:
             raise
         except BaseException:
-            self._core.scene = None
+            self._core.working_set = None
             raise
 
     def _in_child(self) -> None:
         """Begin anew after a fork: the threads, and what they were at, are the parent's."""
-        if self._turns.in_child():
-            self._core.scene = None
+        if self._lock.in_child():
+            self._core.working_set = None
         self._writings = []
         self._core.job = None
 
@@ -154,15 +156,15 @@ class Driven:
         """Make the job of a background summary if one is due, or soon will be, and none is being written."""
         core = self._core
         self._underway()
-        options, scene = core.options, core.scene
-        if options is None or not options.background or core.job is not None or scene is None:
+        options, working_set = core.options, core.working_set
+        if options is None or not options.background or core.job is not None or working_set is None:
             return None
         try:
-            if early or is_due(core, scene.state):
-                return (yield from early_job(core, scene))
+            if early or is_due(core, working_set.state):
+                return (yield from early_job(core, working_set))
             return None
         except StoreError:
-            core.scene = None  # what came before it is stored: it is tried again
+            core.working_set = None  # what came before it is stored: it is tried again
             return None
 
     def _begun(self, job: Job, loop: asyncio.AbstractEventLoop | None, summaries: int) -> Writing:
@@ -201,10 +203,10 @@ class Driven:
     def _work(self, writing: Writing) -> None:
         """Write a summary beside the conversation and put it in force; more where enough goes on waiting."""
         try:
-            with self._turns.asking(background=True):
+            with self._lock.asking(background=True):
                 for _ in range(writing.summaries):
-                    written = run_asking(written_for(self._core, writing.job))
-                    with self._turns:
+                    written = run_asking(try_summary(self._core, writing.job))
+                    with self._lock:
                         goes_on = run_steps(
                             self._concluding(writing, written),
                             self._store,
@@ -224,7 +226,7 @@ class Driven:
         try:
             done = yield from self._whole(finish(core, writing.job, written))
         except StoreError as error:
-            core.scene = None  # it is read again, and the summary tried again
+            core.working_set = None  # it is read again, and the summary tried again
             _log.warning("session %r: a summary was put off: %s", self._id, error)
         finally:
             core.job = None
@@ -242,12 +244,12 @@ class Driven:
             writing.task.add_done_callback(lambda _: self._ended(writing))
 
     async def _awork(self, writing: Writing) -> None:
-        with self._turns.asking(background=True):
+        with self._lock.asking(background=True):
             for _ in range(writing.summaries):
                 written = await arun_steps(
-                    written_for(self._core, writing.job), self._store, incarnation=self._core.incarnation
+                    try_summary(self._core, writing.job), self._store, incarnation=self._core.incarnation
                 )
-                async with self._turns:
+                async with self._lock:
                     goes_on = await arun_steps(
                         self._concluding(writing, written), self._store, incarnation=self._core.incarnation
                     )
@@ -264,8 +266,8 @@ class Driven:
             ConfigurationError: It would wait for the thread it is called in: in a hook, or for a task of
                 the same event loop. Await `adrain` there.
         """
-        self._turns.refuse_summarizer()
-        if self._turns.in_background:
+        self._lock.refuse_summarizer()
+        if self._lock.in_background:
             return
         for writing in self._underway():
             loop = writing.loop
@@ -274,13 +276,13 @@ class Driven:
                     f"session {self._id!r}: a task of an event loop writes a summary, and cannot while this"
                     " thread waits for it: await adrain() in that loop"
                 )
-            with self._turns.standing_still():
+            with self._lock.standing_still():
                 writing.done.result()
 
     async def adrain(self) -> None:
         """Wait until no summary is being written in the background; see `drain`."""
-        self._turns.refuse_summarizer()
-        if self._turns.in_background:
+        self._lock.refuse_summarizer()
+        if self._lock.in_background:
             return
         for writing in self._underway():
             await asyncio.wrap_future(writing.done)

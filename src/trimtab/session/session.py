@@ -11,21 +11,21 @@ from trimtab.context import Context
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, SystemLike, ToolSchema
-from trimtab.session.add import adding
+from trimtab.session.add import add_messages
 from trimtab.session.change import (
-    clearing,
-    deleting,
-    pinning,
-    recording_usage,
-    setting_anchors,
-    setting_budget,
+    begin_anew,
+    calibrate,
+    change_budget,
+    delete_session,
+    replace_anchors,
+    set_pin,
 )
 from trimtab.session.copies import Copies
 from trimtab.session.core import Core, new_event_id
-from trimtab.session.effects import Steps, answers_at_once
+from trimtab.session.effects import Steps, is_async
 from trimtab.session.options import UNSET, HooksLike, SummaryMode, Unset, refuse_set
 from trimtab.session.summarize import CATCH_UP, summarize_waiting
-from trimtab.session.undo import redacting, undoing
+from trimtab.session.undo import redact_messages, undo_decision
 from trimtab.stores import Event, Retry, Store
 from trimtab.stores.rows import check_session_name
 from trimtab.strategies.summarizer import SummarizerLike
@@ -223,16 +223,16 @@ class Session(Copies):
             if one is not None:
                 check_session_name(one, what="a message's id")
         named = [new_event_id() if one is None else one for one in given]
-        return lambda: adding(self._core, listed, named)
+        return lambda: add_messages(self._core, listed, named)
 
     def _check_summarizer(self, *, sync_in_background: bool = False) -> None:
         core = self._core
-        if core.scene is None and core.last_scene is None:  # what was left out, its log says
+        if core.working_set is None and core.last_working_set is None:  # what was left out, its log says
             self._run(core.ready)
         options = core.in_force
         if options.summarizer is None or (options.background and not sync_in_background):
             return
-        if not answers_at_once(options.summarizer):
+        if is_async(options.summarizer):
             raise ConfigurationError(
                 "the summarizer is async: await aadd(...) instead of calling add(...), or pass"
                 " background=True; the same for the other methods, asummarize(...) among them"
@@ -259,11 +259,11 @@ class Session(Copies):
             BudgetExceededError: What is always shown passes it; nothing was changed.
         """
         self._check_summarizer()
-        self._run(lambda: setting_budget(self._core, budget), then_background=CATCH_UP)
+        self._run(lambda: change_budget(self._core, budget), then_background=CATCH_UP)
 
     async def aset_budget(self, budget: Budget | float, /) -> None:
         """Change the budget; see `set_budget`."""
-        await self._arun(lambda: setting_budget(self._core, budget), then_background=CATCH_UP)
+        await self._arun(lambda: change_budget(self._core, budget), then_background=CATCH_UP)
 
     def summarize(self) -> int:
         """Have everything that waits for a summary summarized now, due or not.
@@ -305,11 +305,11 @@ class Session(Copies):
                 the session has a Context.
         """
         self._check_summarizer()
-        self._run(lambda: recording_usage(self._core, usage), then_background=CATCH_UP)
+        self._run(lambda: calibrate(self._core, usage), then_background=CATCH_UP)
 
     async def arecord_usage(self, usage: Any, /) -> None:
         """Take in what the provider reported; see `record_usage`."""
-        await self._arun(lambda: recording_usage(self._core, usage), then_background=CATCH_UP)
+        await self._arun(lambda: calibrate(self._core, usage), then_background=CATCH_UP)
 
     def set_anchors(self, messages: Sequence[Any], /) -> None:
         """Replace the anchors.
@@ -318,11 +318,11 @@ class Session(Copies):
             BudgetExceededError: They pass their cap, or leave no room; nothing was changed.
         """
         self._check_summarizer()
-        self._run(lambda: setting_anchors(self._core, messages))
+        self._run(lambda: replace_anchors(self._core, messages))
 
     async def aset_anchors(self, messages: Sequence[Any], /) -> None:
         """Replace the anchors; see `set_anchors`."""
-        await self._arun(lambda: setting_anchors(self._core, messages))
+        await self._arun(lambda: replace_anchors(self._core, messages))
 
     def clear(self) -> None:
         """Begin anew with an empty view; the log stays.
@@ -333,11 +333,11 @@ class Session(Copies):
             BudgetExceededError: The anchors that return pass their cap, or leave no room; nothing was
                 changed.
         """
-        self._run(lambda: clearing(self._core))
+        self._run(lambda: begin_anew(self._core))
 
     async def aclear(self) -> None:
         """Begin anew; see `clear`."""
-        await self._arun(lambda: clearing(self._core))
+        await self._arun(lambda: begin_anew(self._core))
 
     def pin(self, event: Event | str, /) -> None:
         """Keep a message, and what belongs to it, in every view.
@@ -351,19 +351,19 @@ class Session(Copies):
 
         Complexity: O(1) in the log; reads the unit of the message.
         """
-        self._run(lambda: pinning(self._core, event, pinned=True))
+        self._run(lambda: set_pin(self._core, event, pinned=True))
 
     async def apin(self, event: Event | str, /) -> None:
         """Keep a message in every view; see `pin`."""
-        await self._arun(lambda: pinning(self._core, event, pinned=True))
+        await self._arun(lambda: set_pin(self._core, event, pinned=True))
 
     def unpin(self, event: Event | str, /) -> None:
         """Let a pinned message leave again."""
-        self._run(lambda: pinning(self._core, event, pinned=False))
+        self._run(lambda: set_pin(self._core, event, pinned=False))
 
     async def aunpin(self, event: Event | str, /) -> None:
         """Let a pinned message leave again."""
-        await self._arun(lambda: pinning(self._core, event, pinned=False))
+        await self._arun(lambda: set_pin(self._core, event, pinned=False))
 
     def undo(self, event: Event | str | None = None, /) -> Event:
         """Take back a summary or an eviction, and every one after it; messages stay.
@@ -377,12 +377,12 @@ class Session(Copies):
         Complexity: reads the log back to what is taken back, and the messages that are elsewhere after it.
         """
         made = new_event_id()
-        return self._run(lambda: undoing(self._core, event, made=made))
+        return self._run(lambda: undo_decision(self._core, event, made=made))
 
     async def aundo(self, event: Event | str | None = None, /) -> Event:
         """Take back a summary or an eviction; see `undo`."""
         made = new_event_id()
-        return await self._arun(lambda: undoing(self._core, event, made=made))
+        return await self._arun(lambda: undo_decision(self._core, event, made=made))
 
     def redact(self, events: Sequence[Event | str] | Event | str, /) -> list[Event]:
         """Overwrite what messages say, in the log too.
@@ -399,23 +399,23 @@ class Session(Copies):
         Complexity: reads the messages, and the summaries that were written after the oldest of them.
         """
         made = new_event_id()
-        return self._run(lambda: redacting(self._core, events, made=made))
+        return self._run(lambda: redact_messages(self._core, events, made=made))
 
     async def aredact(self, events: Sequence[Event | str] | Event | str, /) -> list[Event]:
         """Overwrite what messages say; see `redact`."""
         made = new_event_id()
-        return await self._arun(lambda: redacting(self._core, events, made=made))
+        return await self._arun(lambda: redact_messages(self._core, events, made=made))
 
     def delete(self) -> None:
         """Remove the session and every byte of it from its store.
 
         Each store says what that means for its files.
         """
-        self._run(lambda: deleting(self._core))
+        self._run(lambda: delete_session(self._core))
 
     async def adelete(self) -> None:
         """Remove the session from the store; see `delete`."""
-        await self._arun(lambda: deleting(self._core))
+        await self._arun(lambda: delete_session(self._core))
 
 
 def _name_as_own(session: type[Session]) -> None:

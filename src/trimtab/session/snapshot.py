@@ -10,12 +10,12 @@ from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
 from trimtab.formats.values import shown
 from trimtab.session.effects import Steps
 from trimtab.session.log import Pages, check_log, event_at, live_units
-from trimtab.session.messages import LiveUnit, Sizer
+from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.options import FUNCTIONS, LEAST_BUDGET, as_given, missing_functions, options_from
-from trimtab.session.plain import copied, plain_snapshot
+from trimtab.session.plain import copy_plain, plain_snapshot
 from trimtab.session.state import Members, State
-from trimtab.session.view import pages as pages_of
-from trimtab.session.working_set import Scene
+from trimtab.session.view import log_pages
+from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event
 from trimtab.stores.rows import check_session_name
 
@@ -30,40 +30,40 @@ VERSION = 1
 
 def snapshot_of(core: Core, *, history: bool) -> Steps[dict[str, Any]]:
     """Write the options and events as plain data: every event, or those that are needed to go on."""
-    scene = yield from core.ready()
+    working_set = yield from core.ready()
     events: list[Event] = []
     if history:
-        pages = yield from pages_of(core, 0, None)
+        pages = yield from log_pages(core, 0, None)
         while page := (yield from pages.next()):
             events.extend(page)
-    elif scene.version:
-        events = yield from short_log(core, scene)
+    elif working_set.version:
+        events = yield from short_log(core, working_set)
     return {
         "version": VERSION,
         "id": core.session,
-        "options": copied(core.options_data()),
+        "options": copy_plain(core.options_data()),
         "events": [
             {
                 "version": event.version,
                 "id": event.id,
                 "kind": event.kind,
                 "time": event.time,
-                "data": copied(event.data),
-                "state": copied(event.state),
+                "data": copy_plain(event.data),
+                "state": copy_plain(event.state),
             }
             for event in events
         ],
     }
 
 
-def short_log(core: Core, scene: Scene) -> Steps[list[Event]]:
+def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
     """Make a log of its own of what is needed to go on: what stays, the summary, and living messages.
 
     Its last event says where the session stands. In those before it nothing of the conversation is in view,
     so that a view of the past shows no more than what there is.
     """
     made: list[Event] = []
-    front = State(budget_tokens=scene.state.budget_tokens, options=1, newest_summary=0)
+    front = State(budget_tokens=working_set.state.budget_tokens, options=1, newest_summary=0)
 
     def put(event: Event, state: State) -> int:
         version = len(made) + 1
@@ -71,9 +71,9 @@ def short_log(core: Core, scene: Scene) -> Steps[list[Event]]:
         made.append(replace(event, version=version, state=then.to_dict()))
         return version
 
-    put(core.event(scene, "options", {"options": core.options_data()}), front)
+    put(core.event(working_set, "options", {"options": core.options_data()}), front)
     for name in ("anchors", "anchor_summary", "summary"):
-        at: int = getattr(scene.state, name)
+        at: int = getattr(working_set.state, name)
         if at:
             event = yield from event_at(core.session, at)
             pointing: dict[str, Any] = {name: len(made) + 1}
@@ -82,15 +82,15 @@ def short_log(core: Core, scene: Scene) -> Steps[list[Event]]:
                 event = _alone(event, older=front.newest_summary)
                 front = replace(front, newest_summary=len(made) + 1)
             put(event, front)
-    units = yield from _needed(core, scene)
+    units = yield from _needed(core, working_set)
     new: dict[int, int] = {}
-    for event in (yield from _messages_of(core, scene, units)):
+    for event in (yield from _messages_of(core, working_set, units)):
         data = event.data
         if "joins" in data:
             data = {**data, "joins": new[data["joins"]]}
         new[event.version] = put(replace(event, data=data), front)
-    last = core.event(scene, "abridged", {"of": scene.version})
-    then = _translated(scene.state, new, units, last=len(made) + 1)
+    last = core.event(working_set, "abridged", {"of": working_set.version})
+    then = _translated(working_set.state, new, units, last=len(made) + 1)
     then = replace(
         then,
         options=front.options,
@@ -108,16 +108,20 @@ def _alone(summary: Event, *, older: int) -> Event:
     return replace(summary, data={**summary.data, "covers": [], "previous": 0, "older": older})
 
 
-def _needed(core: Core, scene: Scene) -> Steps[list[LiveUnit]]:
+def _needed(core: Core, working_set: WorkingSet) -> Steps[list[SessionUnit]]:
     """List the units that are in view, recent, or wait for a summary."""
     if core.in_force.summarizer is None and "summarizer" not in core.missing:
-        return [*scene.shown.values(), *scene.recent.values()]
-    return (yield from live_units(core.session, scene.state, stop=scene.version + 1, sizer=scene.sizer))
+        return [*working_set.shown.values(), *working_set.recent.values()]
+    return (
+        yield from live_units(
+            core.session, working_set.state, stop=working_set.version + 1, reader=working_set.reader
+        )
+    )
 
 
-def _messages_of(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Steps[list[Event]]:
+def _messages_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) -> Steps[list[Event]]:
     """Read the events of the messages of units, in order."""
-    state = scene.state
+    state = working_set.state
     apart = {version for members in (*state.beside, *state.left) for version in members}
     versions = {version for unit in units for version in unit.versions}
     events: list[Event] = []
@@ -125,8 +129,8 @@ def _messages_of(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Steps[l
         events.append((yield from event_at(core.session, version)))
     pages = Pages(
         core.session,
-        after=min(versions - apart, default=scene.version + 1) - 1,
-        before=scene.version + 1,
+        after=min(versions - apart, default=working_set.version + 1) - 1,
+        before=working_set.version + 1,
         newest_first=False,
     )
     while page := (yield from pages.next()):
@@ -134,7 +138,7 @@ def _messages_of(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Steps[l
     return sorted(events, key=lambda event: event.version)
 
 
-def _translated(state: State, new: Mapping[int, int], units: Sequence[LiveUnit], *, last: int) -> State:
+def _translated(state: State, new: Mapping[int, int], units: Sequence[SessionUnit], *, last: int) -> State:
     """Return a state that says the same of messages under other versions; `last` is that of its event."""
     waiting = {member for unit in units for member in unit.versions if unit.first < state.cut}
     waiting -= {member for members in state.beside for member in members}
@@ -229,7 +233,7 @@ def check_events(events: Sequence[Event], known: Any, given: Mapping[str, Any], 
     if not isinstance(known, Mapping):
         raise CorruptSessionError("the snapshot has events and no options among them")
     functions = {name: given[name] for name in (*FUNCTIONS, "hooks", "on_trim") if name in given}
-    check_log(events, Sizer(options_from(known, functions)).read)
+    check_log(events, MessageReader(options_from(known, functions)).read)
 
 
 def options_in(known: Any, given: Mapping[str, Any], *, allow_missing: bool) -> dict[str, Any]:

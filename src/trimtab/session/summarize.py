@@ -14,12 +14,12 @@ from trimtab.errors import (
 )
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
-from trimtab.session.log import live_units, oldest_waiting, read_scene
-from trimtab.session.messages import LiveUnit, Sizer
-from trimtab.session.plain import copied
+from trimtab.session.log import live_units, oldest_waiting, read_working_set
+from trimtab.session.messages import MessageReader, SessionUnit
+from trimtab.session.plain import copy_plain
 from trimtab.session.state import State
 from trimtab.session.summary import Job, Written, write_summary
-from trimtab.session.working_set import Scene
+from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import limits_of
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "summarize_if_due",
     "summarize_waiting",
     "tell_gone",
-    "written_for",
+    "try_summary",
 ]
 
 
@@ -50,66 +50,66 @@ def is_due(core: Core, state: State) -> bool:
     )
 
 
-def waiting_job(core: Core, scene: Scene) -> Steps[Job | None]:
+def waiting_job(core: Core, working_set: WorkingSet) -> Steps[Job | None]:
     """Make the job of summarizing what waits: the oldest of it, one budget's worth at most."""
-    state = scene.state
-    units: list[LiveUnit] = []
+    state = working_set.state
+    units: list[SessionUnit] = []
     tokens = 0
-    if scene.hidden:
+    if working_set.hidden:
         waiting = yield from oldest_waiting(
-            core.session, state, sizer=scene.sizer, limit_tokens=state.room_tokens
+            core.session, state, reader=working_set.reader, limit_tokens=state.room_tokens
         )
     else:
-        waiting = list(scene.shown.values())
+        waiting = list(working_set.shown.values())
     for unit in waiting:
         if units and tokens + unit.tokens > state.room_tokens:
             break
         units.append(unit)
         tokens += unit.tokens
-    return job_of(core, scene, units) if units else None
+    return job_of(core, working_set, units) if units else None
 
 
-def early_job(core: Core, scene: Scene) -> Steps[Job | None]:
+def early_job(core: Core, working_set: WorkingSet) -> Steps[Job | None]:
     """Make the job of a background summary: what waits, or what will have to leave next."""
-    options, state = core.in_force, scene.state
+    options, state = core.in_force, working_set.state
     if options.summarizer is None:
         return None
     if is_due(core, state):
-        return (yield from waiting_job(core, scene))
+        return (yield from waiting_job(core, working_set))
     limits = limits_of(options, state.room_tokens)
     if state.pending_messages or state.failures:
         return None  # it waits for more
-    if scene.total_tokens + limits.threshold_tokens <= state.room_tokens:
+    if working_set.total_tokens + limits.threshold_tokens <= state.room_tokens:
         return None
-    units: list[LiveUnit] = []
+    units: list[SessionUnit] = []
     tokens = 0
-    for unit in scene.recent.values():
+    for unit in working_set.recent.values():
         if tokens >= limits.threshold_tokens:
-            return job_of(core, scene, units)
-        if not scene.exempt(unit):
+            return job_of(core, working_set, units)
+        if not working_set.exempt(unit):
             units.append(unit)
             tokens += unit.tokens
     return None
 
 
-def job_of(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Job:
+def job_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) -> Job:
     """Write down what is to be summarized, and in place of what."""
-    options, state = core.in_force, scene.state
+    options, state = core.in_force, working_set.state
     limits = limits_of(options, state.room_tokens)
     cap = limits.max_summary_tokens
-    anchored = options.summary_mode == "anchored" and not scene.anchors
-    becomes_anchor = anchored and scene.anchor_summary is None
+    anchored = options.summary_mode == "anchored" and not working_set.anchors
+    becomes_anchor = anchored and working_set.anchor_summary is None
     if becomes_anchor:
         cap = min(cap, limits.max_anchor_tokens)
     elif options.summary_mode == "anchored":
-        cap -= scene.anchor_tokens
-    summary = scene.summary
+        cap -= working_set.anchor_tokens
+    summary = working_set.summary
     return Job(
         units=tuple(unit.versions for unit in units),
         messages=messages_of(units),
         unit_tokens=tuple(unit.tokens for unit in units),
         existing=None if summary is None else summary.text,
-        existing_tokens=scene.summary_tokens,
+        existing_tokens=working_set.summary_tokens,
         covered_before=0 if summary is None else summary.messages,
         becomes_anchor=becomes_anchor,
         cap_tokens=cap,
@@ -118,10 +118,10 @@ def job_of(core: Core, scene: Scene, units: Sequence[LiveUnit]) -> Job:
     )
 
 
-def messages_of(units: Sequence[LiveUnit]) -> list[dict[str, Any]]:
+def messages_of(units: Sequence[SessionUnit]) -> list[dict[str, Any]]:
     """Copy the messages of units, in the order of the log."""
     members = {version: message for unit in units for version, message in unit.members.items()}
-    return [copied(members[version]) for version in sorted(members)]
+    return [copy_plain(members[version]) for version in sorted(members)]
 
 
 # Summaries: asked for, put in force if what they cover is unchanged, and remembered where they failed.
@@ -144,10 +144,10 @@ def most_summaries(core: Core, summaries: int) -> int:
 def summarize_if_due(core: Core, *, summaries: int = 1) -> Steps[None]:
     """Have what waits summarized while enough of it does, in so many summaries at most."""
     for _ in range(most_summaries(core, summaries)):
-        scene = core.scene
-        if scene is None or not is_due(core, scene.state):
+        working_set = core.working_set
+        if working_set is None or not is_due(core, working_set.state):
             return
-        job = yield from waiting_job(core, scene)
+        job = yield from waiting_job(core, working_set)
         if job is None or not (yield from summarize(core, job)):
             return
 
@@ -159,16 +159,16 @@ def summarize_waiting(core: Core) -> Steps[int]:
         ConfigurationError: There is no summarizer.
         SummaryError: It failed; what is left goes on waiting.
     """
-    scene = yield from core.ready()
+    working_set = yield from core.ready()
     if core.in_force.summarizer is None:
         raise ConfigurationError(
             f"session {core.session!r} has no summarizer: pass summarizer=, a function of messages, where it"
             " is made or opened"
         )
-    seen, messages = scene.seen(), 0
+    seen, messages = working_set.seen(), 0
     try:
         while (job := (yield from waiting_job(core, (yield from core.ready())))) is not None:
-            written = yield from written_for(core, job)
+            written = yield from try_summary(core, job)
             if not (yield from conclude(core, job, written)):
                 if isinstance(written, SummaryError):
                     raise written
@@ -181,13 +181,13 @@ def summarize_waiting(core: Core) -> Steps[int]:
 
 def summarize(core: Core, job: Job) -> Steps[bool]:
     """Have a summary written and put it in force; a failure loses nothing (SPEC E7)."""
-    return (yield from conclude(core, job, (yield from written_for(core, job))))
+    return (yield from conclude(core, job, (yield from try_summary(core, job))))
 
 
-def written_for(core: Core, job: Job) -> Steps[Written | SummaryError]:
+def try_summary(core: Core, job: Job) -> Steps[Written | SummaryError]:
     """Have a summary written, or say why there is none."""
     try:
-        return (yield from write_summary(job, Sizer(core.in_force)))
+        return (yield from write_summary(job, MessageReader(core.in_force)))
     except SummaryError as error:
         return error
 
@@ -205,8 +205,8 @@ def fail(core: Core, job: Job, error: SummaryError) -> Steps[None]:
 def remember_failure(core: Core, job: Job, why: str) -> Steps[None]:
     """Write down that a summary failed, unless what it was of has changed."""
     while True:
-        scene = yield from core.ready()
-        state = scene.state
+        working_set = yield from core.ready()
+        state = working_set.state
         if state.summary != job.base or state.epoch != job.epoch:
             return
         failures = state.failures + 1
@@ -214,9 +214,9 @@ def remember_failure(core: Core, job: Job, why: str) -> Steps[None]:
         waiting = state.pending_tokens
         # As SPEC E7 says, and never less than twice what waits: an outage brings no storm of calls.
         grown = max(waiting + threshold * 2 ** min(failures - 1, 40), 2 * waiting)
-        scene.state = replace(state, failures=failures, retry_tokens=grown)
+        working_set.state = replace(state, failures=failures, retry_tokens=grown)
         try:
-            yield from core.write(scene, "failed", {"why": why, "messages": len(job.messages)})
+            yield from core.write(working_set, "failed", {"why": why, "messages": len(job.messages)})
         except VersionConflictError:
             continue
         return
@@ -224,15 +224,15 @@ def remember_failure(core: Core, job: Job, why: str) -> Steps[None]:
 
 def finish(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]:
     """Carry out what came of a background summary, and tell what found no room beside it."""
-    seen = {} if core.scene is None else core.scene.seen()
+    seen = {} if core.working_set is None else core.working_set.seen()
     done = yield from conclude(core, job, written)
     tell_gone(core, seen)
     return done
 
 
-def tell_gone(core: Core, seen: Mapping[int, LiveUnit]) -> None:
+def tell_gone(core: Core, seen: Mapping[int, SessionUnit]) -> None:
     """Tell which units were in view and are not any more, though nothing stands for them (SPEC E8)."""
-    gone = [] if core.scene is None else core.scene.gone(seen)
+    gone = [] if core.working_set is None else core.working_set.gone(seen)
     if gone:
         core.tell("on_evict", messages_of(gone), "truncation")
 
@@ -248,18 +248,21 @@ def conclude(core: Core, job: Job, written: Written | SummaryError) -> Steps[boo
 def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
     """Let a summary stand for what it covers, if that is still as it was; else drop it."""
     for attempt in range(20):
-        scene = (yield from core.again()) if attempt else (yield from core.ready())
-        state = yield from covered(core, scene, job)
+        working_set = (yield from core.again()) if attempt else (yield from core.ready())
+        state = yield from state_covering(core, working_set, job)
         if state is None:
             core.stale_summaries += 1
             return False
-        version = core.next_version(scene)
-        state = replace(state, retry_tokens=paid_back(core, state, written))
+        version = core.next_version(working_set)
+        state = replace(state, retry_tokens=tokens_before_retry(core, state, written))
         if job.becomes_anchor:
-            scene.state = replace(state, anchor_summary=version)
+            working_set.state = replace(state, anchor_summary=version)
         else:
-            scene.state = replace(state, summary=version)
-        older, scene.state = scene.state.newest_summary, replace(scene.state, newest_summary=version)
+            working_set.state = replace(state, summary=version)
+        older, working_set.state = (
+            working_set.state.newest_summary,
+            replace(working_set.state, newest_summary=version),
+        )
         data = {
             "text": written.text,
             "messages": job.stands_for,
@@ -269,7 +272,7 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
             "older": older,
         }
         try:
-            yield from core.write(scene, "summary", data)
+            yield from core.write(working_set, "summary", data)
         except VersionConflictError:
             continue
         break
@@ -278,15 +281,17 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
         return False
     core.last_failure = None
     try:
-        core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+        core.working_set = yield from read_working_set(
+            core.session, working_set.version, working_set.state, core.in_force
+        )
     finally:  # it is in force by now, whether or not the store can still be read
         for old, new in written.compressions:
             core.tell("on_summary_compressed", old, new)
-        core.tell("on_summarize", copied(job.messages), job.existing, written.text, written.seconds)
+        core.tell("on_summarize", copy_plain(job.messages), job.existing, written.text, written.seconds)
     return True
 
 
-def paid_back(core: Core, state: State, written: Written) -> int:
+def tokens_before_retry(core: Core, state: State, written: Written) -> int:
     """Return how much has to wait before the next summary, where this one was asked for several times.
 
     Each call pays for half a threshold of new tokens, so that a summarizer whose answers are too long is not
@@ -298,9 +303,9 @@ def paid_back(core: Core, state: State, written: Written) -> int:
     return min(state.room_tokens, written.calls * -(-threshold // 2))
 
 
-def covered(core: Core, scene: Scene, job: Job) -> Steps[State | None]:
+def state_covering(core: Core, working_set: WorkingSet, job: Job) -> Steps[State | None]:
     """Return the state in which a summary stands for its units; None if it is stale."""
-    state = scene.state
+    state = working_set.state
     if (state.summary, state.epoch) != (job.base, job.epoch):
         return None
     if job.becomes_anchor and state.anchor_summary:
@@ -310,12 +315,12 @@ def covered(core: Core, scene: Scene, job: Job) -> Steps[State | None]:
     border = max(covered) + 1
     beside = {members[0]: members for members in state.beside}
     left = {members[0]: members for members in state.left}
-    older = yield from live_units(core.session, state, stop=border, sizer=scene.sizer)
+    older = yield from live_units(core.session, state, stop=border, reader=working_set.reader)
     here = {unit.first: unit for unit in older}
-    here.update((first, unit) for first, unit in scene.recent.items() if first < border)
+    here.update((first, unit) for first, unit in working_set.recent.items() if first < border)
     for first in covered:
         unit = here.get(first)
-        if unit is None or unit.versions != whole[first] or scene.exempt(unit):
+        if unit is None or unit.versions != whole[first] or working_set.exempt(unit):
             return None
     tokens = {"recent": 0, "pending": 0}
     count = {"recent": 0, "pending": 0}

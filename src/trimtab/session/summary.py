@@ -12,8 +12,8 @@ from typing import Any
 from trimtab.counting.shorten import shorten
 from trimtab.errors import CountingError, SummaryError
 from trimtab.session.effects import AskSummary, Steps
-from trimtab.session.messages import Sizer
-from trimtab.session.plain import copied
+from trimtab.session.messages import MessageReader
+from trimtab.session.plain import copy_plain
 from trimtab.session.state import Members
 from trimtab.strategies.summarizer import SummaryRequest, word_of
 
@@ -66,7 +66,7 @@ class Written:
 
 
 def write_summary(
-    job: Job, sizer: Sizer, *, clock: Callable[[], float] = time.perf_counter
+    job: Job, reader: MessageReader, *, clock: Callable[[], float] = time.perf_counter
 ) -> Steps[Written]:
     """Ask for a summary, and for a shorter one while it is too long; in the end cut it at a sentence.
 
@@ -74,19 +74,19 @@ def write_summary(
         SummaryError: The summarizer failed, or nothing it wrote can be used.
     """
     try:
-        return (yield from _written(job, sizer, clock))
+        return (yield from _written(job, reader, clock))
     except CountingError as error:
         raise SummaryError(f"what the summarizer wrote cannot be counted: {error}") from error
 
 
-def _written(job: Job, sizer: Sizer, clock: Callable[[], float]) -> Steps[Written]:
-    options = sizer.options
+def _written(job: Job, reader: MessageReader, clock: Callable[[], float]) -> Steps[Written]:
+    options = reader.options
     start = clock()
     name = word_of(options.summarizer)
     limit = min(job.cap_tokens, job.existing_tokens + sum(job.unit_tokens) - 1)
 
     def size(text: str) -> int:
-        return sizer.tokens(sizer.summary_message(text, job.stands_for))
+        return reader.tokens(reader.summary_message(text, job.stands_for))
 
     room = limit - size("")
     if room < 1:
@@ -97,7 +97,7 @@ def _written(job: Job, sizer: Sizer, clock: Callable[[], float]) -> Steps[Writte
     text = _text(
         (
             yield _question(
-                options, _messages(job, sizer), _existing(job, options), room, options.summary_instructions
+                options, _messages(job, reader), _existing(job, options), room, options.summary_instructions
             )
         ),
         name,
@@ -108,7 +108,7 @@ def _written(job: Job, sizer: Sizer, clock: Callable[[], float]) -> Steps[Writte
     while tokens > limit and len(compressions) < options.max_summary_rounds:
         calls += 1
         try:
-            question = _question(options, [_as_message(sizer, text)], None, _aim(room), _SHORTER)
+            question = _question(options, [_as_message(reader, text)], None, _aim(room), _SHORTER)
             shorter = _text((yield question), name)
         except SummaryError:
             break  # what it wrote first can still be cut
@@ -136,17 +136,17 @@ def _rolls(options: Any) -> bool:
     return options.summary_mode != "incremental" or not getattr(options.summarizer, "takes_existing", True)
 
 
-def _messages(job: Job, sizer: Sizer) -> list[dict[str, Any]]:
+def _messages(job: Job, reader: MessageReader) -> list[dict[str, Any]]:
     """List what is to be summarized; where the summary rolls, the one so far comes first."""
-    messages = [copied(message) for message in job.messages]
-    if job.existing is None or not _rolls(sizer.options):
+    messages = [copy_plain(message) for message in job.messages]
+    if job.existing is None or not _rolls(reader.options):
         return messages
-    previous = sizer.summary_message(job.existing, job.covered_before)
-    return [sizer.format.with_role(previous, "user"), *messages]
+    previous = reader.summary_message(job.existing, job.covered_before)
+    return [reader.format.with_role(previous, "user"), *messages]
 
 
-def _as_message(sizer: Sizer, text: str) -> dict[str, Any]:
-    return sizer.format.message("user", [text])
+def _as_message(reader: MessageReader, text: str) -> dict[str, Any]:
+    return reader.format.message("user", [text])
 
 
 def _question(

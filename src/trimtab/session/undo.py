@@ -15,25 +15,25 @@ from trimtab.session.core import Core, id_of
 from trimtab.session.effects import Steps
 from trimtab.session.log import (
     Pages,
-    counted_anew,
-    counted_rewritten,
     event_at,
     live_units,
     opener_of,
-    read_scene,
+    read_working_set,
+    recount_moved,
+    recount_rewritten,
     state_of,
 )
 from trimtab.session.state import Members, State
-from trimtab.session.working_set import Scene
+from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
 
-__all__ = ["redacting", "undoing"]
+__all__ = ["redact_messages", "undo_decision"]
 
 DECISIONS = frozenset({"summary", "evicted"})
 """Kinds of events that `undo` takes back."""
 
 
-def undoing(core: Core, given: Event | str | None, *, made: str) -> Steps[Event]:
+def undo_decision(core: Core, given: Event | str | None, *, made: str) -> Steps[Event]:
     """Take back a summary or an eviction, and those after it.
 
     `made` is the id of the event that says so: asked again after a lost answer, it takes back nothing more.
@@ -44,16 +44,18 @@ def undoing(core: Core, given: Event | str | None, *, made: str) -> Steps[Event]
         return (yield from event_at(core.session, done.data["version"]))
     if event_id is not None:
         yield from core.known_event(event_id)
-    scene = yield from core.ready()
-    target = yield from decision(core, scene, event_id)
-    scene.state = yield from taken_back(core, scene, target.version)
-    yield from core.write(scene, "undone", {"event": target.id, "version": target.version}, id=made)
-    core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+    working_set = yield from core.ready()
+    target = yield from find_decision(core, working_set, event_id)
+    working_set.state = yield from state_without(core, working_set, target.version)
+    yield from core.write(working_set, "undone", {"event": target.id, "version": target.version}, id=made)
+    core.working_set = yield from read_working_set(
+        core.session, working_set.version, working_set.state, core.in_force
+    )
     return target
 
 
-def taken_back(
-    core: Core, scene: Scene, version: int, rewritten: Mapping[int, Event] | None = None
+def state_without(
+    core: Core, working_set: WorkingSet, version: int, rewritten: Mapping[int, Event] | None = None
 ) -> Steps[State]:
     """Return the state without the decisions from a version on; messages, pins and budget stay."""
     instead = {} if rewritten is None else rewritten
@@ -64,15 +66,15 @@ def taken_back(
             break
         version = before.summary
         before = state_of((yield from event_at(core.session, version - 1)), core.session)
-    state = scene.state
+    state = working_set.state
     beside = {members[0]: members for members in before.beside}
     left = {members[0]: members for members in before.left}
     pinned = [
         members
         for members in state.beside
-        if not set(members).isdisjoint(state.pins) or members[0] in scene.openers
+        if not set(members).isdisjoint(state.pins) or members[0] in working_set.openers
     ]
-    came_back = yield from called_back(core, scene, before, after=version)
+    came_back = yield from units_with_late_results(core, working_set, before, after=version)
     for members in (*pinned, *came_back):
         if members[0] < before.cut:
             beside[members[0]] = members
@@ -92,30 +94,32 @@ def taken_back(
         retry_tokens=0,
         epoch=state.epoch + 1,
     )
-    if scene.sizer.format.rules.ordered:
-        made = yield from with_openers(core, scene, made)
+    if working_set.reader.format.rules.ordered:
+        made = yield from with_openers(core, working_set, made)
     return (
-        yield from counted_anew(
-            core.session, state, made, version=scene.version, sizer=scene.sizer, instead=instead
+        yield from recount_moved(
+            core.session, state, made, version=working_set.version, reader=working_set.reader, instead=instead
         )
     )
 
 
-def with_openers(core: Core, scene: Scene, state: State) -> Steps[State]:
+def with_openers(core: Core, working_set: WorkingSet, state: State) -> Steps[State]:
     """Make recent what opens the turn of a pinned message: a summary stood for it when that was pinned."""
-    then = yield from read_scene(core.session, scene.version, state, core.in_force)
+    then = yield from read_working_set(core.session, working_set.version, state, core.in_force)
     for unit in list(then.recent.values()):
-        if then.exempt(unit) and not then.sizer.leads(unit):
+        if then.exempt(unit) and not then.reader.leads(unit):
             opener = yield from opener_of(core.session, then, unit.first)
             if opener is not None and opener.first not in then.recent:
                 then.bring_back(opener)
     return replace(state, beside=then.state.beside, left=then.state.left)
 
 
-def called_back(core: Core, scene: Scene, before: State, *, after: int) -> Steps[list[Members]]:
+def units_with_late_results(
+    core: Core, working_set: WorkingSet, before: State, *, after: int
+) -> Steps[list[Members]]:
     """List the units that were older than the cut and got a result since: they are recent from then on."""
     late: dict[int, list[int]] = {}
-    pages = Pages(core.session, after=after, before=scene.version + 1, newest_first=False)
+    pages = Pages(core.session, after=after, before=working_set.version + 1, newest_first=False)
     while events := (yield from pages.next()):
         for event in events:
             first = event.data.get("joins", event.version)
@@ -123,15 +127,15 @@ def called_back(core: Core, scene: Scene, before: State, *, after: int) -> Steps
                 late.setdefault(first, []).append(event.version)
     if not late:
         return []
-    units = yield from live_units(core.session, before, stop=max(late) + 1, sizer=scene.sizer)
+    units = yield from live_units(core.session, before, stop=max(late) + 1, reader=working_set.reader)
     whole = {unit.first: {*unit.versions, *late[unit.first]} for unit in units if unit.first in late}
     return [tuple(sorted(members)) for members in whole.values()]
 
 
-def decision(core: Core, scene: Scene, event_id: str | None) -> Steps[Event]:
+def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> Steps[Event]:
     """Find the decision to take back: the one named, or the newest in force."""
-    undone = scene.version + 1
-    pages = Pages(core.session, after=0, before=scene.version + 1, newest_first=True)
+    undone = working_set.version + 1
+    pages = Pages(core.session, after=0, before=working_set.version + 1, newest_first=True)
     while events := (yield from pages.next()):
         for event in events:
             if event.kind in ("cleared", "abridged"):
@@ -147,7 +151,9 @@ def decision(core: Core, scene: Scene, event_id: str | None) -> Steps[Event]:
     raise UnknownNameError(f"session {core.session!r} has {what} that could be undone", name=event_id or "")
 
 
-def redacting(core: Core, given: Sequence[Event | str] | Event | str, *, made: str) -> Steps[list[Event]]:
+def redact_messages(
+    core: Core, given: Sequence[Event | str] | Event | str, *, made: str
+) -> Steps[list[Event]]:
     """Overwrite what messages say, and drop the summaries that may repeat it.
 
     `made` is the id of the event that says so: asked again after a lost answer, or where the store could not
@@ -163,24 +169,28 @@ def redacting(core: Core, given: Sequence[Event | str] | Event | str, *, made: s
         targets.append((yield from core.message_event(event_id)))
     if not targets:
         raise ConfigurationError("redact() needs at least one event id")
-    scene = yield from core.ready()
-    stale = yield from summaries_over(core, scene, {event.version for event in targets})
-    rewrites = [replace(event, data=_redacted_data(event.data, scene.sizer.format)) for event in targets]
-    scene.state = counted_rewritten(scene.state, targets, rewrites, scene.sizer)
+    working_set = yield from core.ready()
+    stale = yield from summaries_over(core, working_set, {event.version for event in targets})
+    rewrites = [
+        replace(event, data=_redacted_data(event.data, working_set.reader.format)) for event in targets
+    ]
+    working_set.state = recount_rewritten(working_set.state, targets, rewrites, working_set.reader)
     rewrites += [replace(event, data={**event.data, "text": "", "stale": True}) for event in stale.values()]
     instead = {event.version: event for event in rewrites}
-    first = yield from first_stale(core, scene, set(stale))
+    first = yield from first_stale(core, working_set, set(stale))
     if first is not None:
-        scene.state = yield from taken_back(core, scene, first, instead)
+        working_set.state = yield from state_without(core, working_set, first, instead)
     else:
-        scene.state = replace(scene.state, epoch=scene.state.epoch + 1)
+        working_set.state = replace(working_set.state, epoch=working_set.state.epoch + 1)
     data = {
         "events": [event.id for event in targets],
         "stale": [event.id for event in stale.values()],
-        "version": scene.version + 1 if first is None else first,
+        "version": working_set.version + 1 if first is None else first,
     }
-    yield from core.write(scene, "redacted", data, rewrites=rewrites, id=made)
-    core.scene = yield from read_scene(core.session, scene.version, scene.state, core.in_force)
+    yield from core.write(working_set, "redacted", data, rewrites=rewrites, id=made)
+    core.working_set = yield from read_working_set(
+        core.session, working_set.version, working_set.state, core.in_force
+    )
     return targets
 
 
@@ -188,39 +198,39 @@ def _redacted_again(core: Core, done: Event) -> Steps[list[Event]]:
     """Have the store go on with a redaction it has: it knows the append by its id."""
     ids = (*done.data["events"], *done.data["stale"])
     rewritten: list[Event] = yield LoadRequest(session=core.session, ids=ids)
-    scene = yield from core.ready()
-    yield from core.append(scene, [done], rewrites=rewritten)
+    working_set = yield from core.ready()
+    yield from core.append(working_set, [done], rewrites=rewritten)
     return [event for event in rewritten if event.id in done.data["events"]]
 
 
-def summaries_over(core: Core, scene: Scene, versions: set[int]) -> Steps[dict[int, Event]]:
+def summaries_over(core: Core, working_set: WorkingSet, versions: set[int]) -> Steps[dict[int, Event]]:
     """Find every summary that covers one of these messages, or builds on one that does."""
     found: dict[int, Event] = {}
-    for event in reversed((yield from summaries_after(core, scene, min(versions)))):
+    for event in reversed((yield from summaries_after(core, working_set, min(versions)))):
         covers = {version for members in event.data["covers"] for version in members}
         if event.data["previous"] in found or not covers.isdisjoint(versions):
             found[event.version] = event
     return found
 
 
-def summaries_after(core: Core, scene: Scene, after: int) -> Steps[list[Event]]:
+def summaries_after(core: Core, working_set: WorkingSet, after: int) -> Steps[list[Event]]:
     """Read the summaries behind a version, newest first: each says which was before it."""
     found: list[Event] = []
-    version = scene.state.newest_summary
+    version = working_set.state.newest_summary
     while version > after:
         found.append((yield from event_at(core.session, version)))
         version = found[-1].data.get("older", -1)
     if version < 0:  # of older logs every event is looked at
-        before = found[-1].version if found else scene.version + 1
+        before = found[-1].version if found else working_set.version + 1
         pages = Pages(core.session, after=after, before=before, newest_first=True)
         while events := (yield from pages.next()):
             found += [event for event in events if event.kind == "summary"]
     return found
 
 
-def first_stale(core: Core, scene: Scene, stale: set[int]) -> Steps[int | None]:
+def first_stale(core: Core, working_set: WorkingSet, stale: set[int]) -> Steps[int | None]:
     """Return the oldest stale summary among those in force stand on; None if none does."""
-    state, first = scene.state, None
+    state, first = working_set.state, None
     if state.anchor_summary in stale:
         return state.anchor_summary
     version = state.summary

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from trimtab._fitting.fit_plan import deciding
 from trimtab._fitting.fitted import Fitted, fitted_for
@@ -18,23 +18,28 @@ from trimtab.session.effects import FitContext, Steps
 from trimtab.session.in_context import NO_ROOM, request_of
 from trimtab.session.log import (
     Pages,
-    counted_again,
     event_at,
-    read_scene,
+    read_working_set,
+    recount,
     state_of,
 )
-from trimtab.session.messages import LiveUnit, Sizer
+from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.options import Options
-from trimtab.session.plain import copied
+from trimtab.session.plain import copy_plain
 from trimtab.session.state import State
-from trimtab.session.working_set import Scene
+from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, SearchRequest, query_terms
 from trimtab.strategies.summarizer import drive
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["SessionStatus", "ViewDiff", "diffing", "pages", "recalling", "viewing", "viewing_at"]
+__all__ = [
+    "SessionStatus",
+    "ViewDiff",
+    "diff_views",
+    "fit_view",
+    "fit_view_at",
+    "log_pages",
+    "recall_messages",
+]
 
 
 class Listed(NamedTuple):
@@ -47,7 +52,7 @@ class Listed(NamedTuple):
     latest_user: int | None
 
 
-def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
+def fit_working_set(working_set: WorkingSet, notes: tuple[str, ...]) -> Fitted[Any]:
     """Put the view together.
 
     What is in view was chosen to fit, so that mostly nothing is left to do; what must stay and is too large
@@ -56,30 +61,30 @@ def fitted_view(scene: Scene, notes: tuple[str, ...]) -> Fitted[Any]:
     Raises:
         BudgetExceededError: What must stay does not fit.
     """
-    options = scene.sizer.options
-    listed = listed_view(scene)
-    if scene.summary is not None and not scene.shows_summary:
+    options = working_set.reader.options
+    listed = listed_view(working_set)
+    if working_set.summary is not None and not working_set.shows_summary:
         notes = (*notes, "The summary is left out: what must stay takes its room.")
-    limit = scene.view_limit_tokens
+    limit = working_set.view_limit_tokens
     if options.context is not None:  # which charges what stands beside the messages itself
-        limit += scene.sizer.framing_tokens()
+        limit += working_set.reader.framing_tokens()
     work = prepare(
         Ask(
             messages=listed.messages,
             budget=_budget_of(options, max(1, limit)),
             model=options.model,
             counter=options.tokens_by,
-            format=options.reader,
-            system=scene.sizer.system_apart,
+            format=options.wire_format,
+            system=working_set.reader.system_apart,
             tools=options.tools if options.context is None else None,
             strategy=None,
             pin=listed.pins,
-            pending_calls=(*_open_calls(scene), *options.pending_calls),
+            pending_calls=(*_open_calls(working_set), *options.pending_calls),
             on_trim=options.on_trim,
             repair=False,
             leading=listed.leading,
             latest_user=listed.latest_user,
-            notes=(*_notes(scene), *notes),
+            notes=(*_notes(working_set), *notes),
         )
     )
     return fitted_for(drive(deciding(work, work.budget)))
@@ -91,19 +96,21 @@ def _budget_of(options: Options, limit_tokens: int) -> Budget:
     return Budget(limit_tokens) if given is None or given.input_tokens != limit_tokens else given
 
 
-def listed_view(scene: Scene) -> Listed:
+def listed_view(working_set: WorkingSet) -> Listed:
     """List the messages of a view, in order."""
-    state = scene.state
-    front = permanent_messages(scene)
-    summary = [copied(scene.summary.message)] if scene.summary and scene.shows_summary else []
-    units = scene.in_view()
-    waiting = [unit for unit in units if unit.first in scene.shown]
-    recent = [unit for unit in units if unit.first not in scene.shown]
-    pending_first = scene.sizer.options.pending_first
+    state = working_set.state
+    front = permanent_messages(working_set)
+    summary = (
+        [copy_plain(working_set.summary.message)] if working_set.summary and working_set.shows_summary else []
+    )
+    units = working_set.in_view()
+    waiting = [unit for unit in units if unit.first in working_set.shown]
+    recent = [unit for unit in units if unit.first not in working_set.shown]
+    pending_first = working_set.reader.options.pending_first
     if not pending_first:
         front.extend(summary)
     members = _members(waiting) + _members(recent) if pending_first else _members(units)
-    messages = [copied(message) for _, message in members]
+    messages = [copy_plain(message) for _, message in members]
     if pending_first and summary:
         at = sum(len(unit.members) for unit in waiting)
         messages[at:at] = summary
@@ -117,25 +124,25 @@ def listed_view(scene: Scene) -> Listed:
     return Listed(front + messages, leading, pins, user)
 
 
-def permanent_messages(scene: Scene) -> list[dict[str, Any]]:
+def permanent_messages(working_set: WorkingSet) -> list[dict[str, Any]]:
     """List what is always there: system text and anchors."""
-    system = scene.sizer.system_message()
+    system = working_set.reader.system_message()
     messages = [] if system is None else [system]
-    messages.extend(copied(scene.anchors))
-    if scene.anchor_summary is not None:
-        messages.append(copied(scene.anchor_summary.message))
+    messages.extend(copy_plain(working_set.anchors))
+    if working_set.anchor_summary is not None:
+        messages.append(copy_plain(working_set.anchor_summary.message))
     return messages
 
 
-def _open_calls(scene: Scene) -> tuple[str, ...]:
+def _open_calls(working_set: WorkingSet) -> tuple[str, ...]:
     """List the calls whose results can still come, where a view does not show it: text stands behind them."""
-    turn = scene.recent.get(scene.state.turn)
-    if turn is None or scene.state.last in turn.members:
+    turn = working_set.recent.get(working_set.state.turn)
+    if turn is None or working_set.state.last in turn.members:
         return ()
-    return tuple(one for members, ids in scene.state.waiting if members[0] == turn.first for one in ids)
+    return tuple(one for members, ids in working_set.state.waiting if members[0] == turn.first for one in ids)
 
 
-def _members(units: list[LiveUnit]) -> list[tuple[int, dict[str, Any]]]:
+def _members(units: list[SessionUnit]) -> list[tuple[int, dict[str, Any]]]:
     return sorted(((v, message) for unit in units for v, message in unit.members.items()), key=_version)
 
 
@@ -143,25 +150,25 @@ def _version(member: tuple[int, dict[str, Any]]) -> int:
     return member[0]
 
 
-def _notes(scene: Scene) -> tuple[str, ...]:
+def _notes(working_set: WorkingSet) -> tuple[str, ...]:
     """Say what of the conversation is not in view, and why."""
-    state, notes = scene.state, []
-    if scene.summary is not None:
-        notes.append(f"A summary stands for {counted(scene.summary.messages, 'message')}.")
+    state, notes = working_set.state, []
+    if working_set.summary is not None:
+        notes.append(f"A summary stands for {counted(working_set.summary.messages, 'message')}.")
     misplaced = sum(
         len(unit.members)
-        for units in (scene.shown, scene.recent)
+        for units in (working_set.shown, working_set.recent)
         for first, unit in units.items()
-        if first in scene.misplaced
+        if first in working_set.misplaced
     )
-    if hidden := scene.hidden_messages - misplaced:
+    if hidden := working_set.hidden_messages - misplaced:
         notes.append(f"Without room in view, but in the log: {counted(hidden, 'message')}.")
-        waiting = state.pending_messages - sum(len(unit.members) for unit in scene.shown.values())
-        if waiting and scene.sizer.options.summarizer is not None:
+        waiting = state.pending_messages - sum(len(unit.members) for unit in working_set.shown.values())
+        if waiting and working_set.reader.options.summarizer is not None:
             notes.append(f"{counted(waiting, 'message')} of these wait for a summary: summarize() writes it.")
     if misplaced:
         notes.append(f"Not in view, since they may not stand first there: {counted(misplaced, 'message')}.")
-    units = scene.in_view()
+    units = working_set.in_view()
     as_text, escaped = sum(unit.as_text for unit in units), sum(unit.escaped for unit in units)
     if as_text:
         notes.append(f"Shown as text, since its call is no longer there: {counted(as_text, 'result')}.")
@@ -217,20 +224,20 @@ class SessionStatus:
     hook_errors: int
 
     @classmethod
-    def of(cls, scene: Scene, core: Core) -> SessionStatus:
+    def of(cls, working_set: WorkingSet, core: Core) -> SessionStatus:
         """Collect the numbers."""
-        state = scene.state
-        covering = [one for one in (scene.anchor_summary, scene.summary) if one is not None]
+        state = working_set.state
+        covering = [one for one in (working_set.anchor_summary, working_set.summary) if one is not None]
         return cls(
-            version=scene.version,
+            version=working_set.version,
             budget_tokens=state.budget_tokens,
-            view_tokens=scene.breakdown.total,
-            expected_tokens=state.expected_tokens(scene.breakdown.total),
+            view_tokens=working_set.breakdown.total,
+            expected_tokens=state.expected_tokens(working_set.breakdown.total),
             recent_messages=state.recent_messages,
             recent_tokens=state.recent_tokens,
             pending_messages=state.pending_messages,
             pending_tokens=state.pending_tokens,
-            hidden_messages=scene.hidden_messages,
+            hidden_messages=working_set.hidden_messages,
             summarized_messages=sum(one.messages for one in covering),
             failures=state.failures,
             retry_tokens=state.retry_tokens,
@@ -259,44 +266,44 @@ class ViewDiff:
 # Looking at a session: its view, now or then, what two views differ in, and what was said.
 
 
-def viewing(core: Core) -> Steps[Fitted[dict[str, Any]]]:
+def fit_view(core: Core) -> Steps[Fitted[dict[str, Any]]]:
     """Put the view together."""
-    scene = yield from core.ready()
+    working_set = yield from core.ready()
     notes = () if core.last_failure is None else (f"The last summary failed: {core.last_failure}.",)
-    fitted = yield from _fitted(scene, notes)
-    first = min((unit.first for unit in scene.in_view()), default=0)
+    fitted = yield from _fitted(working_set, notes)
+    first = min((unit.first for unit in working_set.in_view()), default=0)
     counted = fitted.report.tokens_after
-    core.view_given = ViewGiven(scene.version, counted, first)
+    core.view_given = ViewGiven(working_set.version, counted, first)
     return fitted
 
 
-def viewing_at(core: Core, version: int) -> Steps[Fitted[dict[str, Any]]]:
+def fit_view_at(core: Core, version: int) -> Steps[Fitted[dict[str, Any]]]:
     """Put the view of a version together."""
-    return (yield from _fitted((yield from scene_at(core, version)), ()))
+    return (yield from _fitted((yield from working_set_at(core, version)), ()))
 
 
-def _fitted(scene: Scene, notes: tuple[str, ...]) -> Steps[Fitted[dict[str, Any]]]:
+def _fitted(working_set: WorkingSet, notes: tuple[str, ...]) -> Steps[Fitted[dict[str, Any]]]:
     """Fit the view; as one block among others where the session has a context."""
-    options = scene.sizer.options
+    options = working_set.reader.options
     if options.context is None:
-        return fitted_view(scene, notes)
+        return fit_working_set(working_set, notes)
     if options.room == NO_ROOM:
         yield FitContext(request_of(options, [], ()))  # says which of the other blocks does not fit
-    fitted = fitted_view(scene, notes)
+    fitted = fit_working_set(working_set, notes)
     whole: Fitted[dict[str, Any]] = yield FitContext(
         request_of(options, fitted.messages, fitted.report.notes)
     )
     return whole
 
 
-def scene_at(core: Core, version: int) -> Steps[Scene]:
+def working_set_at(core: Core, version: int) -> Steps[WorkingSet]:
     """Read where the session stood at a version."""
     yield from core.known_version(version)
-    scene = yield from core.ready()
+    working_set = yield from core.ready()
     if version == 0:
-        made = Scene(
-            sizer=scene.sizer,
-            state=State(budget_tokens=scene.state.budget_tokens),
+        made = WorkingSet(
+            reader=working_set.reader,
+            state=State(budget_tokens=working_set.state.budget_tokens),
             version=0,
             anchors=list(core.in_force.anchors),
         )
@@ -309,16 +316,16 @@ def scene_at(core: Core, version: int) -> Steps[Scene]:
         # The other blocks are those of now, and so is the room they leave.
         state = replace(state, budget_tokens=min(state.budget_tokens, options.budget_tokens))
     if options.counted_by != known["counted_by"]:
-        sizer = Sizer(options)
+        reader = MessageReader(options)
         state = state.without_usage()
-        state = yield from counted_again(core.session, state, version=version, sizer=sizer)
-    return (yield from read_scene(core.session, version, state, options))
+        state = yield from recount(core.session, state, version=version, reader=reader)
+    return (yield from read_working_set(core.session, version, state, options))
 
 
-def diffing(core: Core, a: int, b: int) -> Steps[ViewDiff]:
+def diff_views(core: Core, a: int, b: int) -> Steps[ViewDiff]:
     """Compare two views."""
-    before = yield from scene_at(core, a)
-    after = yield from scene_at(core, b)
+    before = yield from working_set_at(core, a)
+    after = yield from working_set_at(core, b)
     old, new = _versions_in(before), _versions_in(after)
     came, left = sorted(new - old), sorted(old - new)
     events: dict[int, Event] = {}
@@ -332,30 +339,30 @@ def diffing(core: Core, a: int, b: int) -> Steps[ViewDiff]:
     )
 
 
-def pages(core: Core, after: int, before: int | None) -> Steps[Pages]:
+def log_pages(core: Core, after: int, before: int | None) -> Steps[Pages]:
     """Read the log from its beginning."""
-    scene = yield from core.ready()
+    working_set = yield from core.ready()
     for name, value in (("after", after), ("before", before)):
         if value is not None:
             check_whole(name, value, least=0)
-    stop = scene.version + 1 if before is None else min(before, scene.version + 1)
+    stop = working_set.version + 1 if before is None else min(before, working_set.version + 1)
     return Pages(core.session, after=after, before=stop, newest_first=False)
 
 
-def recalling(core: Core, query: str, limit: int) -> Steps[list[Event]]:
+def recall_messages(core: Core, query: str, limit: int) -> Steps[list[Event]]:
     """Find messages that are not in view."""
     if not isinstance(query, str):
         raise ConfigurationError(f"a query is a text, not {query!r:.80}")
     check_whole("limit", limit, least=1)
-    scene = yield from core.ready()
+    working_set = yield from core.ready()
     terms = query_terms(query)
-    if not terms or not scene.version:
+    if not terms or not working_set.version:
         return []
-    seen = _versions_in(scene)
+    seen = _versions_in(working_set)
     request = SearchRequest(session=core.session, terms=terms, limit=limit + len(seen))
     found: list[Event] = yield request
     return [event for event in found if event.version not in seen][:limit]
 
 
-def _versions_in(scene: Scene) -> set[int]:
-    return {version for unit in scene.in_view() for version in unit.members}
+def _versions_in(working_set: WorkingSet) -> set[int]:
+    return {version for unit in working_set.in_view() for version in unit.members}

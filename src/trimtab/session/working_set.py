@@ -13,26 +13,26 @@ from typing import Any
 
 from trimtab.conversation.order import Row, misplaced, stands_apart
 from trimtab.errors import BudgetExceededError
-from trimtab.session.messages import LiveUnit, Read, Sizer, Summary
+from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
 from trimtab.session.state import MAX_WAITING, Members, State
 from trimtab.session.zones import TokenBreakdown, limits_of, recent_target
 
-__all__ = ["Scene"]
+__all__ = ["WorkingSet"]
 
 
 @dataclass(slots=True, kw_only=True)
-class Scene:
+class WorkingSet:
     """A session at one version."""
 
-    sizer: Sizer
+    reader: MessageReader
     state: State
     version: int
     anchors: list[dict[str, Any]] = field(default_factory=list)
     summary: Summary | None = None
     anchor_summary: Summary | None = None
-    recent: dict[int, LiveUnit] = field(default_factory=dict)
+    recent: dict[int, SessionUnit] = field(default_factory=dict)
     """Recent units by their first message, in order."""
-    shown: dict[int, LiveUnit] = field(default_factory=dict)
+    shown: dict[int, SessionUnit] = field(default_factory=dict)
     """Waiting units in view, in order: the newest of all that wait."""
     shown_tokens: int = 0
     hidden: int = 0
@@ -51,10 +51,10 @@ class Scene:
 
     def measure(self) -> None:
         """Count what is always there."""
-        sizer = self.sizer
-        system = sizer.system_message()
-        self.system_tokens = sizer.fixed_tokens() + (0 if system is None else sizer.tokens(system))
-        self.anchor_tokens = sum(map(sizer.tokens, self.anchors))
+        reader = self.reader
+        system = reader.system_message()
+        self.system_tokens = reader.fixed_tokens() + (0 if system is None else reader.tokens(system))
+        self.anchor_tokens = sum(map(reader.tokens, self.anchors))
         if self.anchor_summary is not None:
             self.anchor_tokens += self.anchor_summary.tokens
 
@@ -93,7 +93,7 @@ class Scene:
         """Tokens of the waiting messages in view."""
         return self.shown_tokens - self._out_of(self.shown)
 
-    def _out_of(self, units: Mapping[int, LiveUnit]) -> int:
+    def _out_of(self, units: Mapping[int, SessionUnit]) -> int:
         return sum(unit.tokens for first in self.out if (unit := units.get(first)) is not None)
 
     @property
@@ -109,10 +109,10 @@ class Scene:
 
     @property
     def _has_to_lead(self) -> bool:
-        if not self.sizer.format.rules.ordered:
+        if not self.reader.format.rules.ordered:
             return False
         first = next(iter(self.in_view()), None)
-        return first is not None and not self.sizer.leads(first)
+        return first is not None and not self.reader.leads(first)
 
     @property
     def breakdown(self) -> TokenBreakdown:
@@ -128,12 +128,12 @@ class Scene:
     @property
     def most_tokens(self) -> int:
         """The budget; in a context, what other blocks may give way to what must stay is part of it."""
-        return max(self.state.budget_tokens, self.sizer.options.room.most)
+        return max(self.state.budget_tokens, self.reader.options.room.most)
 
     @property
     def view_limit_tokens(self) -> int:
         """What the view may have: the budget, or as much more as what must stay needs and may take."""
-        return max(self.state.room_tokens, min(self.sizer.options.room.most, self.breakdown.total))
+        return max(self.state.room_tokens, min(self.reader.options.room.most, self.breakdown.total))
 
     def require_room(self) -> None:
         """Refuse a permanent part that leaves no room.
@@ -157,8 +157,8 @@ class Scene:
         Raises:
             BudgetExceededError: With the numbers.
         """
-        tokens = sum(map(self.sizer.tokens, self.anchors))
-        cap = limits_of(self.sizer.options, self.most_tokens).max_anchor_tokens
+        tokens = sum(map(self.reader.tokens, self.anchors))
+        cap = limits_of(self.reader.options, self.most_tokens).max_anchor_tokens
         if tokens > cap:
             raise BudgetExceededError(
                 f"the anchors take {tokens:,} tokens and may take {cap:,} (max_anchor_tokens):"
@@ -170,7 +170,7 @@ class Scene:
 
     # -- what stays
 
-    def exempt(self, unit: LiveUnit, /) -> bool:
+    def exempt(self, unit: SessionUnit, /) -> bool:
         """Tell whether a unit does not leave (SPEC A4): pinned, the latest user message, newest or open."""
         state, members = self.state, unit.members
         if not members.keys().isdisjoint((state.user, state.last, state.kept, *state.pins)):
@@ -180,22 +180,22 @@ class Scene:
     @property
     def openers(self) -> frozenset[int]:
         """First messages of units that open the turn of what must stay and may not stand first."""
-        if not self.sizer.format.rules.ordered:
+        if not self.reader.format.rules.ordered:
             return frozenset()
         if self._openers[0] is not self.state:
             found, opener = set[int](), 0
             self._openers = (self.state, frozenset())
             for unit in self.recent.values():
-                if self.sizer.leads(unit):
+                if self.reader.leads(unit):
                     opener = unit.first
                 elif opener and self.exempt(unit):
                     found.add(opener)
             self._openers = (self.state, frozenset(found))
         return self._openers[1]
 
-    def is_open(self, unit: LiveUnit, /) -> bool:
+    def is_open(self, unit: SessionUnit, /) -> bool:
         """Tell whether a result of the unit can still come."""
-        first, pending = unit.first, self.sizer.options.pending_calls
+        first, pending = unit.first, self.reader.options.pending_calls
         for members, ids in self.state.waiting:
             if members[0] == first:
                 return first == self.state.turn or not pending.isdisjoint(ids)
@@ -204,7 +204,7 @@ class Scene:
     # -- messages that come
 
     @property
-    def last_unit(self) -> LiveUnit | None:
+    def last_unit(self) -> SessionUnit | None:
         """The unit of the latest message; None if there is none."""
         last = self.state.last
         return next((unit for unit in reversed(self.recent.values()) if last in unit.members), None)
@@ -216,22 +216,22 @@ class Scene:
                 return members, waiting
         return None
 
-    def add_unit(self, version: int, data: Mapping[str, Any]) -> LiveUnit:
+    def add_unit(self, version: int, data: Mapping[str, Any]) -> SessionUnit:
         """Take a message that begins a unit."""
-        shown = self.sizer.shown(data)
-        tokens = self.sizer.tokens(shown.message)
-        unit = self.recent[version] = LiveUnit({version: shown.message}, tokens)
+        shown = self.reader.shown(data)
+        tokens = self.reader.tokens(shown.message)
+        unit = self.recent[version] = SessionUnit({version: shown.message}, tokens)
         unit.note(shown)
         self.change(recent_tokens=tokens, recent_messages=1)
         self._wait((), unit)
         return unit
 
-    def join(self, unit: LiveUnit, version: int, data: Mapping[str, Any]) -> None:
+    def join(self, unit: SessionUnit, version: int, data: Mapping[str, Any]) -> None:
         """Take a message that belongs to a recent unit: a result, or one that is bound to it."""
-        shown = self.sizer.shown(data)
+        shown = self.reader.shown(data)
         unit.note(shown)
         old = unit.versions
-        tokens = self.sizer.tokens(shown.message)
+        tokens = self.reader.tokens(shown.message)
         # never in place: a property may be going through them in another thread
         unit.members = {**unit.members, version: shown.message}
         unit.tokens += tokens
@@ -241,16 +241,16 @@ class Scene:
         self.state = replace(state, beside=beside)
         self._wait(old, unit)
 
-    def _wait(self, before: Members, unit: LiveUnit) -> None:
+    def _wait(self, before: Members, unit: SessionUnit) -> None:
         """Note which calls of a unit wait for their results, in place of what was noted of it before."""
-        ids = self.sizer.unanswered(unit.members.values())
+        ids = self.reader.unanswered(unit.members.values())
         rows = list(self.state.waiting)
         at = next((at for at, (members, _) in enumerate(rows) if members == before), len(rows))
         rows[at : at + 1] = [(unit.versions, ids)] if ids else []
         if (waiting := tuple(rows[-MAX_WAITING:])) != self.state.waiting:
             self.state = replace(self.state, waiting=waiting)
 
-    def bring_back(self, unit: LiveUnit, /) -> None:
+    def bring_back(self, unit: SessionUnit, /) -> None:
         """Make a waiting unit recent again: it is beside the cut from now on."""
         if self.shown.pop(unit.first, None) is not None:
             self.shown_tokens -= unit.tokens
@@ -284,20 +284,20 @@ class Scene:
 
     # -- messages that leave
 
-    def cut(self) -> list[LiveUnit]:
+    def cut(self) -> list[SessionUnit]:
         """Let the oldest recent units wait, until the recent ones are down to their target (SPEC E3)."""
         target = recent_target(
-            self.sizer.options,
+            self.reader.options,
             self.state.room_tokens,
             permanent_tokens=self.permanent_tokens,
             summary_tokens=self.summary_tokens,
         )
-        leaving: list[LiveUnit] = []
+        leaving: list[SessionUnit] = []
         tokens, opener, led = self.state.recent_tokens, None, self._is_led
         for unit in self.recent.values():
             if tokens <= target:
                 break
-            leads = not led and self.sizer.leads(unit)
+            leads = not led and self.reader.leads(unit)
             if opener is not None and leads:  # nothing is left that needs it in front
                 leaving.append(opener)
                 tokens, opener = tokens - opener.tokens, None
@@ -320,11 +320,11 @@ class Scene:
     @property
     def _is_led(self) -> bool:
         """True if something in front of all messages may come first, or any of them may."""
-        options, format = self.sizer.options, self.sizer.format
+        options, format = self.reader.options, self.reader.format
         anchored = any(format.kind(message) != "system" for message in self.anchors)
         return not format.rules.ordered or anchored or options.summarizer is not None
 
-    def put_aside(self, leaving: list[LiveUnit], /) -> None:
+    def put_aside(self, leaving: list[SessionUnit], /) -> None:
         """Make recent units wait."""
         state, firsts = self.state, {unit.first for unit in leaving}
         cut = max(state.cut, leaving[-1].first + 1)
@@ -354,7 +354,7 @@ class Scene:
             self.shown_tokens -= unit.tokens
             self.hidden, self.hidden_tokens = first, unit.tokens
         self.out = {unit.first for unit in self._without_room()} if self.over else set()
-        self.misplaced = self._misplaced() if self.sizer.format.rules.ordered else set()
+        self.misplaced = self._misplaced() if self.reader.format.rules.ordered else set()
         self.out = self.out | self.misplaced
 
     def _misplaced(self) -> set[int]:
@@ -364,10 +364,10 @@ class Scene:
         all that was said is in view: it is as it was said.
         """
         summarized = self.summary is not None or self.anchor_summary is not None
-        moved = self.hidden or self.out or summarized or self.sizer.options.pending_first
+        moved = self.hidden or self.out or summarized or self.reader.options.pending_first
         if not moved:
             return set()
-        units, format = {unit.first: unit for unit in self.in_view()}, self.sizer.format
+        units, format = {unit.first: unit for unit in self.in_view()}, self.reader.format
 
         def leaving(row: Row, before: Row | None) -> list[int]:
             for one in (row, before):
@@ -379,7 +379,7 @@ class Scene:
         rule = stands_apart(format, 0)
         return set(misplaced(format, self._rows(units), first=0, stands=rule, leaving=leaving))
 
-    def _rows(self, units: Mapping[int, LiveUnit]) -> list[Row]:
+    def _rows(self, units: Mapping[int, SessionUnit]) -> list[Row]:
         """List the messages of a view in order; what stands in front of all leaves with nothing."""
         front = [*self.anchors]
         if self.anchor_summary is not None:
@@ -390,11 +390,11 @@ class Scene:
         for first, unit in units.items():
             rows = (Row(version, message, (first,)) for version, message in unit.members.items())
             (waiting if first in self.shown else recent).extend(rows)
-        if self.sizer.options.pending_first:
+        if self.reader.options.pending_first:
             return [*ahead, *sorted(waiting, key=_place), *summary, *sorted(recent, key=_place)]
         return [*ahead, *summary, *sorted(waiting + recent, key=_place)]
 
-    def _without_room(self) -> Iterator[LiveUnit]:
+    def _without_room(self) -> Iterator[SessionUnit]:
         """List the recent units that find no room: free ones, from the first that does not fit on back."""
         room = self.state.room_tokens - self.permanent_tokens - self.summary_tokens
         free = [unit for unit in self.recent.values() if not self.exempt(unit)]
@@ -413,11 +413,11 @@ class Scene:
 
     # -- the view
 
-    def seen(self) -> dict[int, LiveUnit]:
+    def seen(self) -> dict[int, SessionUnit]:
         """List what is in view, by first message."""
         return {unit.first: unit for unit in self.in_view()}
 
-    def gone(self, seen: Mapping[int, LiveUnit], /) -> list[LiveUnit]:
+    def gone(self, seen: Mapping[int, SessionUnit], /) -> list[SessionUnit]:
         """List the units seen before that are out of view now, oldest first; no summary stands for them."""
         state, here = self.state, {unit.first for unit in self.in_view()}
         older = {members[0] for members in (*state.beside, *state.left)}
@@ -427,7 +427,7 @@ class Scene:
             if first not in here and (first >= state.live or first in older)
         ]
 
-    def in_view(self) -> list[LiveUnit]:
+    def in_view(self) -> list[SessionUnit]:
         """List the units in view, in order.
 
         A property may ask from another thread while a change goes on: copied in one step, no dict changes
@@ -448,11 +448,11 @@ def _place(row: Row) -> int:
     return row.place
 
 
-def _first(unit: LiveUnit) -> int:
+def _first(unit: SessionUnit) -> int:
     return unit.first
 
 
-def _before(units: Iterable[LiveUnit], cut: int) -> Iterator[LiveUnit]:
+def _before(units: Iterable[SessionUnit], cut: int) -> Iterator[SessionUnit]:
     return takewhile(lambda unit: unit.first < cut, units)
 
 

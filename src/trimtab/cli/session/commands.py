@@ -232,8 +232,8 @@ def begun(store: Store, name: str, options: Mapping[str, Any]) -> Session:
         if not options:
             return session
         in_force = session._core.in_force
-        if (form := options.get("format", in_force.reader.name)) != in_force.reader.name:
-            raise Refused(said(other_form(name, in_force.reader.name, form)))
+        if (form := options.get("format", in_force.wire_format.name)) != in_force.wire_format.name:
+            raise Refused(said(other_form(name, in_force.wire_format.name, form)))
         if in_force.counter is not None:
             given.setdefault("counter", in_force.counter)  # made again by its name
     try:
