@@ -174,7 +174,7 @@ BASELINE = (
         ("_learn", "given.counted_tokens - state.usage_counted", "given.counted_tokens"),
         ("_answer_counted", "        if version > given.version\n", ""),
         ("_answer_counted", '.kind != "assistant"', '.kind == "user"'),
-        ("recording_usage", "    core.view_given = None  # it is reported once\n", ""),
+        ("calibrate", "    core.view_given = None  # it is reported once\n", ""),
         ("_learn", "(answer if known else 0)", "0"),
     ),
     module(

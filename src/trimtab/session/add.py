@@ -13,7 +13,6 @@ from trimtab.errors import (
     StoreUnavailableError,
     VersionConflictError,
 )
-from trimtab.formats.foreign import check_message
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.log import read_unit, read_working_set
@@ -103,8 +102,7 @@ def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Ste
     if not plain:
         return []
     for message in plain:
-        check_message(message, working_set.reader.format.name)
-        working_set.reader.read(message)  # what cannot be read is refused before anything is written
+        working_set.reader.check(message)  # what cannot be read is refused before anything is written
     batch = _Batch(core.first_events(working_set))
     core.working_set = None  # until everything is written
     for message, event_id in zip(plain, ids, strict=True):

@@ -13,6 +13,7 @@ from trimtab.conversation.pairing import pair
 from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError
 from trimtab.formats import Format, Path, Structure, mapping_of
+from trimtab.formats.foreign import check_message
 from trimtab.session.options import Options
 from trimtab.session.state import Members
 from trimtab.strategies.summarizer import SUMMARY_TAG, marked_summary, summary_message
@@ -215,6 +216,15 @@ class MessageReader:
             bound=at - 1 in structure.bound,
             kept=at in structure.kept,
         )
+
+    def check(self, message: dict[str, Any], /) -> None:
+        """Refuse what no view could be sent with.
+
+        Raises:
+            FormatError: It cannot be read, or has the role or the shape of another wire form.
+        """
+        check_message(message, self.format.name)
+        self.read(message)
 
     def _structure(self, messages: list[dict[str, Any]]) -> Structure:
         structure = Structure(len(messages))

@@ -27,6 +27,7 @@ from trimtab.counting.baseline import UsageBaseline
 from trimtab.counting.sizes import counter_name
 from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError, SummaryError
 from trimtab.formats import Format, SystemLike, ToolSchema, format_of
+from trimtab.formats.foreign import check_message
 from trimtab.models import Framing
 from trimtab.session.in_context import NO_ROOM, Room, require_context, room_for_history
 from trimtab.session.plain import plain_message
@@ -469,11 +470,13 @@ def other_form(session: str, known: str, given: str) -> ConfigurationError:
 
 
 def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
-    """Refuse an anchor of the system's where the wire form has no such messages.
+    """Refuse an anchor that no view could be sent with.
 
     Raises:
-        ConfigurationError: It is one.
+        FormatError: It has the role or the shape of another wire form.
+        ConfigurationError: It is of the system's, and the wire form has no such messages.
     """
+    check_message(anchor, format.name)
     if format.rules.lifts_system and format.kind(anchor) == "system":
         raise ConfigurationError(
             f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"

@@ -233,7 +233,7 @@ def check_events(events: Sequence[Event], known: Any, given: Mapping[str, Any], 
     if not isinstance(known, Mapping):
         raise CorruptSessionError("the snapshot has events and no options among them")
     functions = {name: given[name] for name in (*FUNCTIONS, "hooks", "on_trim") if name in given}
-    check_log(events, MessageReader(options_from(known, functions)).read)
+    check_log(events, MessageReader(options_from(known, functions)).check)
 
 
 def options_in(known: Any, given: Mapping[str, Any], *, allow_missing: bool) -> dict[str, Any]:
