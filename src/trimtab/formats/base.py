@@ -7,18 +7,20 @@ editing all go through it, so no other module names a provider.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 from trimtab.errors import FormatError
 from trimtab.formats.values import (
     Dict,
     Path,
     as_list,
+    as_text,
     compact_json,
     entry_of,
     item_of,
+    to_text,
     with_values,
     without_indices,
 )
@@ -27,7 +29,9 @@ __all__ = [
     "REGISTRY",
     "UNNAMED",
     "Fault",
+    "Finding",
     "Format",
+    "Found",
     "Kind",
     "Media",
     "Pieces",
@@ -38,6 +42,7 @@ __all__ = [
     "SystemLike",
     "TextSlot",
     "ToolSchema",
+    "faults_at",
     "named_in",
     "numbered",
 ]
@@ -242,6 +247,72 @@ class Pieces:
         return (*self.thoughts, *map(compact_json, self.tools), *self.other)
 
 
+class Found:
+    """What was found in one message so far, until it is `Pieces`; each form reads parts its own way."""
+
+    __slots__ = ("calls", "media", "other", "parts", "sealed_chars", "texts", "thoughts", "tools")
+
+    carried: ClassVar[frozenset[str]]
+    """Keys that are not charged, wherever they stand."""
+    noun: ClassVar[str] = "a message"
+    """What an error calls the message."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.calls: list[tuple[str, str]] = []
+        self.media: list[Media] = []
+        self.other: list[str] = []
+        self.thoughts: list[str] = []
+        self.tools: list[Any] = []
+        self.parts = self.sealed_chars = 0
+
+    def without_data(self, value: Any) -> Any:
+        """Return plain data without what is encoded in it, which is added to the media."""
+        raise NotImplementedError
+
+    def read_text(self, value: Any) -> None:
+        """Take a text; what should be one and is not, as JSON."""
+        self.texts.append(value) if isinstance(value, str) else self.read_unknown(value)
+
+    def read_rest(self, owner: Dict, known: Collection[str], *, carried: bool = True) -> None:
+        """Take the keys that have no name here, except those that are carried and not charged."""
+        for key, value in owner.items():
+            if key in known or (carried and key in self.carried) or value in (None, "", [], {}, ()):
+                continue
+            self.read_unknown({key: value})
+
+    def read_unknown(self, value: Any) -> None:
+        """Take a value as compact JSON, what is encoded in it as a medium."""
+        if value is not None:
+            self.other.append(self.to_json(value))
+
+    def to_json(self, value: Any) -> str:
+        """Write a value as compact JSON; what is encoded in it is taken as a medium.
+
+        Raises:
+            FormatError: It is nested too deep, or in a circle.
+        """
+        try:
+            return compact_json(self.without_data(value))
+        except RecursionError as error:
+            raise FormatError(f"{self.noun} is nested too deep to be written as JSON") from error
+
+    def pieces(self, role: Any, /, **known: Any) -> Pieces:
+        """Write down what was found, with what else is known of the message."""
+        return Pieces(
+            role=to_text(role),
+            texts=tuple(self.texts),
+            calls=tuple(self.calls),
+            media=tuple(self.media),
+            parts=self.parts,
+            thoughts=tuple(self.thoughts),
+            sealed_chars=self.sealed_chars,
+            tools=tuple(self.tools),
+            other=tuple(self.other),
+            **known,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """What a wire form demands of a conversation, as data."""
@@ -305,6 +376,16 @@ class Fault:
     path: Path = ()
 
 
+Finding: TypeAlias = tuple[str, str, Path]
+"""Rule, detail and path of one fault, of whatever message it is."""
+
+
+def faults_at(index: int | None, findings: Iterable[Finding], /) -> Iterator[Fault]:
+    """Yield what was found in one message, or in none, as faults of it."""
+    for rule, detail, path in findings:
+        yield Fault(index=index, rule=rule, detail=detail, path=path)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A request body taken apart: its messages and what is charged beside them."""
@@ -326,6 +407,11 @@ class Request:
     """What the provider reads beside the body, which only names it; a phrase each."""
     unsure: tuple[str, ...] = ()
     """What the body asks for and may cost a little that no rule says; a phrase each."""
+
+    @property
+    def model(self) -> str:
+        """The model that the body names; "" if it names none."""
+        return as_text((self.body or {}).get("model")) or ""
 
 
 def named_in(body: Mapping[str, Any], unseen: Mapping[str, str], /) -> tuple[str, ...]:

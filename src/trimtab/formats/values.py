@@ -143,6 +143,18 @@ def _plain(value: Any) -> Any:
     return str(value) if entry is None else entry
 
 
+def to_text(value: Any) -> str:
+    """Return text as it is, nothing as "", anything else as JSON (arguments left as a dict)."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else compact_json(value)
+
+
+def type_name(value: Any) -> str:
+    """Name the type of a value for an error: None is JSON's null."""
+    return "null" if value is None else type(value).__name__
+
+
 def item_of(owner: Any, key: str | int) -> Any:
     """Return what stands under a key, an index or an attribute; None if nothing does."""
     if isinstance(owner, Mapping):

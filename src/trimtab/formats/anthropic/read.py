@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from trimtab.errors import FormatError
-from trimtab.formats.base import Kind, Media, Pieces, Structure, TextSlot, numbered
-from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, compact_json, item_of
+from trimtab.formats.base import Found, Kind, Media, Pieces, Structure, TextSlot, numbered
+from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, item_of, to_text
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 """Signed by the provider; sent back as they came, or not at all."""
@@ -287,48 +286,49 @@ def pieces_of(message: Dict) -> Pieces:
         return Pieces(role=role, texts=(content,), parts=1)
     found = _Found()
     blocks = as_list(content)
-    if isinstance(content, str):
-        found.texts.append(content)
-    elif blocks is None:
-        found.unknown(content)
+    if blocks is None:
+        found.read_text(content)
     for block in blocks or ():
         found.block(block)
-    found.rest(message, _MessageKeys)
+    found.read_rest(message, _MessageKeys)
     results = [result_id_of(block) for block in blocks or () if type_of(block) == "tool_result"]
-    return Pieces(
-        role=role if isinstance(role, str) else "" if role is None else compact_json(role),
-        texts=tuple(found.texts),
-        calls=tuple(found.calls),
-        media=tuple(found.media),
-        result_id=results[0] or None if len(results) == 1 else None,
-        parts=len(blocks) if blocks is not None else int(content is not None),
-        results=len(results),
-        thoughts=tuple(found.thoughts),
-        sealed_chars=found.sealed_chars,
-        tools=tuple(found.tools),
-        other=tuple(found.other),
+    found.parts = len(blocks) if blocks is not None else int(content is not None)
+    return found.pieces(
+        role, result_id=results[0] or None if len(results) == 1 else None, results=len(results)
     )
 
 
-class _Found:
+class _Found(Found):
     """What was found in one message so far."""
 
-    __slots__ = ("calls", "media", "other", "sealed_chars", "texts", "thoughts", "tools")
+    __slots__ = ()
 
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.calls: list[tuple[str, str]] = []
-        self.media: list[Media] = []
-        self.other: list[str] = []
-        self.thoughts: list[str] = []
-        self.sealed_chars = 0
-        self.tools: list[Any] = []
+    carried = _CARRIED
+
+    def without_data(self, value: Any) -> Any:
+        """Return a value without what is base64 or sealed in it, which is added to the media."""
+        if isinstance(value, list | tuple):
+            return [self.without_data(item) for item in value]
+        entry = value if isinstance(value, Mapping) else as_dict(value)
+        if entry is None:
+            return value
+        kept: Dict = {}
+        encoded = as_text(entry.get("media_type"))
+        for key, item in entry.items():
+            if isinstance(item, str) and key in _SEALED:
+                self.media.append(Media("file", None, item, str(key), is_sealed=True))
+            elif isinstance(item, str) and key == "data" and encoded not in (None, "text/plain"):
+                kind: Literal["image", "file"] = "image" if str(encoded).startswith("image/") else "file"
+                self.media.append(Media(kind, None, item, None))
+            elif key != "cache_control":
+                kept[key] = self.without_data(item)
+        return kept
 
     def block(self, value: Any) -> None:
         """Take one block: by its type, or as JSON where that is not known."""
         block = None if isinstance(value, str) else as_dict(value)
         if block is None:
-            self.texts.append(value) if isinstance(value, str) else self.unknown(value)
+            self.read_text(value)
             return
         kind = block.get("type")
         read = _READERS.get(kind) if isinstance(kind, str) else None
@@ -337,35 +337,15 @@ class _Found:
         elif is_server_result(kind):
             self._server_result(block)
         else:
-            self.unknown(block)
+            self.read_unknown(block)
 
     def blocks(self, value: Any) -> None:
         """Take content inside a block: a string, or blocks."""
         listed = as_list(value)
         if listed is None:
-            self.text(value)
+            self.read_text(value)
         for block in listed or ():
             self.block(block)
-
-    def text(self, value: Any) -> None:
-        """Take a text; what should be one and is not, as JSON."""
-        self.texts.append(value) if isinstance(value, str) else self.unknown(value)
-
-    def rest(self, owner: Dict, known: frozenset[str]) -> None:
-        """Take the keys that have no name here, except those that are carried and not charged."""
-        for key, value in owner.items():
-            if key not in known and key not in _CARRIED and value not in (None, "", [], {}, ()):
-                self.unknown({key: value})
-
-    def unknown(self, value: Any) -> None:
-        """Take a value as compact JSON; what is base64 or sealed in it as a medium."""
-        if value is None:
-            return
-        try:
-            plain = _without_data(value, self.media)
-        except RecursionError as error:
-            raise FormatError("a message is nested too deep to be written as JSON") from error
-        self.other.append(compact_json(plain))
 
     def sealed(self, value: Any, name: str) -> None:
         """Take what only the provider can read."""
@@ -373,24 +353,22 @@ class _Found:
             self.media.append(Media("file", None, value, name, is_sealed=True))
 
     def _plain_text(self, block: Dict) -> None:
-        self.text(block.get("text"))
-        self.rest(block, frozenset({"text"}))
+        self.read_text(block.get("text"))
+        self.read_rest(block, {"text"})
 
     def _call(self, block: Dict) -> None:
-        given = block.get("input")
-        arguments = given if isinstance(given, str) else "" if given is None else compact_json(given)
-        self.calls.append((as_text(block.get("name")) or "", arguments))
-        self.rest(block, frozenset({"name", "input"}))
+        self.calls.append((as_text(block.get("name")) or "", to_text(block.get("input"))))
+        self.read_rest(block, {"name", "input"})
 
     def _result(self, block: Dict) -> None:
         self.blocks(block.get("content"))
-        self.rest(block, frozenset({"tool_use_id", "content", "is_error"}))
+        self.read_rest(block, {"tool_use_id", "content", "is_error"})
 
     def _server_result(self, block: Dict) -> None:
         """Take the result of a tool the provider ran: blocks, or values by their names."""
         for value in as_list(block.get("content")) or (block.get("content"),):
-            self.block(value) if type_of(value) in _READERS else self.unknown(value)
-        self.rest(block, frozenset({"tool_use_id", "content", "is_error"}))
+            self.block(value) if type_of(value) in _READERS else self.read_unknown(value)
+        self.read_rest(block, {"tool_use_id", "content", "is_error"})
 
     def _thinking(self, block: Dict) -> None:
         """Take thinking that can be read; of what cannot, only the size is known."""
@@ -399,34 +377,34 @@ class _Found:
             self.thoughts.append(thought)
         else:
             self.sealed_chars += len(as_text(block.get("signature")) or "")
-        self.rest(block, frozenset({"thinking"}))
+        self.read_rest(block, {"thinking"})
 
     def _redacted(self, block: Dict) -> None:
         self.sealed_chars += len(as_text(block.get("data")) or "")
-        self.rest(block, frozenset({"data"}))
+        self.read_rest(block, {"data"})
 
     def _compaction(self, block: Dict) -> None:
-        self.text(block.get("content"))
+        self.read_text(block.get("content"))
         self.sealed(block.get("encrypted_content"), "compaction")
-        self.rest(block, frozenset({"content", "encrypted_content"}))
+        self.read_rest(block, {"content", "encrypted_content"})
 
     def _image(self, block: Dict) -> None:
         self._source(block.get("source"), "image")
-        self.rest(block, frozenset({"source"}))
+        self.read_rest(block, {"source"})
 
     def _document(self, block: Dict) -> None:
         for key in ("title", "context"):
             if block.get(key) is not None:
-                self.text(block[key])
+                self.read_text(block[key])
         self._source(block.get("source"), "file")
-        self.rest(block, frozenset({"title", "context", "source"}))
+        self.read_rest(block, {"title", "context", "source"})
 
     def _source(self, value: Any, kind: Literal["image", "file"]) -> None:
         """Take where an image or document comes from: data, an address, the id of a file, text or blocks."""
         source = as_dict(value) or {}
         way = source.get("type")
         if way == "text":
-            self.text(source.get("data"))
+            self.read_text(source.get("data"))
         elif way == "content":
             self.blocks(source.get("content"))
         elif way == "file":
@@ -437,9 +415,9 @@ class _Found:
 
     def _search_result(self, block: Dict) -> None:
         for key in ("title", "source"):
-            self.text(block.get(key))
+            self.read_text(block.get(key))
         self.blocks(block.get("content"))
-        self.rest(block, frozenset({"title", "source", "content"}))
+        self.read_rest(block, {"title", "source", "content"})
 
     def _reference(self, block: Dict) -> None:
         """Take a tool that is loaded from here on; what of its schema is here is the name."""
@@ -467,25 +445,6 @@ _READERS: dict[str, Callable[[_Found, Dict], None]] = {
     "compaction": _Found._compaction,
     "fallback": _Found._unshown,
 }
-
-
-def _without_data(value: Any, media: list[Media]) -> Any:
-    """Return a value without what is base64 or sealed in it, which is added to `media`."""
-    if isinstance(value, list | tuple):
-        return [_without_data(item, media) for item in value]
-    entry = value if isinstance(value, Mapping) else as_dict(value)
-    if entry is None:
-        return value
-    kept: Dict = {}
-    encoded = as_text(entry.get("media_type"))
-    for key, item in entry.items():
-        if isinstance(item, str) and key in _SEALED:
-            media.append(Media("file", None, item, str(key), is_sealed=True))
-        elif isinstance(item, str) and key == "data" and encoded not in (None, "text/plain"):
-            media.append(Media("image" if str(encoded).startswith("image/") else "file", None, item, None))
-        elif key != "cache_control":
-            kept[key] = _without_data(item, media)
-    return kept
 
 
 def texts_of(message: Dict, *, whole: bool = False) -> Iterator[TextSlot]:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from trimtab.errors import FormatError
-from trimtab.formats.base import Media, Pieces
-from trimtab.formats.values import Dict, as_dict, as_list, as_text, compact_json, item_of
+from trimtab.formats.base import Found, Media, Pieces
+from trimtab.formats.values import Dict, as_dict, as_list, as_text, item_of, to_text
 
 DATA_KEYS = (
     "text",
@@ -288,44 +288,33 @@ def pieces_of(message: Dict) -> Pieces:
     """List what of a content is charged for; see `Format.pieces`."""
     found = _Found()
     listed = as_list(message.get("parts"))
-    try:
-        if listed is None and message.get("parts") is not None:
-            found.read_other(message["parts"])
-        for value in listed or ():
-            found.read_part(value)
-        for key, value in message.items():
-            if key not in ("role", "parts") and value is not None:
-                found.read_other({key: value})
-    except RecursionError as error:
-        raise FormatError("a content is nested too deep to be written as JSON") from error
+    if listed is None:
+        found.read_unknown(message.get("parts"))
+    for value in listed or ():
+        found.read_part(value)
+    for key, value in message.items():
+        if key not in ("role", "parts") and value is not None:
+            found.read_unknown({key: value})
     results = results_of(parts_in(message))
     role = message.get("role")
-    return Pieces(
-        role=role if isinstance(role, str) else "user" if role is None else compact_json(role),
-        texts=tuple(found.texts),
-        calls=tuple(found.calls),
-        media=tuple(found.media),
+    found.parts = len(listed or ())
+    return found.pieces(
+        "user" if role is None else role,
         result_id=results[0].id if len(results) == 1 else None,
-        parts=len(listed or ()),
         results=len(results),
-        thoughts=tuple(found.thoughts),
-        sealed_chars=found.sealed_chars,
-        other=tuple(found.other),
     )
 
 
-class _Found:
+class _Found(Found):
     """What was found in one content so far."""
 
-    __slots__ = ("calls", "media", "other", "sealed_chars", "texts", "thoughts")
+    __slots__ = ()
 
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.calls: list[tuple[str, str]] = []
-        self.media: list[Media] = []
-        self.other: list[str] = []
-        self.thoughts: list[str] = []
-        self.sealed_chars = 0
+    noun = "a content"
+
+    def without_data(self, value: Any) -> Any:
+        """Return a value without its bytes and base64, which are added to the media."""
+        return without_bytes(value, self.media)
 
     def read_part(self, value: Any) -> None:
         """Take one part: text, thought, call, response, medium, or unknown as JSON."""
@@ -334,7 +323,7 @@ class _Found:
             return
         part = as_dict(value)
         if part is None:
-            self.read_other(value)
+            self.read_unknown(value)
             return
         for key, data in part.items():
             name = key.translate(_SNAKE) if isinstance(key, str) else ""
@@ -350,17 +339,16 @@ class _Found:
             elif name in ("inline_data", "file_data") and as_dict(data) is not None:
                 self.media.append(_medium(as_dict(data) or {}, part))
             else:
-                self.read_other({key: data})
+                self.read_unknown({key: data})
 
     def read_call(self, value: Any) -> None:
         """Take a function call: its name, and its arguments as JSON."""
         call = as_dict(value)
         if call is None:
-            self.read_other({"functionCall": value})
+            self.read_unknown({"functionCall": value})
             return
         args = call.get("args")
-        text = "" if args is None else compact_json(without_bytes(args, self.media))
-        self.calls.append((_string(call.get("name")), text))
+        self.calls.append((to_text(call.get("name")), "" if args is None else self.to_json(args)))
 
     def read_signature(self, value: Any) -> None:
         """Take the encrypted thought behind a call; what stands for one that is missing is short."""
@@ -373,16 +361,12 @@ class _Found:
         """Take a function response: name and response as JSON, and the media beside them."""
         entry = as_dict(value)
         if entry is None:
-            self.read_other({"functionResponse": value})
+            self.read_unknown({"functionResponse": value})
             return
         shown = {key: entry[key] for key in ("name", "response") if entry.get(key) is not None}
-        self.read_other(shown)
+        self.read_unknown(shown)
         for part in as_list(entry.get("parts")) or ():
             self.read_part(part)
-
-    def read_other(self, value: Any) -> None:
-        """Take a value as compact JSON, what is bytes or base64 in it as a medium."""
-        self.other.append(compact_json(without_bytes(value, self.media)))
 
 
 def without_bytes(value: Any, media: list[Media]) -> Any:
@@ -438,9 +422,3 @@ def _kind_of(mime: Any) -> Literal["image", "audio", "video", "file"]:
     if text.startswith("video/"):
         return "video"
     return "audio" if text.startswith("audio/") else "file"
-
-
-def _string(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None else compact_json(value)

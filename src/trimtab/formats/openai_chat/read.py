@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from trimtab.errors import FormatError
-from trimtab.formats.base import Media, Pieces, Prices, Structure
+from trimtab.formats.base import Found, Media, Pieces, Prices, Structure
 from trimtab.formats.foreign import ROLES
-from trimtab.formats.values import Dict, as_dict, as_list, as_text, compact_json
+from trimtab.formats.values import Dict, as_dict, as_list, as_text, to_text
 
 __all__ = [
     "LEGACY_PREFIX",
-    "Found",
+    "OpenAIFound",
     "call_id_of",
     "call_text",
     "is_foreign",
@@ -55,9 +54,9 @@ def call_text(call: Dict) -> tuple[str, str]:
     """Return a call's tool name and its arguments as text, "" for what is missing."""
     function = as_dict(call.get("function"))
     if function is not None:
-        return _string(function.get("name")), _string(function.get("arguments"))
+        return to_text(function.get("name")), to_text(function.get("arguments"))
     custom = as_dict(call.get("custom")) or {}
-    return _string(custom.get("name")), _string(custom.get("input"))
+    return to_text(custom.get("name")), to_text(custom.get("input"))
 
 
 def pieces_of(message: Dict) -> Pieces:
@@ -65,7 +64,7 @@ def pieces_of(message: Dict) -> Pieces:
     content = message.get("content")
     # Most messages of a chat are these two keys; each one kept is read here once.
     if isinstance(content, str) and message.keys() == _PLAIN_KEYS:
-        return Pieces(role=_string(message["role"]), texts=(content,), parts=1)
+        return Pieces(role=to_text(message["role"]), texts=(content,), parts=1)
     found = _Found()
     found.read_content(content)
     if isinstance(message.get("refusal"), str):
@@ -74,15 +73,8 @@ def pieces_of(message: Dict) -> Pieces:
         found.read_audio(message["audio"])
     found.read_calls(message)
     found.read_rest(message, _READ_KEYS)
-    return Pieces(
-        role=_string(message.get("role")),
-        name=as_text(message.get("name")),
-        texts=tuple(found.texts),
-        calls=tuple(found.calls),
-        media=tuple(found.media),
-        result_id=result_id_of(message),
-        parts=found.parts,
-        other=tuple(found.other),
+    return found.pieces(
+        message.get("role"), name=as_text(message.get("name")), result_id=result_id_of(message)
     )
 
 
@@ -102,22 +94,14 @@ def _is_unknown(part: Dict) -> bool:
     return not isinstance(kind, str) or (kind not in _MEDIA and kind not in ("text", "refusal"))
 
 
-class Found:
+class OpenAIFound(Found):
     """What was found in one message so far, in either of OpenAI's forms; each reads parts its own way."""
 
-    __slots__ = ("calls", "media", "other", "parts", "texts")
+    __slots__ = ()
 
-    carried: ClassVar[frozenset[str]]
-    """Keys that are not charged, wherever they stand."""
-    noun: ClassVar[str]
-    """What an error calls the message."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.calls: list[tuple[str, str]] = []
-        self.media: list[Media] = []
-        self.other: list[str] = []
-        self.parts = 0
+    def without_data(self, value: Any) -> Any:
+        """Return a value without its base64 payloads, which are added to the media."""
+        return without_base64(value, self.media)
 
     def read_content(self, content: Any) -> None:
         """Take string content as one part, a list part by part, anything else as one."""
@@ -141,37 +125,19 @@ class Found:
         """Take content that is neither a text nor a list: as JSON."""
         self.read_unknown(content)
 
-    def read_rest(self, owner: Dict, known: frozenset[str], *, carried: bool = True) -> None:
-        """Take the keys that have no name here, except those that are carried and not charged."""
-        if known.issuperset(owner):
-            return
-        for key, value in owner.items():
-            if key in known or (carried and key in self.carried) or value in (None, "", [], {}, ()):
-                continue
-            self.read_unknown({key: value})
 
-    def read_unknown(self, value: Any) -> None:
-        """Take a value as compact JSON, what is base64 in it as a medium."""
-        try:
-            plain = without_base64(value, self.media)
-        except RecursionError as error:
-            raise FormatError(f"{self.noun} is nested too deep to be written as JSON") from error
-        self.other.append(compact_json(plain))
-
-
-class _Found(Found):
+class _Found(OpenAIFound):
     """What was found in one message of Chat Completions so far."""
 
     __slots__ = ()
 
     carried = _CARRIED_KEYS
-    noun = "a message"
 
     def read_part(self, value: Any) -> None:
         """Take one content part: text, refusal, medium, or unknown as JSON."""
         part = None if isinstance(value, str) else as_dict(value)
         if part is None:
-            self.texts.append(value) if isinstance(value, str) else self.read_unknown(value)
+            self.read_text(value)
             return
         kind = part.get("type")
         key = kind if isinstance(kind, str) else ""
@@ -207,13 +173,6 @@ class _Found(Found):
             self.read_rest(call, _CALL_KEYS)
         if message.get("function_call") is not None:
             self.calls.append(call_text({"function": message["function_call"]}))
-
-
-def _string(value: Any) -> str:
-    """Return text as it is, nothing as "", anything else as JSON (arguments left as a dict)."""
-    if isinstance(value, str):
-        return value
-    return "" if value is None else compact_json(value)
 
 
 def _image(value: Any) -> Media:

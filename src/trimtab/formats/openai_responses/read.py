@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from trimtab.formats.base import Kind, Media, Pieces, numbered
-from trimtab.formats.openai_chat.read import Found
-from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, compact_json
+from trimtab.formats.openai_chat.read import OpenAIFound
+from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, to_text
 
 OUTPUT_OF = {
     "function_call": "function_call_output",
@@ -323,6 +323,7 @@ def pieces_of(item: Dict) -> Pieces:
     elif name == "reasoning":
         found.read_reasoning(item)
     elif name in _BRING_TOOLS:
+        found.tools += as_list(item.get("tools")) or ()
         found.read_rest(item, frozenset({"tools"}))
     elif name == "compaction":
         found.read_compaction(item)
@@ -330,18 +331,10 @@ def pieces_of(item: Dict) -> Pieces:
         key = "result" if name == "program_output" else "output"
         found.read_content(item.get(key))
         found.read_rest(item, frozenset({key}), carried=name in ITEM_TYPES)
-    return Pieces(
-        role=role if isinstance(role, str) else _role_of(item),
-        texts=tuple(found.texts),
-        calls=tuple(found.calls),
-        media=tuple(found.media),
+    return found.pieces(
+        role if isinstance(role, str) else _role_of(item),
         result_id=answered_id_of(item) or None,
-        parts=found.parts,
-        thoughts=tuple(found.thoughts),
-        sealed_chars=len(as_text(item.get("encrypted_content")) or "") if name == "reasoning" else 0,
-        tools=tuple(as_list(item.get("tools")) or ()) if name in _BRING_TOOLS else (),
         is_elsewhere=name == "item_reference",
-        other=tuple(found.other),
     )
 
 
@@ -349,7 +342,7 @@ def call_text(item: Dict) -> tuple[str, str]:
     """Return the name of the tool an item calls and what it asks for, as text."""
     keys = _ASKED.get(type_of(item), ())
     asked = next((item[key] for key in keys if item.get(key) is not None), None)
-    return tool_name(item), _string(asked)
+    return tool_name(item), to_text(asked)
 
 
 def _role_of(item: Dict) -> str:
@@ -357,17 +350,13 @@ def _role_of(item: Dict) -> str:
     return "developer" if kind == "system" else "" if kind == "other" else kind
 
 
-class _Found(Found):
+class _Found(OpenAIFound):
     """What was found in one item so far."""
 
-    __slots__ = ("thoughts",)
+    __slots__ = ()
 
     carried = _CARRIED
     noun = "an item"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.thoughts: list[str] = []
 
     def read_object(self, content: Any) -> None:
         """Take an object as a part."""
@@ -377,7 +366,7 @@ class _Found(Found):
         """Take one content part: text, refusal, medium, or unknown as JSON."""
         part = None if isinstance(value, str) else as_dict(value)
         if part is None:
-            self.texts.append(value) if isinstance(value, str) else self.read_unknown(value)
+            self.read_text(value)
             return
         kind = part.get("type")
         if kind == "refusal" and isinstance(part.get("refusal"), str):
@@ -385,7 +374,7 @@ class _Found(Found):
         elif isinstance(kind, str) and kind in TEXT_PARTS and isinstance(part.get("text"), str):
             self.texts.append(part["text"])
         elif isinstance(kind, str) and kind in MEDIA_PARTS:
-            self.media.append(_medium(kind, part))
+            self.media.append(_MEDIA[kind](part))
             return
         elif isinstance(part.get("stdout"), str) and isinstance(part.get("stderr"), str):
             self.texts.extend(text for text in (part["stdout"], part["stderr"]) if text)
@@ -419,6 +408,7 @@ class _Found(Found):
 
     def read_reasoning(self, item: Dict) -> None:
         """Take what can be read of reasoning; of what is encrypted only the size is known."""
+        self.sealed_chars = len(as_text(item.get("encrypted_content")) or "")
         for key in ("content", "summary"):
             for value in as_list(item.get(key)) or ():
                 text = (as_dict(value) or {}).get("text")
@@ -429,16 +419,6 @@ class _Found(Found):
         """Take what stands for all that was before, sealed, as a file: it is charged in every turn."""
         if sealed := as_text(item.get("encrypted_content")):
             self.media.append(Media("file", None, sealed, "compaction", is_sealed=True))
-
-
-def _string(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None else compact_json(value)
-
-
-def _medium(kind: str, part: Dict) -> Media:
-    return _MEDIA[kind](part)
 
 
 def _image(part: Dict) -> Media:
