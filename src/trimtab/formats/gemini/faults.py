@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trimtab.formats.base import Fault, Request
+from trimtab.formats.base import Fault, Finding, Request, faults_at
 from trimtab.formats.gemini.read import (
     DATA_KEYS,
     SIGNATURE,
@@ -22,10 +22,7 @@ from trimtab.formats.gemini.read import (
     speaker,
     value_in,
 )
-from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, shown
-
-_Found = tuple[str, str, Path]
-"""Rule, detail and path of one fault."""
+from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, shown, type_name
 
 UNEQUAL = (
     "Please ensure that the number of function response parts is equal to the number of function call parts "
@@ -84,21 +81,20 @@ def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault
     """List what is wrong with each content, in order; see `Format.faults`."""
     if request is not None and not messages:
         return [Fault(index=None, rule="no_messages", detail=_NO_CONTENTS)]
-    named = (request.body or {}).get("model") if request is not None else None
-    model = named if isinstance(named, str) else ""
+    model = "" if request is None else request.model
     found: list[Fault] = []
     unsigned = set(_unsigned(messages, model))
     for index, message in enumerate(messages):
         parts = parts_in(message)
-        faults = list(_faults(index, message, parts))
-        faults += _model_faults(model, message, parts, last=index == len(messages) - 1)
+        found += faults_at(index, _faults(index, message, parts))
+        found += faults_at(index, _model_faults(model, message, parts, last=index == len(messages) - 1))
         if index in unsigned:
-            faults.append(("missing_thought_signature", _NO_SIGNATURE, ("parts", calls_of(parts)[0].part)))
-        found += [Fault(index=index, rule=rule, detail=detail, path=path) for rule, detail, path in faults]
+            path: Path = ("parts", calls_of(parts)[0].part)
+            found += faults_at(index, [("missing_thought_signature", _NO_SIGNATURE, path)])
     return found
 
 
-def _model_faults(model: str, message: Dict, parts: Sequence[Dict], *, last: bool) -> Iterator[_Found]:
+def _model_faults(model: str, message: Dict, parts: Sequence[Dict], *, last: bool) -> Iterator[Finding]:
     """Look at what later models take no more; a call at the end waits for its response."""
     if _AFTER_3_1.search(model) is None:
         return
@@ -108,7 +104,7 @@ def _model_faults(model: str, message: Dict, parts: Sequence[Dict], *, last: boo
         yield "ends_with_model", _ENDS_WITH_MODEL, ()
 
 
-def _faults(index: int, message: Dict, parts: Sequence[Dict]) -> Iterator[_Found]:
+def _faults(index: int, message: Dict, parts: Sequence[Dict]) -> Iterator[Finding]:
     role, listed = message.get("role"), as_list(message.get("parts"))
     for key, value in message.items():
         if value is not None and key not in ("role", "parts"):
@@ -116,21 +112,21 @@ def _faults(index: int, message: Dict, parts: Sequence[Dict]) -> Iterator[_Found
     if role not in (None, "", *_ROLES):
         yield "unknown_role", f"{_ROLE} Not {shown(role)}", ("role",)
     if listed is None and message.get("parts") is not None:
-        yield "bad_parts", f"parts must be a list, not {_type(message['parts'])}", ("parts",)
+        yield "bad_parts", f"parts must be a list, not {type_name(message['parts'])}", ("parts",)
         return
     if not listed:
         yield "empty_parts", _NO_PARTS, ("parts",)
         return
     for at, value in enumerate(listed):
         if isinstance(value, str) or as_dict(value) is None:
-            yield "bad_part", f"a part must be an object, not {_type(value)}", ("parts", at)
+            yield "bad_part", f"a part must be an object, not {type_name(value)}", ("parts", at)
         else:
             yield from _part_faults(index, at, parts[at], speaker(message))
     if calls_of(parts) and results_of(parts):
         yield "mixed_turn", _MIXED, ("parts",)
 
 
-def _part_faults(index: int, at: int, part: Dict, whose: str) -> Iterator[_Found]:
+def _part_faults(index: int, at: int, part: Dict, whose: str) -> Iterator[Finding]:
     path: Path = ("parts", at)
     for key, value in part.items():
         if value is not None and snake(key) not in _PART_KEYS:
@@ -146,14 +142,14 @@ def _part_faults(index: int, at: int, part: Dict, whose: str) -> Iterator[_Found
         if name == "text":
             # An empty text is taken (billed, 2026), though Vertex refuses it (gemini-openai-proxy#86).
             if not isinstance(value, str):
-                yield "bad_part", f"text must be a string, not {_type(value)}", (*path, key)
+                yield "bad_part", f"text must be a string, not {type_name(value)}", (*path, key)
         elif as_dict(value) is None:
-            yield "bad_part", f"{key} must be an object, not {_type(value)}", (*path, key)
+            yield "bad_part", f"{key} must be an object, not {type_name(value)}", (*path, key)
         else:
             yield from _named_faults(index, name, as_dict(value) or {}, (*path, key), whose)
 
 
-def _named_faults(index: int, name: str, value: Dict, path: Path, whose: str) -> Iterator[_Found]:
+def _named_faults(index: int, name: str, value: Dict, path: Path, whose: str) -> Iterator[Finding]:
     """Look at a call or response: whose it is, its name, and what it holds."""
     if name not in ("function_call", "function_response"):
         return
@@ -165,7 +161,7 @@ def _named_faults(index: int, name: str, value: Dict, path: Path, whose: str) ->
         yield "missing_name", _NO_NAME.format(index=index, part=path[1], key=name), (*path, "name")
     held = value.get(field)
     if held is not None and as_dict(held) is None:
-        yield "bad_part", f"{field} must be an object, not {_type(held)}", (*path, field)
+        yield "bad_part", f"{field} must be an object, not {type_name(held)}", (*path, field)
 
 
 def _unsigned(messages: list[Any], model: str) -> Iterator[int]:
@@ -200,7 +196,3 @@ def _begins_turn(message: Dict) -> bool:
         return False
     parts = parts_in(message)
     return any(value_in(part, "function_response") is None for part in parts)
-
-
-def _type(value: Any) -> str:
-    return "null" if value is None else type(value).__name__

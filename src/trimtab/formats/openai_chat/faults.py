@@ -9,11 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from trimtab.formats.base import Fault, Request
-from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, shown
-
-_Found = tuple[str, str, Path]
-"""Rule, detail and path of one fault."""
+from trimtab.formats.base import Fault, Finding, Request, faults_at
+from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, shown, type_name
 
 _ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 
@@ -58,23 +55,22 @@ def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault
     """List what is wrong with each message, in order; see `Format.faults`."""
     if request is not None and not messages:
         return [Fault(index=None, rule="no_messages", detail=_NO_MESSAGES)]
-    model = (request.body or {}).get("model") if request is not None else None
-    own = isinstance(model, str) and _OF_OPENAI.match(model) is not None
-    return [
-        Fault(index=index, rule=rule, detail=detail, path=path)
-        for index, message in enumerate(messages)
-        for rule, detail, path in (*_faults(message), *(_long_ids(message) if own else ()))
-    ]
+    own = request is not None and _OF_OPENAI.match(request.model) is not None
+    found: list[Fault] = []
+    for index, message in enumerate(messages):
+        found += faults_at(index, _faults(message))
+        found += faults_at(index, _long_ids(message) if own else ())
+    return found
 
 
-def _long_ids(message: Dict) -> Iterator[_Found]:
+def _long_ids(message: Dict) -> Iterator[Finding]:
     for at, value in enumerate(as_list(message.get("tool_calls")) or ()):
         call_id = as_text((as_dict(value) or {}).get("id")) or ""
         if len(call_id) > _MAX_ID_CHARS:
             yield "long_call_id", _LONG_ID.format(len(call_id)), ("tool_calls", at, "id")
 
 
-def _faults(message: Dict) -> Iterator[_Found]:
+def _faults(message: Dict) -> Iterator[Finding]:
     role = message.get("role")
     if role is None:
         yield "missing_role", "the message has no role; Missing required parameter: 'role'.", ("role",)
@@ -85,21 +81,22 @@ def _faults(message: Dict) -> Iterator[_Found]:
         return
     yield from _content_faults(role, message)
     if message.get("name") is not None and not isinstance(message["name"], str):
-        yield "bad_name", f"a name must be a string, not {_type(message['name'])}", ("name",)
+        yield "bad_name", f"a name must be a string, not {type_name(message['name'])}", ("name",)
     if role == "tool" and as_text(message.get("tool_call_id")) is None:
         yield "missing_tool_call_id", _NO_TOOL_CALL_ID, ("tool_call_id",)
     if role == "function" and as_text(message.get("name")) is None:
         yield "missing_name", "a 'function' message must name the function it answers for", ("name",)
     if role == "assistant":
         yield from _call_faults(message.get("tool_calls"))
-        yield from _function_call_faults(message.get("function_call"))
+        if message.get("function_call") is not None:
+            yield from _named_faults(message["function_call"], "arguments", ("function_call",))
     else:
         for key in ("tool_calls", "function_call"):
             if message.get(key):
                 yield "misplaced_call", _NOT_BY_MODEL, (key,)
 
 
-def _content_faults(role: str, message: Dict) -> Iterator[_Found]:
+def _content_faults(role: str, message: Dict) -> Iterator[Finding]:
     content = message.get("content")
     parts = as_list(content)
     path: Path = ("content",)
@@ -108,7 +105,7 @@ def _content_faults(role: str, message: Dict) -> Iterator[_Found]:
     if content is None:
         yield from _null_content(role, message)
     elif parts is None:
-        yield "bad_content", f"content must be a string or a list of parts, not {_type(content)}", path
+        yield "bad_content", f"content must be a string or a list of parts, not {type_name(content)}", path
     elif not parts:
         yield "empty_content", f"Invalid 'content': empty array. {_EMPTY_ARRAY}", path
     else:
@@ -116,7 +113,7 @@ def _content_faults(role: str, message: Dict) -> Iterator[_Found]:
             yield from _part_faults(role, part, ("content", index))
 
 
-def _null_content(role: str, message: Dict) -> Iterator[_Found]:
+def _null_content(role: str, message: Dict) -> Iterator[Finding]:
     if role == "assistant":
         if not any(message.get(key) is not None for key in _SPEAKS):
             detail = f"neither content nor calls nor a refusal; {_NULL_CONTENT}"
@@ -125,10 +122,10 @@ def _null_content(role: str, message: Dict) -> Iterator[_Found]:
         yield "missing_content", _NULL_CONTENT, ("content",)
 
 
-def _part_faults(role: str, value: Any, path: Path) -> Iterator[_Found]:
+def _part_faults(role: str, value: Any, path: Path) -> Iterator[Finding]:
     part = None if isinstance(value, str) else as_dict(value)
     if part is None:
-        yield "bad_part", f"a content part must be an object, not {_type(value)}", path
+        yield "bad_part", f"a content part must be an object, not {type_name(value)}", path
         return
     kind = part.get("type")
     if not isinstance(kind, str) or kind not in _KNOWN_PARTS:
@@ -144,29 +141,29 @@ def _part_faults(role: str, value: Any, path: Path) -> Iterator[_Found]:
         yield from _body_faults(kind, part, path)
 
 
-def _body_faults(kind: str, part: Dict, path: Path) -> Iterator[_Found]:
+def _body_faults(kind: str, part: Dict, path: Path) -> Iterator[Finding]:
     """Look at what a part of a known type holds under the key named like its type."""
     value = part.get(kind)
     if kind in ("text", "refusal"):
         if not isinstance(value, str):
-            yield "bad_part", f"{kind!r} must be a string, not {_type(value)}", (*path, kind)
+            yield "bad_part", f"{kind!r} must be a string, not {type_name(value)}", (*path, kind)
     elif as_dict(value) is None:
-        yield "bad_part", f"{kind!r} must be an object, not {_type(value)}", (*path, kind)
+        yield "bad_part", f"{kind!r} must be an object, not {type_name(value)}", (*path, kind)
 
 
-def _call_faults(tool_calls: Any) -> Iterator[_Found]:
+def _call_faults(tool_calls: Any) -> Iterator[Finding]:
     calls = as_list(tool_calls)
     if tool_calls is None:
         return
     if calls is None:
-        yield "bad_tool_calls", f"tool_calls must be a list, not {_type(tool_calls)}", ("tool_calls",)
+        yield "bad_tool_calls", f"tool_calls must be a list, not {type_name(tool_calls)}", ("tool_calls",)
     elif not calls:
         yield "empty_tool_calls", f"Invalid 'tool_calls': empty array. {_EMPTY_ARRAY}", ("tool_calls",)
     seen: set[str] = set()
     for index, value in enumerate(calls or ()):
         call, path = as_dict(value), ("tool_calls", index)
         if call is None:
-            yield "bad_tool_call", f"a tool call must be an object, not {_type(value)}", path
+            yield "bad_tool_call", f"a tool call must be an object, not {type_name(value)}", path
             continue
         yield from _one_call_faults(call, path)
         call_id = as_text(call.get("id"))
@@ -175,11 +172,11 @@ def _call_faults(tool_calls: Any) -> Iterator[_Found]:
         seen.add(call_id or "")
 
 
-def _one_call_faults(call: Dict, path: Path) -> Iterator[_Found]:
+def _one_call_faults(call: Dict, path: Path) -> Iterator[Finding]:
     if as_text(call.get("id")) is None:
         yield (
             "bad_tool_call",
-            f"a tool call needs an id, a string, not {_type(call.get('id'))}",
+            f"a tool call needs an id, a string, not {type_name(call.get('id'))}",
             (*path, "id"),
         )
     key, field = ("custom", "input") if call.get("type") == "custom" else ("function", "arguments")
@@ -190,16 +187,11 @@ def _one_call_faults(call: Dict, path: Path) -> Iterator[_Found]:
     yield from _named_faults(call.get(key), field, (*path, key))
 
 
-def _function_call_faults(function_call: Any) -> Iterator[_Found]:
-    if function_call is not None:
-        yield from _named_faults(function_call, "arguments", ("function_call",))
-
-
-def _named_faults(value: Any, field: str, path: Path) -> Iterator[_Found]:
+def _named_faults(value: Any, field: str, path: Path) -> Iterator[Finding]:
     """Look at a called function: its name, and its arguments as text under `field`."""
     called = as_dict(value)
     if called is None:
-        yield "bad_tool_call", f"{path[-1]!r} must be an object, not {_type(value)}", path
+        yield "bad_tool_call", f"{path[-1]!r} must be an object, not {type_name(value)}", path
         return
     name = as_text(called.get("name"))
     if name is None:
@@ -207,9 +199,5 @@ def _named_faults(value: Any, field: str, path: Path) -> Iterator[_Found]:
     elif not _NAME.fullmatch(name):
         yield "bad_name", _BAD_NAME, (*path, "name")
     if not isinstance(called.get(field), str):
-        detail = f"{field!r} must be a string (JSON as text), not {_type(called.get(field))}"
+        detail = f"{field!r} must be a string (JSON as text), not {type_name(called.get(field))}"
         yield "bad_tool_call", detail, (*path, field)
-
-
-def _type(value: Any) -> str:
-    return "null" if value is None else type(value).__name__

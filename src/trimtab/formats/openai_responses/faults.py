@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from trimtab.formats.base import Fault, Request
+from trimtab.formats.base import Fault, Finding, Request, faults_at
 from trimtab.formats.openai_responses.read import (
     ITEM_TYPES,
     OUTPUT_OF,
@@ -21,9 +21,6 @@ from trimtab.formats.openai_responses.read import (
     type_of,
 )
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, shown
-
-_Found = tuple[str, str, Path]
-"""Rule, detail and path of one fault."""
 
 # Both as shravankshenoy notes them in AI-ML-Notes (2025) and as codex and agents report them, for example
 # BigPizzaV3/CodexPlusPlus#315 (empty string) and newo-ether/Agora#141 (`summary`).
@@ -142,11 +139,7 @@ def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault
     if request is not None and body is not None and not (messages and body.get("input")):
         held = request.elsewhere or body.get("prompt") is not None
         return [] if held else [Fault(index=None, rule="no_messages", detail=_NO_INPUT)]
-    found = [
-        Fault(index=index, rule=rule, detail=detail, path=path)
-        for index, item in enumerate(messages)
-        for rule, detail, path in _faults(index, item)
-    ]
+    found = [fault for index, item in enumerate(messages) for fault in faults_at(index, _faults(index, item))]
     found.extend(_among_others(messages))
     if body is not None and body.get("store") is False:
         found.extend(_not_stored(messages))
@@ -161,7 +154,7 @@ def _not_stored(items: list[Any]) -> Iterator[Fault]:
             yield Fault(index=index, rule="not_stored", detail=said, path=("id",))
 
 
-def _faults(index: int, item: Dict) -> Iterator[_Found]:
+def _faults(index: int, item: Dict) -> Iterator[Finding]:
     name = type_of(item)
     if name == "message":
         yield from _message_faults(index, item)
@@ -187,7 +180,7 @@ def _faults(index: int, item: Dict) -> Iterator[_Found]:
             yield from _part_faults(index, part, ("output", at), _RESULT_PARTS)
 
 
-def _value_faults(index: int, item: Dict, key: str, check: _Check) -> Iterator[_Found]:
+def _value_faults(index: int, item: Dict, key: str, check: _Check) -> Iterator[Finding]:
     if key not in item:
         yield "missing_value", _MISSING.format(index=index, key=key), (key,)
     elif (expected := check(item[key])) is not None:
@@ -198,7 +191,7 @@ def _value_faults(index: int, item: Dict, key: str, check: _Check) -> Iterator[_
         yield "long_value", _LONG.format(index=index, length=len(item[key])), (key,)
 
 
-def _message_faults(index: int, item: Dict) -> Iterator[_Found]:
+def _message_faults(index: int, item: Dict) -> Iterator[Finding]:
     role, content = item.get("role"), item.get("content")
     if not isinstance(role, str) or role not in _ROLES:
         rule = "missing_role" if role is None else "unknown_role"
@@ -217,7 +210,7 @@ def _message_faults(index: int, item: Dict) -> Iterator[_Found]:
         yield from _part_faults(index, part, ("content", at), _PART_TYPES.get(role, _INPUT_PARTS))
 
 
-def _part_faults(index: int, value: Any, path: Path, taken: tuple[str, ...]) -> Iterator[_Found]:
+def _part_faults(index: int, value: Any, path: Path, taken: tuple[str, ...]) -> Iterator[Finding]:
     part = None if isinstance(value, str) else as_dict(value)
     if part is None:
         yield "bad_part", _wrong_type(index, path, "an object", value), path
