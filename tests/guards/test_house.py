@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.documents import FENCE, ROOT
+from tests.docs.documents import FENCE, ROOT, pages
 from tests.guards.source import PACKAGE
 from tests.guards.test_layers import FLOORS
 
 HOUSE = ROOT / "design" / "house.md"
-PAGES = [*sorted((ROOT / "design").glob("*.md")), ROOT / "CONTRIBUTING.md", ROOT / "README.md"]
+PAGES = pages()
+ROOMS = {room for rooms in FLOORS for room in rooms}
 
 CODE = re.compile(r"`([^`\n]+)`")
 FILE = re.compile(r"[\w.-]*[\w/.-]*(?:/|\.(?:py|md|txt|toml|jsonl))")
@@ -39,7 +40,7 @@ def test_every_room_has_a_line_and_no_line_names_what_is_gone() -> None:
         room: files for rooms, files in ROW.findall(_section("The rooms")) for room in CODE.findall(rooms)
     }
     without = {"__init__", "__main__", "_quick"}  # their floor says all there is to say
-    assert rows.keys() == {room for rooms in FLOORS for room in rooms} - without
+    assert rows.keys() == ROOMS - without
     gone = [
         f"{room}: {name}"
         for room, files in rows.items()
@@ -50,8 +51,11 @@ def test_every_room_has_a_line_and_no_line_names_what_is_gone() -> None:
 
 
 def _named(path: Path) -> list[str]:
+    """List the files a page names; of pages for users, which name theirs as well, only what is in a room."""
     prose = FENCE.sub("", path.read_text(encoding="utf-8"))
-    return [span for span in CODE.findall(prose) if FILE.fullmatch(span)]
+    named = [span for span in CODE.findall(prose) if FILE.fullmatch(span)]
+    for_users = (ROOT / "docs") in path.parents
+    return [name for name in named if not for_users or name.partition("/")[0] in ROOMS]
 
 
 def test_the_guard_sees_the_files_that_are_named() -> None:
@@ -60,7 +64,7 @@ def test_the_guard_sees_the_files_that_are_named() -> None:
     assert sum(len(_named(path)) for path in PAGES) >= 50
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_file_a_page_names_is_there(path: Path) -> None:
     """As seen from the project, from the package, or from the page; a move that forgets one fails here."""
     places = (ROOT, PACKAGE, path.parent)

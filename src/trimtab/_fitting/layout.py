@@ -1,7 +1,7 @@
 """From blocks to portions: what a `Context` does once for a request, whatever the budget.
 
 The blocks' messages are laid in order, calls are matched with results across blocks, callbacks run, and
-each block becomes a `Portion` of its own that strategies can be asked about. `_settling.py` decides.
+each block becomes a `Portion` of its own that strategies can be asked about. `settle.py` decides.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def _parts_of(system: Any) -> list[Any]:
 
 
 _UNKNOWN_PARTS = 10
-"""An estimate that does not say how far off it may be is taken to be by a tenth, as in `_learned`."""
+"""An estimate that does not say how far off it may be is taken to be by a tenth, as in a usage baseline."""
 
 
 class Said(NamedTuple):

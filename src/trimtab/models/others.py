@@ -1,4 +1,4 @@
-"""Models of Mistral, xAI, Amazon and Cohere; those with open weights that many hosts serve are in `_open`."""
+"""Models of Mistral, xAI, Amazon and Cohere; those that many hosts serve are in `open_weights.py`."""
 
 from __future__ import annotations
 
