@@ -685,7 +685,7 @@ def shell(*arguments: str, data: bytes = b"", **settings: str) -> subprocess.Com
     return subprocess.run(arguments, input=data, capture_output=True, env=environment, check=False)
 
 
-@pytest.mark.parametrize("door", [(str(SCRIPT),), (sys.executable, "-m", "trimtab.cli")])
+@pytest.mark.parametrize("door", [(str(SCRIPT),), (sys.executable, "-m", "trimtab")])
 def test_the_script_and_the_module_are_one_command(door: tuple[str, ...]) -> None:
     """Exit codes, streams and bytes as a shell sees them, even where the locale is ASCII."""
     chat = json.dumps([{"role": "user", "content": "中文 \ud800"}], ensure_ascii=True).encode()
@@ -698,10 +698,10 @@ def test_the_script_and_the_module_are_one_command(door: tuple[str, ...]) -> Non
     assert shell(*door, "count", data=b"oops").returncode == 1
 
 
-@pytest.mark.parametrize("door", ["trimtab.cli", "trimtab.cli.__main__"])
+@pytest.mark.parametrize("door", ["trimtab.cli", "trimtab.__main__"])
 def test_without_click_the_install_line_is_printed(door: str) -> None:
     """On standard error, with exit 2; other missing modules stay what they are."""
-    call = "main()" if door == "trimtab.cli" else "runpy.run_module('trimtab.cli', run_name='__main__')"
+    call = "main()" if door == "trimtab.cli" else "runpy.run_module('trimtab', run_name='__main__')"
     code = f"import runpy, sys; sys.modules['click'] = None; from trimtab.cli import main; {call}"
     found = shell(sys.executable, "-c", code)
     assert (found.returncode, found.stdout) == (2, b"")

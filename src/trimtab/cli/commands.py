@@ -8,8 +8,7 @@ from trimtab.cli.count import count
 from trimtab.cli.fit import fit
 from trimtab.cli.models import models
 from trimtab.cli.policy import policy
-from trimtab.cli.repair import repair
-from trimtab.cli.validate import validate
+from trimtab.cli.validate import repair, validate
 
 HELP = """Fit conversations with language models into token budgets.
 

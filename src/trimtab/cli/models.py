@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from trimtab._shared.checks import in_words
 from trimtab.cli.input import dump
-from trimtab.cli.options import complete_models
+from trimtab.cli.options import complete_models, output_option
 from trimtab.cli.output import usage
 from trimtab.errors import UnknownNameError
 from trimtab.models import ModelFacts, facts_for, model_names, near_models
@@ -44,13 +43,7 @@ def _complete_providers(ctx: click.Context, param: click.Parameter, incomplete: 
 
 
 @click.command()
-@click.option(
-    "--output",
-    type=click.Choice(["json", "text"]),
-    default="json",
-    show_default=True,
-    help="JSON for programs, or text for people.",
-)
+@output_option
 @click.option(
     "--provider",
     metavar="NAME",
@@ -66,23 +59,18 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
     MODEL may be dated or have a provider's prefix. What is not known is null. Rows of your own stand in a
     TOML or JSON file that the variable TRIMTAB_MODELS names.
     """
-    found: list[ModelFacts] = []
-    unknown = False
+    found, unknown = list[ModelFacts](), list[str]()
     for name in names or model_names():
         try:
             facts = facts_for(name)
-            if facts.counted_as is None:
-                found.append(facts)
-            else:
-                unknown = True
-                said = (
-                    f"model {name!r} is not known: counted as {facts.counted_as}{in_words(near_models(name))}"
-                )
-                click.echo(f"trimtab: {plain(said)}", err=True)
         except UnknownNameError as error:
-            unknown = True
-            said = f"unknown model {name!r}{in_words(error.near)}"
-            click.echo(f"trimtab: {plain(said)}", err=True)
+            unknown.append(f"unknown model {name!r}{in_words(error.near)}")
+            continue
+        if facts.counted_as is None:
+            found.append(facts)
+        else:
+            near = in_words(near_models(name))
+            unknown.append(f"model {name!r} is not known: counted as {facts.counted_as}{near}")
     if provider is not None:
         known = _providers()
         if provider not in known:
@@ -92,19 +80,15 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
         others = [facts.name for facts in found if facts.provider != provider]
         found = [facts for facts in found if facts.provider == provider]
         if names and others:
-            unknown = True
-            click.echo(f"trimtab: not of provider {provider!r}: {', '.join(others)}", err=True)
+            unknown.append(f"not of provider {provider!r}: {', '.join(others)}")
+    for line in unknown:
+        click.echo(f"trimtab: {plain(line)}", err=True)
     if output == "json":
-        click.echo(
-            dump([_data(facts) for facts in found], indent=2 if sys.stdout.isatty() else None), nl=False
-        )
+        rows = [{key: getattr(facts, key) for key in _SHOWN} for facts in found]
+        click.echo(dump(rows, indent=2 if sys.stdout.isatty() else None), nl=False)
     else:
         click.echo(_table(found, width=shutil.get_terminal_size().columns))
     sys.exit(1 if unknown else 0)
-
-
-def _data(facts: ModelFacts) -> dict[str, Any]:
-    return {key: getattr(facts, key) for key in _SHOWN}
 
 
 def _table(found: list[ModelFacts], *, width: int) -> str:

@@ -1,4 +1,4 @@
-"""Options that commands share."""
+"""Options that commands share, and what they mean for one conversation: counter, budget, tools, strategy."""
 
 from __future__ import annotations
 
@@ -34,12 +34,15 @@ __all__ = [
     "bare_option",
     "budget_of",
     "complete_models",
+    "format_option",
     "input_options",
     "margin_option",
+    "output_option",
     "pending_option",
     "pins_in",
     "request_options",
     "strategy_of",
+    "together",
 ]
 
 
@@ -81,90 +84,80 @@ class _Margin(click.ParamType[Any]):
         return "auto" if value == "auto" else int(TOKENS.convert(value, param, ctx))
 
 
-def input_options(command: F) -> F:
-    """Add the file and how it is read and answered."""
-    for option in (
-        click.option(
-            "--output",
-            type=click.Choice(["json", "text"]),
-            default="json",
-            show_default=True,
-            help="JSON for programs, or text for people.",
-        ),
-        click.option(
-            "--format",
-            type=click.Choice(["auto", *formats()]),
-            default="auto",
-            show_default=True,
-            help="Wire form of the messages.",
-        ),
-        click.option(
-            "--input",
-            "kind",
-            type=click.Choice(INPUT_KINDS),
-            default="auto",
-            show_default=True,
-            help="What each FILE is: one JSON document, a conversation a line, or a message a line.",
-        ),
-        click.argument("files", metavar="[FILE]...", type=click.Path(allow_dash=True), nargs=-1),
-    ):
-        command = option(command)
-    return command
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Make one decorator of several options, the last of which stands first in the help."""
+
+    def add(command: F) -> F:
+        for option in options:
+            command = option(command)
+        return command
+
+    return add
 
 
-def request_options(command: F) -> F:
-    """Add what is counted, and how."""
-    for option in (
-        click.option("--system", metavar="TEXT|@FILE", help="System text beside the messages."),
-        click.option(
-            "--tools",
-            metavar="FILE",
-            type=click.Path(),
-            help="JSON list of tool schemas, counted with the request.",
-        ),
-        click.option(
-            "--counter",
-            metavar="estimate|chars:N",
-            help="Count without the tokenizer of the model: by estimate, or a token each N characters.",
-        ),
-        click.option("--model", metavar="NAME", shell_complete=complete_models, help="Model to count for."),
-    ):
-        command = option(command)
-    return command
-
-
-def bare_option(command: F) -> F:
-    """Add that only the messages are written."""
-    option = click.option(
-        "--messages-only",
-        "bare",
-        is_flag=True,
-        help="Write the messages alone, or the request body; nothing for what is refused.",
-    )
-    return option(command)
-
-
-def pending_option(command: F) -> F:
-    """Add the ids of calls that may stay unanswered."""
-    option = click.option(
-        "--pending-call",
-        "pending_calls",
-        metavar="ID",
-        multiple=True,
-        help="Id of a call whose result is still to come. Repeatable.",
-    )
-    return option(command)
-
-
-def margin_option(command: F) -> F:
-    """Add the tokens kept free for counts that are too low."""
-    option = click.option(
-        "--margin",
-        type=_Margin(),
-        metavar="N|auto",
-        help="Tokens kept free for counts too low; auto: as many as the counter may be off by.",
-    )
-    return option(command)
+output_option = click.option(
+    "--output",
+    type=click.Choice(["json", "text"]),
+    default="json",
+    show_default=True,
+    help="JSON for programs, or text for people.",
+)
+format_option = click.option(
+    "--format",
+    type=click.Choice(["auto", *formats()]),
+    default="auto",
+    show_default=True,
+    help="Wire form of the messages.",
+)
+bare_option = click.option(
+    "--messages-only",
+    "bare",
+    is_flag=True,
+    help="Write the messages alone, or the request body; nothing for what is refused.",
+)
+pending_option = click.option(
+    "--pending-call",
+    "pending_calls",
+    metavar="ID",
+    multiple=True,
+    help="Id of a call whose result is still to come. Repeatable.",
+)
+margin_option = click.option(
+    "--margin",
+    type=_Margin(),
+    metavar="N|auto",
+    help="Tokens kept free for counts too low; auto: as many as the counter may be off by.",
+)
+input_options = together(
+    output_option,
+    format_option,
+    click.option(
+        "--input",
+        "kind",
+        type=click.Choice(INPUT_KINDS),
+        default="auto",
+        show_default=True,
+        help="What each FILE is: one JSON document, a conversation a line, or a message a line.",
+    ),
+    click.argument("files", metavar="[FILE]...", type=click.Path(allow_dash=True), nargs=-1),
+)
+"""The files, and how they are read and answered."""
+request_options = together(
+    click.option("--system", metavar="TEXT|@FILE", help="System text beside the messages."),
+    click.option(
+        "--tools",
+        metavar="FILE",
+        type=click.Path(),
+        help="JSON list of tool schemas, counted with the request.",
+    ),
+    click.option(
+        "--counter",
+        metavar="estimate|chars:N",
+        help="Count without the tokenizer of the model: by estimate, or a token each N characters.",
+    ),
+    click.option("--model", metavar="NAME", shell_complete=complete_models, help="Model to count for."),
+)
+"""What is counted, and how."""
 
 
 class _Pin(click.ParamType[int | slice]):
@@ -193,7 +186,7 @@ def pins_in(pins: tuple[int | slice, ...], count: int) -> list[int]:
     ]
 
 
-# What options mean: counter, budget, tools, strategy; for all conversations and for each.
+# What options mean, for all conversations and for each.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,26 +269,17 @@ def _known_model_in(value: Any) -> str | None:
 
 
 def _counter_of(counter: str | None, model: str | None, *, has_room: bool) -> AdditiveCounter | None:
-    """Make the counter of `--counter` or of a model; None without either.
-
-    Raises:
-        UnknownNameError: Nobody knows the model.
-        MissingExtraError: Its tokenizer is not installed.
-    """
-    if counter is None:
-        return None if model is None else _counter_for(model, has_room=has_room)
+    """Make the counter of `--counter` or of a model; None without either."""
+    if counter is not None:
+        try:
+            made = counter_in_words(counter)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"--counter {error}") from error
+        if made is None:
+            raise ConfigurationError(f"--counter is estimate or chars:N (as chars:4), not {counter!r}")
+        return made
     try:
-        made = counter_in_words(counter)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"--counter {error}") from error
-    if made is None:
-        raise ConfigurationError(f"--counter is estimate or chars:N (as chars:4), not {counter!r}")
-    return made
-
-
-def _counter_for(model: str, *, has_room: bool) -> AdditiveCounter:
-    try:
-        return counter_for(model)
+        return None if model is None else counter_for(model)
     except UnknownNameError as error:
         raise _unknown_model(error, has_room=has_room) from error
     except MissingExtraError as error:

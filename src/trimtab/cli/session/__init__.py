@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, BinaryIO
@@ -10,8 +11,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from trimtab.cli.input import dump
-from trimtab.cli.output import Refused, encoded, usage
+from trimtab.cli.options import output_option
+from trimtab.cli.output import Refused, encoded, usage, wants_colour
 from trimtab.cli.session.commands import (
+    Answer,
     Masking,
     begun,
     clear,
@@ -23,6 +26,7 @@ from trimtab.cli.session.commands import (
     id_option,
     import_,
     name_of,
+    on_session,
     pin,
     redact,
     store_option,
@@ -37,8 +41,6 @@ from trimtab.cli.session.io import (
     event_line,
     messages_in,
     options_in,
-    output_option,
-    report_text,
     say_missing,
     view_data,
     view_text,
@@ -148,27 +150,21 @@ def _added(one: Session, events: list[Event]) -> str:
 @session.command()
 @click.option("--at", type=version_type, metavar="VERSION", help="The view as it was at this version.")
 @click.option("--report", "only_report", is_flag=True, help="The report alone.")
-@output_option
-@id_option
-@store_option
-@usage
-def show(url: str, name: str, output: str, at: int | None, only_report: bool) -> None:
+@on_session
+def show(one: Session, at: int | None, only_report: bool) -> Answer:
     """Show the view: messages that fit, ready to send.
 
     As JSON a list of messages; where the wire form has system text beside them, a request body with both.
     As text the messages and the report.
     """
-    with stored(url) as store:
-        one = existing(store, name)
-        fitted = one.fit(at=at)
-        say_missing(one)
-        report = fitted.report
+    fitted = one.fit(at=at)
+    report = fitted.report
 
-        def text() -> str:
-            shown = "" if only_report else f"{view_text(one.format, fitted)}\n\n"
-            return shown + report_text(report)
+    def text() -> str:
+        shown = "" if only_report else f"{view_text(one.format, fitted)}\n\n"
+        return shown + report.to_text(width=shutil.get_terminal_size().columns, colour=wants_colour())
 
-        write(report.to_dict() if only_report else view_data(one.format, fitted), text, output=output)
+    return Answer(report.to_dict() if only_report else view_data(one.format, fitted), text)
 
 
 def _complete_kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -231,25 +227,18 @@ def _lines(events: Iterator[Event], output: str, *, ids: bool) -> Iterator[bytes
 @click.option(
     "--limit", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="At most so many."
 )
-@output_option
-@id_option
-@store_option
 @click.argument("query")
-@usage
-def recall(url: str, name: str, output: str, query: str, limit: int) -> None:
+@on_session
+def recall(one: Session, query: str, limit: int) -> Answer:
     """Find messages that are no longer in the view.
 
     Those with more words of QUERY come first, newer before older.
     """
-    with stored(url) as store:
-        one = existing(store, name)
-        events = one.recall(query, limit)
-        say_missing(one)
-        write(
-            [event_data(event) for event in events],
-            lambda: "\n".join(map(event_line, events)) or "nothing found outside the view",
-            output=output,
-        )
+    events = one.recall(query, limit)
+    return Answer(
+        [event_data(event) for event in events],
+        lambda: "\n".join(map(event_line, events)) or "nothing found outside the view",
+    )
 
 
 @session.command("list")
@@ -267,17 +256,11 @@ def list_(url: str, output: str) -> None:
 
 
 @session.command("stats")
-@output_option
-@id_option
-@store_option
-@usage
-def status(url: str, name: str, output: str) -> None:
+@on_session
+def status(one: Session) -> Answer:
     """Tell where a session stands, in numbers."""
-    with stored(url) as store:
-        one = existing(store, name)
-        say_missing(one)
-        numbers = one.status().to_dict()
-        write({"id": name, **numbers}, lambda: _table(numbers), output=output)
+    numbers = one.status().to_dict()
+    return Answer({"id": one.id, **numbers}, lambda: _table(numbers))
 
 
 def _row(row: dict[str, Any]) -> str:

@@ -1,7 +1,8 @@
-"""The store that `--store` names, and the sessions in it; a password in its URL is never shown."""
+"""The store that `--store` names, and what is done to its sessions; a password in its URL is never shown."""
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import sys
@@ -9,18 +10,18 @@ import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeVar
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
 from trimtab._shared.checks import in_words, near_names
 from trimtab.cli.input import dump, parse
+from trimtab.cli.options import output_option
 from trimtab.cli.output import Refused, said, usage
 from trimtab.cli.session.io import (
     event_data,
     event_line,
-    output_option,
     read_bytes,
     say_missing,
     write,
@@ -35,6 +36,7 @@ from trimtab.stores import LoadRequest, Retry, SQLiteStore, Store, copy_session,
 from trimtab.stores.secrets import mask
 
 __all__ = [
+    "Answer",
     "Masking",
     "begun",
     "clear",
@@ -46,6 +48,7 @@ __all__ = [
     "id_option",
     "import_",
     "name_of",
+    "on_session",
     "pin",
     "redact",
     "store_option",
@@ -55,36 +58,7 @@ __all__ = [
 ]
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _KINDS = "sqlite:///FILE, postgresql://… or redis://…"
-
-
-def store_option(command: F) -> F:
-    """Add the store."""
-    option = click.option(
-        "--store",
-        "url",
-        metavar="URL",
-        envvar="TRIMTAB_STORE",
-        show_envvar=True,
-        required=True,
-        help=f"Where sessions are kept: FILE, {_KINDS}",
-    )
-    return option(command)
-
-
-def id_option(command: F) -> F:
-    """Add the name of the session."""
-    option = click.option(
-        "--id",
-        "name",
-        metavar="ID",
-        required=True,
-        shell_complete=complete_sessions,
-        help="Name of the session.",
-    )
-    return option(command)
 
 
 def complete_sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -97,6 +71,25 @@ def complete_sessions(ctx: click.Context, param: click.Parameter, incomplete: st
             return [CompletionItem(name) for name in store.sessions() if name.startswith(incomplete)]
     except (click.ClickException, SystemExit):
         return []
+
+
+store_option = click.option(
+    "--store",
+    "url",
+    metavar="URL",
+    envvar="TRIMTAB_STORE",
+    show_envvar=True,
+    required=True,
+    help=f"Where sessions are kept: FILE, {_KINDS}",
+)
+id_option = click.option(
+    "--id",
+    "name",
+    metavar="ID",
+    required=True,
+    shell_complete=complete_sessions,
+    help="Name of the session.",
+)
 
 
 class Masking(click.Group):
@@ -190,6 +183,33 @@ def existing(store: Store, name: str) -> Session:
     session = Session.open(store, name, counter=counter, retry=Retry(), allow_missing=True)
     session.refresh()
     return session
+
+
+class Answer(NamedTuple):
+    """What a command says of a session."""
+
+    data: Any
+    """For programs."""
+    text: Callable[[], str]
+    """For people."""
+
+
+def on_session(command: Callable[..., Answer]) -> Callable[..., None]:
+    """Make a command of a function of a session: it is opened, and what the function answers is written."""
+
+    @output_option
+    @id_option
+    @store_option
+    @usage
+    @functools.wraps(command)
+    def run(url: str, name: str, output: str, **given: Any) -> None:
+        with stored(url) as store:
+            one = existing(store, name)
+            answer = command(one, **given)
+            say_missing(one)
+            write(answer.data, answer.text, output=output)
+
+    return run
 
 
 def _unknown(store: Store, name: str) -> UnknownNameError:
@@ -359,21 +379,15 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 @click.command()
-@output_option
-@id_option
-@store_option
 @click.argument("event_id", required=False)
-@usage
-def undo(url: str, name: str, output: str, event_id: str | None) -> None:
+@on_session
+def undo(one: Session, event_id: str | None) -> Answer:
     """Take back a summary or an eviction, and every one after it.
 
     Without EVENT_ID the newest in force. Messages stay. Writes the event that was taken back.
     """
-    with stored(url) as store:
-        one = existing(store, name)
-        event = one.undo(event_id)
-        say_missing(one)
-        write(event_data(event), lambda: f"taken back:\n{event_line(event, ids=True)}", output=output)
+    event = one.undo(event_id)
+    return Answer(event_data(event), lambda: f"taken back:\n{event_line(event, ids=True)}")
 
 
 messages_argument = click.argument("event_ids", metavar="EVENT_ID...", nargs=-1, required=True)
@@ -383,19 +397,13 @@ def _for_each(order: Callable[[Session, str], None], done: str, *, help: str) ->
     """Make a command that gives an order for each message, and says for which."""
 
     @click.command(order.__name__, help=help)
-    @output_option
-    @id_option
-    @store_option
     @messages_argument
-    @usage
-    def command(url: str, name: str, output: str, event_ids: tuple[str, ...]) -> None:
-        with stored(url) as store:
-            one = existing(store, name)
-            for event_id in event_ids:
-                order(one, event_id)
-            say_missing(one)
-            found = {done: list(event_ids), "version": one.version}
-            write(found, lambda: f"{counted(len(event_ids), 'message')} {done}", output=output)
+    @on_session
+    def command(one: Session, event_ids: tuple[str, ...]) -> Answer:
+        for event_id in event_ids:
+            order(one, event_id)
+        found = {done: list(event_ids), "version": one.version}
+        return Answer(found, lambda: f"{counted(len(event_ids), 'message')} {done}")
 
     return command
 
@@ -412,22 +420,16 @@ unpin = _for_each(Session.unpin, "unpinned", help="Let pinned messages leave aga
 
 
 @click.command()
-@output_option
-@id_option
-@store_option
-@usage
-def clear(url: str, name: str, output: str) -> None:
+@on_session
+def clear(one: Session) -> Answer:
     """Begin anew with an empty view; the log stays.
 
     Anchors return to those given at first, and the budget stays. What was said before is in `history`, and
     `show --at VERSION` shows a view of it.
     """
-    with stored(url) as store:
-        one = existing(store, name)
-        one.clear()
-        say_missing(one)
-        found = {"id": name, "version": one.version}
-        write(found, lambda: f"{plain(name)}: an empty view from version {one.version:,} on", output=output)
+    one.clear()
+    found = {"id": one.id, "version": one.version}
+    return Answer(found, lambda: f"{plain(one.id)}: an empty view from version {one.version:,} on")
 
 
 def _confirm(question: str, *, yes: bool) -> None:
@@ -441,26 +443,20 @@ def _confirm(question: str, *, yes: bool) -> None:
 
 @click.command()
 @yes_option
-@output_option
-@id_option
-@store_option
 @messages_argument
-@usage
-def redact(url: str, name: str, output: str, yes: bool, event_ids: tuple[str, ...]) -> None:
+@on_session
+def redact(one: Session, yes: bool, event_ids: tuple[str, ...]) -> Answer:
     """Overwrite what messages say, in the log too.
 
     Summaries that may repeat them lose their text, and are written anew when it is time.
     """
-    with stored(url) as store:
-        one = existing(store, name)
-        _confirm(f"Overwrite {counted(len(set(event_ids)), 'message')} of {name!r}?", yes=yes)
-        before = one.version
-        one.redact(event_ids)
-        say_missing(one)
-        orders = one.history(after=before, kinds=("redacted",))
-        done = next(order for order in orders if set(order.data["events"]) == set(event_ids))
-        found = {"redacted": done.data["events"], "stale_summaries": done.data["stale"]}
-        write(found, lambda: _redacted(found), output=output)
+    _confirm(f"Overwrite {counted(len(set(event_ids)), 'message')} of {one.id!r}?", yes=yes)
+    before = one.version
+    one.redact(event_ids)
+    orders = one.history(after=before, kinds=("redacted",))
+    done = next(order for order in orders if set(order.data["events"]) == set(event_ids))
+    found = {"redacted": done.data["events"], "stale_summaries": done.data["stale"]}
+    return Answer(found, lambda: _redacted(found))
 
 
 def _redacted(found: dict[str, list[str]]) -> str:

@@ -1,25 +1,38 @@
-"""What `trimtab session add` reads: messages, and the options a session begins with."""
+"""What commands of sessions read and write.
+
+Messages, and the options a session begins with, come in; events, views and numbers go out, as JSON for
+programs or as lines for people.
+"""
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, Literal, TypeVar
+from typing import Any, BinaryIO, Literal
 
 import click
 
 from trimtab._fitting.fitted import Fitted
 from trimtab.budget import Budget
 from trimtab.cli.input import dump, entries, parse, standard_input
-from trimtab.cli.options import BUDGET, TOKENS, Asked, budget_of, margin_option, request_options
-from trimtab.cli.output import encoded, leave_pipe, wants_colour
+from trimtab.cli.options import (
+    BUDGET,
+    TOKENS,
+    Asked,
+    budget_of,
+    format_option,
+    margin_option,
+    request_options,
+    together,
+)
+from trimtab.cli.output import encoded, leave_pipe
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError
-from trimtab.formats import Format, Request, detect, format_of, formats
-from trimtab.report import Report
+from trimtab.formats import Format, Request, detect, format_of
 from trimtab.report.text import clip, counted, plain
 from trimtab.session import Session
 from trimtab.session.options import session_budget
@@ -32,9 +45,7 @@ __all__ = [
     "event_line",
     "messages_in",
     "options_in",
-    "output_option",
     "read_bytes",
-    "report_text",
     "say_missing",
     "view_data",
     "view_text",
@@ -46,8 +57,6 @@ __all__ = [
 
 InputKind = Literal["auto", "json", "messages-jsonl"]
 INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "messages-jsonl")
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def read_bytes(file: BinaryIO | None) -> bytes:
@@ -64,16 +73,18 @@ def messages_in(file: BinaryIO | None, *, kind: InputKind) -> list[Any]:
     raw = read_bytes(file)
     name = getattr(file, "name", "")
     if kind == "messages-jsonl" or (kind == "auto" and _is_lines(raw, name if isinstance(name, str) else "")):
-        return _from_lines(raw)
-    value = parse(raw, whole=True)
-    messages = value if isinstance(value, list) else [value]
+        (entry,) = entries(io.BytesIO(raw), kind="messages-jsonl")
+        if entry.error is not None:
+            raise entry.error
+        messages = entry.value
+    else:
+        value = parse(raw, whole=True)
+        messages = value if isinstance(value, list) else [value]
+        for at, one in enumerate(messages):
+            _check_message(one, at)
     if not messages:
         raise FormatError("there are no messages in it")
-    for at, one in enumerate(messages):
-        if not isinstance(one, Mapping):
-            raise FormatError(f"[{at}] is no message but {one!r:.40}: a message is a mapping with a role")
-        _refuse_body(one)
-    return messages
+    return list(messages)
 
 
 def _is_lines(raw: bytes, name: str) -> bool:
@@ -89,52 +100,34 @@ def _is_lines(raw: bytes, name: str) -> bool:
         return False
 
 
-def _from_lines(raw: bytes) -> list[Any]:
-    import io
-
-    (entry,) = entries(io.BytesIO(raw), kind="messages-jsonl")
-    if entry.error is not None:
-        raise entry.error
-    if not entry.value:
-        raise FormatError("there are no messages in it")
-    return list(entry.value)
-
-
-def _refuse_body(value: Mapping[str, Any]) -> None:
+def _check_message(value: Any, at: int) -> None:
+    if not isinstance(value, Mapping):
+        raise FormatError(f"[{at}] is no message but {value!r:.40}: a message is a mapping with a role")
     for key in ("messages", "input", "contents", "choices"):
         if isinstance(value.get(key), list) and "role" not in value:
             raise FormatError(f"a mapping with {key!r} is no message: add the messages alone")
 
 
-def begin_options(command: F) -> F:
-    """Add what a session begins with."""
-    for option in (
-        click.option(
-            "--anchor",
-            "anchors",
-            metavar="TEXT|JSON|@FILE",
-            multiple=True,
-            help="Message that never leaves, after the system text. Repeatable.",
-        ),
-        click.option(
-            "--format",
-            type=click.Choice(["auto", *formats()]),
-            default="auto",
-            show_default=True,
-            help="Wire form of the messages.",
-        ),
-        request_options,
-        margin_option,
-        click.option("--output-reserve", type=TOKENS, metavar="N", help="Tokens of it kept for the answer."),
-        click.option(
-            "--budget",
-            type=BUDGET,
-            metavar="N",
-            help="Room of the view in tokens, as 8000 or 8k. Default: by --model.",
-        ),
-    ):
-        command = option(command)
-    return command
+begin_options = together(
+    click.option(
+        "--anchor",
+        "anchors",
+        metavar="TEXT|JSON|@FILE",
+        multiple=True,
+        help="Message that never leaves, after the system text. Repeatable.",
+    ),
+    format_option,
+    request_options,
+    margin_option,
+    click.option("--output-reserve", type=TOKENS, metavar="N", help="Tokens of it kept for the answer."),
+    click.option(
+        "--budget",
+        type=BUDGET,
+        metavar="N",
+        help="Room of the view in tokens, as 8000 or 8k. Default: by --model.",
+    ),
+)
+"""What a session begins with."""
 
 
 def options_in(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,15 +186,6 @@ def _anchors(value: str, form: Format) -> list[Any]:
 
 
 # How events, views and numbers of a session are written: JSON for programs, lines for people.
-
-
-output_option = click.option(
-    "--output",
-    type=click.Choice(["json", "text"]),
-    default="json",
-    show_default=True,
-    help="JSON for programs, or text for people.",
-)
 
 
 def write(data: Any, text: Callable[[], str], *, output: str) -> None:
@@ -312,11 +296,6 @@ def view_text(form: Format, fitted: Fitted[Any]) -> str:
     )
     said = (form.transcript(message) for message in (*beside, *fitted.messages))
     return "\n\n".join("\n".join(map(plain, text.splitlines())) for text in said)
-
-
-def report_text(report: Report) -> str:
-    """Give a report for people."""
-    return report.to_text(width=shutil.get_terminal_size().columns, colour=wants_colour())
 
 
 def say_missing(session: Session, *, adds: bool = False) -> None:

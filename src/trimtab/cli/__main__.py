@@ -1,8 +1,0 @@
-"""`python -m trimtab.cli` is `trimtab`."""
-
-from __future__ import annotations
-
-from trimtab.cli import main
-
-if __name__ == "__main__":
-    main()
