@@ -3,6 +3,8 @@
 # Another interpreter: make PYTHON=python3.13 test
 
 PYTHON ?= python3
+# Processes that share the tests, whole files each; every one has its own servers, folders and ports.
+WORKERS ?= 2
 BIN := .venv/bin
 BENCH_BIN := .venv-bench/bin
 INSTALL := -m pip install --quiet --disable-pip-version-check --editable
@@ -17,8 +19,8 @@ BENCH_READY := .venv-bench/.ready
 demo: $(RUN_READY)  ## fit the recorded agent session into a small budget and print the report
 	$(BIN)/python examples/demo.py
 
-test: $(DEV_READY)  ## tests and doctests; TESTS="tests/test_units.py -k late" for some of them
-	$(BIN)/python -m pytest $(TESTS)
+test: $(DEV_READY)  ## tests and doctests; TESTS="tests/test_units.py -k late" for some, WORKERS=0 for a debugger
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
 
 lint: $(DEV_READY)  ## format and lint, changing nothing; `make format` changes
 	$(BIN)/ruff format --check .

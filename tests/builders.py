@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,6 +12,11 @@ from trimtab.testing import WordCounter
 Message = dict[str, Any]
 
 ROLES = {"s": "system", "d": "developer", "u": "user", "a": "assistant"}
+
+
+def without_address(value: object) -> str:
+    """Write a value as an id of a test: the same in every process, also where it holds functions."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def words(count: int) -> str:

@@ -27,7 +27,7 @@ collect_ignore = ["typing", "mutants"]
 settings.register_profile(
     "default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("ci", settings.get_profile("default"), max_examples=150, derandomize=True)
+settings.register_profile("ci", settings.get_profile("default"), max_examples=75, derandomize=True)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=3_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "default"))
 
@@ -42,20 +42,39 @@ def _refuse_network(event: str, args: tuple[Any, ...]) -> None:
             raise AssertionError(f"a test tried to reach {host}: tests have no network")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Take network and home directory away before anything is collected."""
+    if config.getoption("numprocesses", None) and os.environ.get("TRIMTAB_TEST_REDIS"):
+        raise pytest.UsageError("tests empty the Redis of TRIMTAB_TEST_REDIS for each other: run with -n 0")
     sys.addaudithook(_refuse_network)
     for name in ("HOME", "USERPROFILE", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         os.environ[name] = _home.name
 
 
+_left_at_home: list[str] = []
+"""What tests wrote to the home directories of the run's processes."""
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail the run if anything was written to the home directory."""
-    left = sorted(path.name for path in Path(_home.name).iterdir())
-    if left:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        print(f"\nERROR: tests wrote to the home directory: {', '.join(left)}", file=sys.stderr)
+    """Fail the run if anything was written to the home directory.
+
+    A worker of pytest-xdist has a home of its own and hands what it found to the process that started it:
+    nobody looks at a worker's exit status.
+    """
+    _left_at_home.extend(sorted(path.name for path in Path(_home.name).iterdir()))
     _home.cleanup()
+    handed_on = getattr(session.config, "workeroutput", None)
+    if handed_on is not None:
+        handed_on["left_at_home"] = _left_at_home
+    elif _left_at_home:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        print(f"\nERROR: tests wrote to the home directory: {', '.join(_left_at_home)}", file=sys.stderr)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a worker hands on at its end; one that crashed hands on nothing, and fails the run itself."""
+    _left_at_home.extend(getattr(node, "workeroutput", {}).get("left_at_home", ()))
 
 
 @pytest.fixture(scope="session")

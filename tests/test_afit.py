@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import call, result, talk, words
+from tests.builders import call, result, talk, without_address, words
 from trimtab import (
     BudgetExceededError,
     Context,
@@ -77,7 +77,7 @@ LONG = talk("s3 " + "u5 a5 u5 cA rA7 a3 " * 20 + "u4")
 STRATEGIES = [None, SlidingWindow(keep_turns=True), Drop(), PriorityBased(), TruncateText()]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=without_address)
 @pytest.mark.parametrize("budget", [20, 60, 333, 9999])
 def test_an_async_counter_gives_what_the_same_one_gives_at_once(strategy: Any, budget: int) -> None:
     """Messages and report, for an additive counter and for a black box."""

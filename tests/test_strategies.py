@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import call, places, result, system, talk, user, words
+from tests.builders import call, places, result, system, talk, user, without_address, words
 from trimtab import (
     BudgetExceededError,
     Cascade,
@@ -177,7 +177,7 @@ def test_what_stays_at_each_boundary(
         *(WINDOW, TURNS, FIRST, MODEL, SlidingWindow(min_messages=2), SlidingWindow(target_ratio=0.5)),
         *(Drop(), Strict(), DropNewest(), PriorityBased(), TruncateText(), ClearToolResults(), None),
     ],
-    ids=str,
+    ids=without_address,
 )
 def test_an_empty_conversation_stays_empty(strategy: Any) -> None:
     """For every strategy, in any budget."""

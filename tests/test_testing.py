@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import call, result, system, talk, user
+from tests.builders import call, result, system, talk, user, without_address
 from trimtab import ConfigurationError, SlidingWindow, TruncateText, validate
 from trimtab.conversation import Unit
 from trimtab.strategies import Edit, EvictionRequest, EvictionResult
@@ -434,7 +434,7 @@ BROKEN_COUNTERS: tuple[tuple[str, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize(("rule", "counter"), BROKEN_COUNTERS, ids=str)
+@pytest.mark.parametrize(("rule", "counter"), BROKEN_COUNTERS, ids=without_address)
 def test_a_broken_counter_is_caught_by_the_rule_it_breaks(rule: str, counter: Any) -> None:
     """And the error names the counter."""
     random.seed(2)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import assistant, call, result, system, user
+from tests.builders import assistant, call, result, system, user, without_address
 from trimtab import ConfigurationError, Context, EstimateCounter, counter_for, fit
 from trimtab.counting import FixedCounter, UsageBaseline
 from trimtab.counting.baseline import Learned, Usage, usage_of
@@ -417,7 +417,7 @@ def test_its_state_is_plain_data() -> None:
         UsageBaseline.from_dict(data, counter=FixedCounter())
 
 
-@pytest.mark.parametrize("counter", [len, WordCounter().count, WordCounter, object()], ids=repr)
+@pytest.mark.parametrize("counter", [len, WordCounter().count, WordCounter, object()], ids=without_address)
 def test_a_counter_of_whole_lists_is_refused(counter: Any) -> None:
     """Its answers are never split."""
     with pytest.raises(ConfigurationError, match="counter"):

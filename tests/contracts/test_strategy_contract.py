@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.builders import without_address
 from tests.properties.cases import DEFAULT, MINIMUMS, OTHERS, STRIDES, SUMMARIES, WINDOWS
 from trimtab import Drop, SlidingWindow, strategies
 from trimtab.strategies import Cascade, Strategy
@@ -21,13 +22,15 @@ def _is_thrifty(strategy: Strategy) -> bool:
     return strategy not in WASTEFUL and not (isinstance(strategy, SlidingWindow) and strategy.keep_turns)
 
 
-@pytest.mark.parametrize("strategy", [*WINDOWS, *STRIDES[::3], *MINIMUMS, *OTHERS, *SUMMARIES], ids=repr)
+@pytest.mark.parametrize(
+    "strategy", [*WINDOWS, *STRIDES[::3], *MINIMUMS, *OTHERS, *SUMMARIES], ids=without_address
+)
 def test_every_strategy_keeps_the_contract(strategy: Strategy) -> None:
     """Within the limit, whole units, in order, nothing pinned, input unchanged, deterministic."""
     check_strategy(strategy, samples=conversations(16, seed=3), thrifty=_is_thrifty(strategy))
 
 
-@pytest.mark.parametrize("strategy", [SlidingWindow(), DEFAULT], ids=repr)
+@pytest.mark.parametrize("strategy", [SlidingWindow(), DEFAULT], ids=without_address)
 def test_the_contract_holds_for_valid_conversations_too(strategy: Strategy) -> None:
     """With valid samples the way that reads only the end is taken."""
     check_strategy(strategy, samples=conversations(20, seed=4, valid=True), counters=[WordCounter()])

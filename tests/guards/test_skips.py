@@ -40,7 +40,7 @@ NETWORK = (
 HOME = 'from pathlib import Path\n\ndef test_writes_home():\n    (Path.home() / "left").write_text("")\n'
 
 
-def _run(folder: Path, suite: str, *, ci: bool, data: bool) -> tuple[dict[str, int], str]:
+def _run(folder: Path, suite: str, *options: str, ci: bool, data: bool) -> tuple[dict[str, int], str]:
     """Run a suite under the project's conftest and settings; gives outcomes and output."""
     (folder / "data").mkdir() if data else None
     tests = folder / "tests"
@@ -53,9 +53,9 @@ def _run(folder: Path, suite: str, *, ci: bool, data: bool) -> tuple[dict[str, i
         (ROOT / "pyproject.toml").read_text(encoding="utf-8"), encoding="utf-8"
     )
     environment = {**os.environ, "CI": "true" if ci else "", "TRIMTAB_DATA": str(folder / "data")}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "tests"]
     run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    closing = run.stdout.strip().splitlines()[-1]
+    closing = run.stdout.strip().rpartition("\n")[2]
     counts = {
         word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", closing)
     }
@@ -93,8 +93,20 @@ def test_a_test_that_calls_out_fails(tmp_path: Path) -> None:
     assert "tests have no network" in output
 
 
-def test_a_test_that_writes_to_the_home_directory_fails_the_run(tmp_path: Path) -> None:
-    """The home directory is an empty folder of the run, and stays empty."""
-    counts, output = _run(tmp_path, HOME, ci=False, data=False)
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_test_that_writes_to_the_home_directory_fails_the_run(tmp_path: Path, workers: str) -> None:
+    """The home directory is an empty folder of each process of the run, and stays empty."""
+    counts, output = _run(tmp_path, HOME, "-n", workers, ci=False, data=False)
     assert counts == {"passed": 1, "exit": 1}
     assert "tests wrote to the home directory: left" in output
+
+
+@pytest.mark.parametrize(("workers", "exit_code"), [("0", 0), ("2", 4)])
+def test_processes_side_by_side_may_not_share_a_redis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str, exit_code: int
+) -> None:
+    """Each starts servers of its own; one that is given is emptied by every test."""
+    monkeypatch.setenv("TRIMTAB_TEST_REDIS", "redis://127.0.0.1:1")
+    counts, output = _run(tmp_path, "def test_passes(): ...", "-n", workers, ci=False, data=False)
+    assert counts["exit"] == exit_code, output
+    assert ("run with -n 0" in output) == bool(exit_code)
