@@ -15,6 +15,24 @@ SERVERS = (
         ("arun", "if isinstance(question, Pause):", "if False:"),
     ),
     module(
+        "stores/served.py",
+        f"{_POSTGRES} stores/test_redis.py",
+        ("Connections._leave_parent", "if self._pid != os.getpid():", "if False:"),
+        (
+            "Connections._mine_of_loop",
+            "                if other.is_closed():\n",
+            "                if False:\n",
+        ),
+        ("Connections._mine_of_loop", "                    self._let_go(theirs)\n", ""),
+        ("check_seconds", "and not seconds > 0:", "and not seconds >= 0:"),
+        ("ServedStore.append", "if request.rewrites and self._scrub_on_delete:", "if False:"),
+        ("ServedStore.append", "if request.rewrites and self._scrub_on_delete:", "if request.rewrites:"),
+        ("ServedStore.aappend", "if request.rewrites and self._scrub_on_delete:", "if False:"),
+        ("ServedStore.delete", "if self._scrub_on_delete:", "if False:"),
+        ("ServedStore.delete", "if self._scrub_on_delete:", "if True:"),
+        ("ServedStore.adelete", "if self._scrub_on_delete:", "if False:"),
+    ),
+    module(
         "stores/postgres/__init__.py",
         _POSTGRES,
         ("PostgresStore.__init__", "if not 0 < len(schema) <= 63", "if not 0 < len(schema) <= 64"),
@@ -29,36 +47,6 @@ SERVERS = (
             "if not -1 <= min_connections <= max_connections",
         ),
         ("PostgresStore.__init__", "or max_connections < 1:", "or max_connections < 0:"),
-        (
-            "PostgresStore.__init__",
-            "if seconds is not None and not seconds > 0:",
-            "if seconds is not None and not seconds >= 0:",
-        ),
-        (
-            "PostgresStore.append",
-            "self._pools.run(self._operations.append(request))\n        if request.rewrites and",
-            "self._pools.run(self._operations.append(request))\n        if False and",
-        ),
-        (
-            "PostgresStore.aappend",
-            "self._pools.arun(self._operations.append(request))\n        if request.rewrites and",
-            "self._pools.arun(self._operations.append(request))\n        if False and",
-        ),
-        (
-            "PostgresStore.delete",
-            "_pools.run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
-            "_pools.run(self._operations.delete(session, incarnation))\n        if False:",
-        ),
-        (
-            "PostgresStore.adelete",
-            "_pools.arun(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
-            "_pools.arun(self._operations.delete(session, incarnation))\n        if False:",
-        ),
-        (
-            "PostgresStore.delete",
-            "_pools.run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
-            "_pools.run(self._operations.delete(session, incarnation))\n        if True:",
-        ),
     ),
     module(
         "stores/postgres/operations.py",
@@ -174,7 +162,6 @@ SERVERS = (
     module(
         "stores/postgres/connections.py",
         _POSTGRES,
-        ("Pools._leave_parent", "        if self._pid != os.getpid():", "        if False:"),
         (
             "Pool.give_back",
             "        if connection.broken:\n            self.empty()",
@@ -201,11 +188,6 @@ SERVERS = (
             "self._waiting[0][0] <= now - IDLE_SECONDS",
         ),
         (
-            "Pools._pool_of_loop",
-            "                    pool.empty()\n            if id",
-            "                    pass\n            if id",
-        ),
-        (
             "Pools._parsed",
             "-c statement_timeout={round(seconds * 1000)}",
             "-c statement_timeout={round(seconds * 1000000)}",
@@ -216,11 +198,6 @@ SERVERS = (
         ("translated", "isinstance(error, errors.InsufficientPrivilege)", "False"),
         ("translated", "        errors.ReadOnlySqlTransaction,\n", ""),
         ("translated", "        psycopg.InterfaceError,\n", ""),
-        (
-            "Pools._pool_of_loop",
-            "                if other.is_closed():\n                    del",
-            "                if True:\n                    del",
-        ),
     ),
     module(
         "stores/redis/__init__.py",
@@ -229,32 +206,6 @@ SERVERS = (
         ("RedisStore.__init__", "if not 0 < len(prefix) <= 200", "if not 0 < len(prefix) < 200"),
         ("RedisStore.__init__", "or not prefix.isprintable()", "or False"),
         ("RedisStore.__init__", "if max_connections < 1:", "if max_connections < 0:"),
-        ("RedisStore.__init__", "            if not seconds > 0:", "            if not seconds >= 0:"),
-        (
-            "RedisStore.append",
-            "self._run(self._operations.append(request))\n        if request.rewrites and",
-            "self._run(self._operations.append(request))\n        if False and",
-        ),
-        (
-            "RedisStore.aappend",
-            "self._arun(self._operations.append(request))\n        if request.rewrites and",
-            "self._arun(self._operations.append(request))\n        if False and",
-        ),
-        (
-            "RedisStore.delete",
-            "self._run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
-            "self._run(self._operations.delete(session, incarnation))\n        if False:",
-        ),
-        (
-            "RedisStore.adelete",
-            "self._arun(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
-            "self._arun(self._operations.delete(session, incarnation))\n        if False:",
-        ),
-        (
-            "RedisStore.delete",
-            "self._run(self._operations.delete(session, incarnation))\n        if self._scrub_on_delete:",
-            "self._run(self._operations.delete(session, incarnation))\n        if True:",
-        ),
     ),
     module(
         "stores/redis/operations.py",
@@ -365,11 +316,6 @@ SERVERS = (
         ("translated", "        kinds.AskError,\n", ""),
         ("translated", "        kinds.RedisClusterException,\n", ""),
         ("Clients._to", "if step.everywhere and self._options.cluster else {}", "if False else {}"),
-        (
-            "Clients._of_loop",
-            "            if other.is_closed():\n                del",
-            "            if True:\n                del",
-        ),
         (
             "Clients._for_connection",
             '"socket_timeout": options.command_timeout_seconds}',

@@ -1,4 +1,4 @@
-"""What every store promises: the `Store` protocol and its requests.
+"""What every store promises: requests, the `Store` protocol, what stores have in common, and `Retry`.
 
 A store keeps one log of events a session, and nothing else. Versions count the events of a session
 from 1 without a gap; the version of a session is that of its newest event, 0 if it has none.
@@ -19,18 +19,19 @@ from __future__ import annotations
 
 import random
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from trimtab._shared.checks import check_whole
-from trimtab.errors import ConfigurationError, StoreError, StoreUnavailableError, VersionConflictError
+from trimtab._shared.steps import Steps, arun, run
+from trimtab.errors import ConfigurationError, StoreUnavailableError, VersionConflictError
 
 __all__ = [
     "AppendRequest",
     "Appended",
+    "ClosedStore",
     "Event",
     "LoadRequest",
     "Retry",
@@ -221,32 +222,24 @@ class Store(Protocol):
         ...
 
 
-class ThreadedStore(ABC):
+class ClosedStore(Store):
+    """Closes a store at the end of a `with` block, awaited or not."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class ThreadedStore(ClosedStore):
     """Gives a store that answers at once its forms for asyncio: each call runs in a thread."""
-
-    @abstractmethod
-    def append(self, request: AppendRequest, /) -> Appended:
-        """Add events in one step; see `Store.append`."""
-
-    @abstractmethod
-    def load(self, request: LoadRequest, /) -> list[Event]:
-        """Read events; see `Store.load`."""
-
-    @abstractmethod
-    def search(self, request: SearchRequest, /) -> list[Event]:
-        """Find messages with any of the terms; see `Store.search`."""
-
-    @abstractmethod
-    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        """Remove a session; see `Store.delete`."""
-
-    @abstractmethod
-    def sessions(self) -> list[str]:
-        """List the names of all sessions, sorted."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Give back connections; see `Store.close`."""
 
     async def aappend(self, request: AppendRequest, /) -> Appended:
         """Add events in one step; see `Store.append`."""
@@ -272,26 +265,11 @@ class ThreadedStore(ABC):
         """Give back connections; see `Store.close`."""
         await _in_thread(self.close)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
 
 async def _in_thread(call: Callable[..., T], *arguments: Any) -> T:
     import asyncio  # takes longer to import than all of trimtab.stores
 
     return await asyncio.to_thread(call, *arguments)
-
-
-# `Retry`: ask a store again after what passes.
 
 
 async def _sleep(seconds: float) -> None:
@@ -346,32 +324,26 @@ class Retry:
             VersionConflictError: The last attempt met it; a note says how many there were.
             StoreUnavailableError: The same.
         """
-        for attempt in range(1, self.attempts):
-            try:
-                return function()
-            except (VersionConflictError, StoreUnavailableError):
-                self.sleep(self._wait_seconds(attempt))
-        try:
-            return function()
-        except (VersionConflictError, StoreUnavailableError) as error:
-            raise self._noted(error) from None
+        sleep: Callable[[float], object] = self.sleep
+        steps: Steps[T] = self._attempts(function)
+        return run(steps, lambda ask: sleep(ask) if isinstance(ask, float) else ask())
 
     async def acall(self, function: Callable[[], Awaitable[T]], /) -> T:
         """Call an async function until it answers; see `call`."""
+        steps: Steps[T] = self._attempts(function)
+        return await arun(steps, lambda ask: self.asleep(ask) if isinstance(ask, float) else ask())
+
+    def _attempts(self, function: Callable[[], object]) -> Steps[Any]:
+        """Yield the function to be called, and between two calls the seconds to wait."""
         for attempt in range(1, self.attempts):
             try:
-                return await function()
+                return (yield function)
             except (VersionConflictError, StoreUnavailableError):
-                await self.asleep(self._wait_seconds(attempt))
+                # The exponent has an end, or a float would not hold it.
+                longest = min(self.max_seconds, self.first_seconds * 2.0 ** min(attempt - 1, 64))
+            yield float(self.random() * longest)
         try:
-            return await function()
+            return (yield function)
         except (VersionConflictError, StoreUnavailableError) as error:
-            raise self._noted(error) from None
-
-    def _wait_seconds(self, attempt: int) -> float:
-        # The exponent has an end, or a float would not hold it.
-        return self.random() * min(self.max_seconds, self.first_seconds * 2.0 ** min(attempt - 1, 64))
-
-    def _noted(self, error: StoreError) -> StoreError:
-        error.add_note(f"after {self.attempts} attempts")
-        return error
+            error.add_note(f"after {self.attempts} attempts")
+            raise

@@ -16,9 +16,8 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from math import inf
-from threading import Lock
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from trimtab._shared.lazy import package_of
 from trimtab._shared.steps import Steps, arun, run
@@ -31,10 +30,7 @@ from trimtab.errors import (
     StoreUnavailableError,
 )
 from trimtab.stores.postgres.operations import Execute, Tables, prepare
-from trimtab.stores.secrets import mask
-
-if TYPE_CHECKING:
-    import asyncio
+from trimtab.stores.served import Connections
 
 __all__ = ["PoolOptions", "Pools"]
 
@@ -58,9 +54,6 @@ IDLE_SECONDS = 600.0
 
 _AT_REST = 0
 """PQTRANS_IDLE: neither a statement nor a transaction is underway."""
-
-_abandoned: list[object] = []
-"""Pools of a parent process: to let them go would end its connections."""
 
 
 class PoolOptions(NamedTuple):
@@ -87,43 +80,26 @@ def _package(name: str) -> ModuleType:
         ) from error
 
 
-class Pools:
+class Pools(Connections["Pool"]):
     """Runs operations on connections to one database."""
 
     def __init__(self, dsn: str, *, tables: Tables, options: PoolOptions) -> None:
-        self._psycopg = _package("psycopg")
+        self.package = _package("psycopg")
         self._tables = tables
         self._options = options
         self._parameters = self._parsed(dsn)
         place = (self._parameters.get(name) or "?" for name in ("host", "port", "dbname"))
-        self._dsn = dsn
-        self._name = mask("PostgreSQL at {}:{}/{}".format(*place), dsn)
-        self._begin()
+        name = "PostgreSQL at {}:{}/{}".format(*place)
+        super().__init__(dsn, name=name, errors=(self.package.Error,))
 
     def _begin(self) -> None:
-        """Begin with no connection, also in a process that was forked: the parent's are the parent's."""
-        self._pid = os.getpid()
-        self._lock = Lock()
+        super()._begin()
         self._watch = Watch()
-        self._pool = Pool(
-            threading.Semaphore(self._options.max_connections), Lock(), least=self._options.min_connections
-        )
-        self._pools_of_loops: dict[int, tuple[asyncio.AbstractEventLoop, Pool]] = {}
-
-    @property
-    def name(self) -> str:
-        """Where the database is; no user and no password."""
-        return self._name
-
-    @property
-    def package(self) -> ModuleType:
-        """Give psycopg."""
-        return self._psycopg
 
     def _parsed(self, dsn: str) -> dict[str, Any]:
         try:
-            given: dict[str, Any] = self._psycopg.conninfo.conninfo_to_dict(dsn)
-        except self._psycopg.ProgrammingError:
+            given: dict[str, Any] = self.package.conninfo.conninfo_to_dict(dsn)
+        except self.package.ProgrammingError:
             # its words quote the DSN, and so perhaps a password
             raise ConfigurationError(
                 "this is not a DSN of PostgreSQL: it looks like"
@@ -146,14 +122,12 @@ class Pools:
 
     def run(self, steps: Steps[T]) -> T:
         """Run an operation on a pooled connection."""
-        with self._translated():
-            self._leave_parent()
-            with self._lent(self._pool) as connection:
-                return self._run_on(connection, steps)
+        with self._raising_ours(), self._lent(self._mine()) as connection:
+            return self._run_on(connection, steps)
 
     def run_alone(self, steps: Steps[T]) -> T:
         """Run an operation on a connection of its own, without a limit of time."""
-        with self._translated(), self._psycopg.connect(**self._for_scrubbing()) as connection:
+        with self._raising_ours(), self.package.connect(**self._for_scrubbing()) as connection:
             return self._run_on(connection, steps, seconds=inf)
 
     def _run_on(self, connection: Any, steps: Steps[T], *, seconds: float | None = None) -> T:
@@ -179,7 +153,7 @@ class Pools:
         try:
             era, connection = pool.take()
             if connection is None:
-                connection = self._psycopg.connect(**self._parameters, autocommit=True)
+                connection = self.package.connect(**self._parameters, autocommit=True)
             try:
                 if not pool.prepared:
                     with pool.opening:
@@ -193,26 +167,20 @@ class Pools:
 
     def close(self) -> None:
         """Close the connections of this process."""
-        self._leave_parent()
-        self._pool.empty()
-
-    def _leave_parent(self) -> None:
-        if self._pid != os.getpid():
-            _abandoned.extend((self._pool, self._pools_of_loops))
-            self._begin()
+        self._mine().empty()
 
     # -- tasks
 
     async def arun(self, steps: Steps[T]) -> T:
         """Run an operation on a pooled connection of the running event loop."""
-        with self._translated():
-            async with self._alent(self._pool_of_loop()) as connection:
+        with self._raising_ours():
+            async with self._alent(self._mine_of_loop()) as connection:
                 return await self._arun_on(connection, steps)
 
     async def arun_alone(self, steps: Steps[T]) -> T:
         """Run an operation on a connection of its own, without a limit of time."""
-        with self._translated():
-            async with await self._psycopg.AsyncConnection.connect(**self._for_scrubbing()) as connection:
+        with self._raising_ours():
+            async with await self.package.AsyncConnection.connect(**self._for_scrubbing()) as connection:
                 return await self._arun_on(connection, steps, seconds=inf)
 
     async def _arun_on(self, connection: Any, steps: Steps[T], *, seconds: float | None = None) -> T:
@@ -243,7 +211,7 @@ class Pools:
         try:
             era, connection = pool.take()
             if connection is None:
-                connect = self._psycopg.AsyncConnection.connect
+                connect = self.package.AsyncConnection.connect
                 connection = await connect(**self._parameters, autocommit=True)
             try:
                 if not pool.prepared:
@@ -256,32 +224,16 @@ class Pools:
         finally:
             pool.slots.release()
 
-    def _pool_of_loop(self) -> Pool:
-        import asyncio
-
-        self._leave_parent()
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            for key, (other, pool) in list(self._pools_of_loops.items()):
-                if other.is_closed():
-                    del self._pools_of_loops[key]
-                    pool.empty()
-            if id(loop) not in self._pools_of_loops:
-                slots = asyncio.Semaphore(self._options.max_connections)
-                pool = Pool(slots, asyncio.Lock(), least=self._options.min_connections)
-                self._pools_of_loops[id(loop)] = loop, pool
-            return self._pools_of_loops[id(loop)][1]
-
     async def aclose(self) -> None:
         """Close the connections of the running event loop, and those of this process."""
-        self._pool_of_loop().empty()
+        self._mine_of_loop().empty()
         self.close()
 
     # -- both
 
     def _all_in_use(self) -> Exception:
         options = self._options
-        error: Exception = self._psycopg.OperationalError(
+        error: Exception = self.package.OperationalError(
             f"no connection came free within {options.pool_timeout_seconds:g} seconds, all"
             f" {options.max_connections} are in use; the store takes more by max_connections"
         )
@@ -304,30 +256,33 @@ class Pools:
             silent = True
             # Another thread may wait for it: the line is closed, as if the server had done it.
             with (
-                suppress(OSError, self._psycopg.Error),
+                suppress(OSError, self.package.Error),
                 socket.socket(fileno=os.dup(connection.pgconn.socket)) as line,
             ):
                 line.shutdown(socket.SHUT_RDWR)
 
         try:
             yield cut
-        except self._psycopg.Error as error:
+        except self.package.Error as error:
             if silent:
-                raise self._psycopg.OperationalError(
+                raise self.package.OperationalError(
                     f"no answer within {seconds:g} seconds, and the connection was given up"
                 ) from error
             raise
 
-    @contextmanager
-    def _translated(self) -> Generator[None]:
-        """Make errors of psycopg ours."""
-        try:
-            yield
-        except self._psycopg.Error as error:
-            said = mask(str(error), self._dsn)
-            ours = translated(self._psycopg, error, name=self._name, said=said)
-            # a password that is not written as a URL wants it is read as another part, and quoted
-            raise ours from (error if said == str(error) else None)
+    def _made(self, *, awaited: bool) -> Pool:
+        limit, least = self._options.max_connections, self._options.min_connections
+        if not awaited:
+            return Pool(threading.Semaphore(limit), threading.Lock(), least=least)
+        import asyncio
+
+        return Pool(asyncio.Semaphore(limit), asyncio.Lock(), least=least)
+
+    def _let_go(self, of_loop: Pool) -> None:
+        of_loop.empty()
+
+    def _translated(self, error: Exception, said: str) -> ContextError:
+        return translated(self.package, error, name=self.name, said=said)
 
 
 class Pool:

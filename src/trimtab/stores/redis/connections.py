@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from trimtab._shared.lazy import package_of
 from trimtab._shared.steps import Steps, arun, run
 from trimtab.errors import (
     ConfigurationError,
@@ -19,9 +17,7 @@ from trimtab.errors import (
 )
 from trimtab.stores.redis.operations import SCAN_KEYS, Command, Scan
 from trimtab.stores.secrets import mask
-
-if TYPE_CHECKING:
-    import asyncio
+from trimtab.stores.served import Connections
 
 __all__ = ["ClientOptions", "Clients", "translated"]
 
@@ -58,15 +54,18 @@ class ClientOptions(NamedTuple):
     command_timeout_seconds: float
 
 
-class Clients:
-    """Runs operations on connections to one server or cluster."""
+class Clients(Connections[Any]):
+    """Runs operations on clients of one server or cluster; the very first one after `prepare`."""
 
-    def __init__(self, url: str, *, options: ClientOptions) -> None:
-        self._redis: Any = package_of("redis", package="redis", needed_by="RedisStore")
+    def __init__(
+        self, url: str, *, redis: Any, options: ClientOptions, prepare: Callable[[], Steps[None]]
+    ) -> None:
+        self._redis = redis
         self._options = options
-        self._url = url
+        self._prepare = prepare
+        self._prepared = False
         try:
-            place = self._redis.connection.parse_url(url)
+            place = redis.connection.parse_url(url)
         except ValueError:
             # its words quote the URL, and so perhaps a password
             raise ConfigurationError(
@@ -74,30 +73,27 @@ class Clients:
                 " letter or digit written as %20"
             ) from None
         self._is_file = "path" in place
-        self._check_options()
         at = place.get("path") or f"{place.get('host', 'localhost')}:{place.get('port', 6379)}"
-        self._name = mask(f"Redis at {at}/{place.get('db', 0)}", url)
-        self._client: Any = None
-        self._clients_of_loops: dict[int, tuple[asyncio.AbstractEventLoop, Any]] = {}
-        self._pid = os.getpid()
-        self._prepared = False
+        errors = (redis.exceptions.RedisError, redis.exceptions.RedisClusterException)
+        super().__init__(url, name=f"Redis at {at}/{place.get('db', 0)}", errors=errors)
+        self._check_options()
 
     def _check_options(self) -> None:
         """Make a connection that is not connected: options of the URL are its arguments."""
-        given = parse_qs(urlsplit(self._url).query, keep_blank_values=True)
+        given = parse_qs(urlsplit(self._place).query, keep_blank_values=True)
         for name in sorted(_OURS.intersection(given)):
             raise ConfigurationError(
                 f"a URL of Redis has no {name} here: how answers are read and asked for again is the"
                 " store's to say; leave it out"
             )
         try:
-            pool = self._redis.ConnectionPool.from_url(self._url, **self._for_connection())
+            pool = self._redis.ConnectionPool.from_url(self._place, **self._for_connection())
             pool.make_connection()
-        except (TypeError, ValueError, *self._errors) as error:
+        except (TypeError, ValueError, self._redis.exceptions.RedisError) as error:
             # "… got an unexpected keyword argument 'x'" names it; other words may quote what was given
             said = str(error).partition("() ")[2] if isinstance(error, TypeError) else type(error).__name__
             raise ConfigurationError(
-                f"redis-py cannot take what stands behind the ? of this URL ({mask(said, self._url)});"
+                f"redis-py cannot take what stands behind the ? of this URL ({mask(said, self._place)});"
                 " options are socket_timeout, health_check_interval, ssl_cert_reqs and the like"
             ) from None
 
@@ -109,28 +105,10 @@ class Clients:
             timeouts["socket_keepalive"] = True
         return timeouts
 
-    @property
-    def name(self) -> str:
-        """Where the server is; no user and no password."""
-        return self._name
-
-    @property
-    def package(self) -> Any:
-        """Give redis."""
-        return self._redis
-
-    @property
-    def _errors(self) -> Any:
-        exceptions = self._redis.exceptions
-        return (exceptions.RedisError, exceptions.RedisClusterException)
-
-    def run(self, steps: Steps[T], *, prepare: Callable[[], Steps[None]]) -> T:
-        """Run an operation; the very first one after `prepare`."""
-        with self._translated():
-            self._leave_parent()
-            if self._client is None:
-                self._client = self._made(self._redis)
-            client = self._client
+    def run(self, steps: Steps[T]) -> T:
+        """Run an operation on the client of this process."""
+        with self._raising_ours():
+            client = self._mine()
 
             def answer(step: Command | Scan) -> Any:
                 if isinstance(step, Scan):
@@ -138,14 +116,14 @@ class Clients:
                 return _listed(step, client.execute_command(*step.words, **self._to(client, step)))
 
             if not self._prepared:
-                run(prepare(), answer)
+                run(self._prepare(), answer)
                 self._prepared = True
             return run(steps, answer)
 
-    async def arun(self, steps: Steps[T], *, prepare: Callable[[], Steps[None]]) -> T:
+    async def arun(self, steps: Steps[T]) -> T:
         """Run an operation on the client of the running event loop; see `run`."""
-        with self._translated():
-            client = self._of_loop()
+        with self._raising_ours():
+            client = self._mine_of_loop()
             if self._options.cluster:
                 await client.initialize()  # nodes are asked for below, and not known before
 
@@ -155,39 +133,25 @@ class Clients:
                 return _listed(step, await client.execute_command(*step.words, **self._to(client, step)))
 
             if not self._prepared:
-                await arun(prepare(), answer)
+                await arun(self._prepare(), answer)
                 self._prepared = True
             return await arun(steps, answer)
 
     def _to(self, client: Any, step: Command) -> dict[str, Any]:
         return {"target_nodes": client.get_primaries()} if step.everywhere and self._options.cluster else {}
 
-    def _of_loop(self) -> Any:
-        import asyncio  # takes longer to import than the rest of trimtab.stores
-
-        self._leave_parent()
-        loop = asyncio.get_running_loop()
-        for key, (other, _) in list(self._clients_of_loops.items()):
-            if other.is_closed():
-                del self._clients_of_loops[key]
-        if id(loop) not in self._clients_of_loops:
-            import redis.asyncio
-
-            self._clients_of_loops[id(loop)] = loop, self._made(redis.asyncio)
-        return self._clients_of_loops[id(loop)][1]
-
-    def _made(self, package: Any) -> Any:
-        """Make a client of the package for threads or of the one for tasks."""
+    def _made(self, *, awaited: bool) -> Any:
+        package = import_module("redis.asyncio") if awaited else self._redis
         options = self._options
         connection = self._for_connection()
         if options.cluster:
             limit = options.max_connections
-            return package.RedisCluster.from_url(self._url, max_connections=limit, **connection)
+            return package.RedisCluster.from_url(self._place, max_connections=limit, **connection)
         # Once more at once: a connection that the server closed while it was idle is not an error. An
         # append that is sent twice by this is stored once.
         again = package.retry.Retry(self._redis.backoff.NoBackoff(), 1)
         pool = package.BlockingConnectionPool.from_url(
-            self._url,
+            self._place,
             max_connections=options.max_connections,
             timeout=options.pool_timeout_seconds,
             retry=again,
@@ -195,16 +159,13 @@ class Clients:
         )
         return package.Redis(connection_pool=pool)
 
-    def _leave_parent(self) -> None:
-        """Begin anew in a process that was forked: sockets of the parent are the parent's."""
-        if self._pid != os.getpid():
-            self._pid = os.getpid()
-            self._client, self._clients_of_loops = None, {}
+    def _let_go(self, of_loop: Any) -> None:
+        """Do nothing: the loop closed its sockets, and to close a client takes a loop."""
 
     def close(self) -> None:
         """Close the client of this process."""
         self._leave_parent()
-        client, self._client = self._client, None
+        client, self._of_process = self._of_process, None
         if client is not None:
             client.close()
             if not self._options.cluster:
@@ -215,23 +176,15 @@ class Clients:
         import asyncio
 
         self._leave_parent()
-        mine = self._clients_of_loops.pop(id(asyncio.get_running_loop()), None)
+        mine = self._of_loops.pop(id(asyncio.get_running_loop()), None)
         if mine is not None:
             await mine[1].aclose()
             if not self._options.cluster:
                 await mine[1].connection_pool.disconnect()
         self.close()
 
-    @contextmanager
-    def _translated(self) -> Generator[None]:
-        """Make errors of redis-py ours."""
-        try:
-            yield
-        except self._errors as error:
-            said = mask(str(error), self._url)
-            ours = translated(self._redis, error, name=self._name, said=said)
-            # a password that is not written as a URL wants it is read as another part, and quoted
-            raise ours from (error if said == str(error) else None)
+    def _translated(self, error: Exception, said: str) -> ContextError:
+        return translated(self._redis, error, name=self.name, said=said)
 
 
 def _listed(step: Command, answer: Any) -> Any:

@@ -1,0 +1,236 @@
+"""What stores on servers share: two colours, and connections of a process and of its event loops."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from trimtab._shared.steps import Steps
+from trimtab.errors import ConfigurationError, ContextError
+from trimtab.stores.base import Appended, AppendRequest, ClosedStore, Event, LoadRequest, SearchRequest
+from trimtab.stores.secrets import mask
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["Connections", "ServedStore", "check_seconds"]
+
+T = TypeVar("T")
+C = TypeVar("C")
+
+_abandoned: list[object] = []
+"""What a parent process connects by: to let it go would end the parent's connections."""
+
+
+class Connections(ABC, Generic[C]):
+    """Runs operations on connections to one server.
+
+    Threads of the process share one `C` that they connect by, and the tasks of an event loop another.
+    """
+
+    def __init__(self, place: str, *, name: str, errors: tuple[type[Exception], ...]) -> None:
+        """Begin with no connection.
+
+        Args:
+            place: The URL or DSN, as it was given.
+            name: Where the server is, for people.
+            errors: What its client raises.
+        """
+        self._place = place
+        self.name = mask(name, place)
+        """Where the server is; no user and no password."""
+        self._errors = errors
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin with no connection, also in a process that was forked: the parent's are the parent's."""
+        self._pid = os.getpid()
+        self._lock = Lock()
+        self._of_process: C | None = None
+        self._of_loops: dict[int, tuple[asyncio.AbstractEventLoop, C]] = {}
+
+    @abstractmethod
+    def run(self, steps: Steps[T]) -> T:
+        """Run an operation on a connection of this process."""
+
+    @abstractmethod
+    async def arun(self, steps: Steps[T]) -> T:
+        """Run an operation on a connection of the running event loop."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connections of this process."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop, and those of this process."""
+
+    @abstractmethod
+    def _made(self, *, awaited: bool) -> C:
+        """Make what threads connect by, or what tasks do."""
+
+    @abstractmethod
+    def _let_go(self, of_loop: C) -> None:
+        """Give up what an event loop connected by that is closed."""
+
+    @abstractmethod
+    def _translated(self, error: Exception, said: str) -> ContextError:
+        """Make the error of ours for one of the client's, in these words."""
+
+    def _leave_parent(self) -> None:
+        if self._pid != os.getpid():
+            _abandoned.extend((self._of_process, self._of_loops))
+            self._begin()
+
+    def _mine(self) -> C:
+        """Return what threads of this process connect by."""
+        self._leave_parent()
+        with self._lock:
+            if self._of_process is None:
+                self._of_process = self._made(awaited=False)
+            return self._of_process
+
+    def _mine_of_loop(self) -> C:
+        """Return what tasks of the running event loop connect by; the loops that were closed go."""
+        import asyncio  # takes longer to import than the rest of trimtab.stores
+
+        self._leave_parent()
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            for key, (other, theirs) in list(self._of_loops.items()):
+                if other.is_closed():
+                    del self._of_loops[key]
+                    self._let_go(theirs)
+            if id(loop) not in self._of_loops:
+                self._of_loops[id(loop)] = loop, self._made(awaited=True)
+            return self._of_loops[id(loop)][1]
+
+    @contextmanager
+    def _raising_ours(self) -> Generator[None]:
+        """Make errors of the client ours."""
+        try:
+            yield
+        except self._errors as error:
+            said = mask(str(error), self._place)
+            # a password that is not written as a URL wants it is read as another part, and quoted
+            raise self._translated(error, said) from (error if said == str(error) else None)
+
+
+class Operations(Protocol):
+    """What a store asks its server: each operation once, for both colours."""
+
+    def append(self, request: AppendRequest) -> Steps[Appended]: ...
+    def load(self, request: LoadRequest) -> Steps[list[Event]]: ...
+    def search(self, request: SearchRequest) -> Steps[list[Event]]: ...
+    def delete(self, session: str, incarnation: str | None) -> Steps[None]: ...
+    def sessions(self) -> Steps[list[str]]: ...
+
+
+class ServedStore(ClosedStore, ABC):
+    """A store on a server: its operations, run on connections of the caller's colour."""
+
+    def __init__(
+        self, connections: Connections[Any], operations: Operations, *, scrub_on_delete: bool, shown: str
+    ) -> None:
+        self._connections = connections
+        self._operations = operations
+        self._scrub_on_delete = scrub_on_delete
+        self._shown = shown
+
+    def __repr__(self) -> str:
+        """Show the server and the options; no user and no password."""
+        return f"<{type(self).__name__} in {self._connections.name}, {self._shown}>"
+
+    def append(self, request: AppendRequest, /) -> Appended:
+        """Add events in one step; see `Store.append`."""
+        appended = self._connections.run(self._operations.append(request))
+        if request.rewrites and self._scrub_on_delete:
+            self.scrub()
+        return appended
+
+    def load(self, request: LoadRequest, /) -> list[Event]:
+        """Read events; see `Store.load`."""
+        return self._connections.run(self._operations.load(request))
+
+    def search(self, request: SearchRequest, /) -> list[Event]:
+        """Find messages by an index of terms; see `Store.search`.
+
+        Appends fill the index, a batch of events at a time. A log of an older trimtab catches up by a part
+        with each append; the first search does the rest, and takes longer.
+        """
+        return self._connections.run(self._operations.search(request))
+
+    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
+        """Remove a session; see `Store.delete`.
+
+        Raises:
+            SessionDeletedError: Another one than the one that was meant has its name now.
+            StoreUnavailableError: It is removed, but the server's files still hold its bytes: others
+                read them, or it has not written them anew. Call `delete` or `scrub` again.
+        """
+        self._connections.run(self._operations.delete(session, incarnation))
+        if self._scrub_on_delete:
+            self.scrub()
+
+    def sessions(self) -> list[str]:
+        """List the names of all sessions, sorted."""
+        return self._connections.run(self._operations.sessions())
+
+    @abstractmethod
+    def scrub(self) -> None:
+        """Have the server's files hold no byte of what was deleted or redacted."""
+
+    def close(self) -> None:
+        """Close the connections of this process; the next call opens new ones."""
+        self._connections.close()
+
+    async def aappend(self, request: AppendRequest, /) -> Appended:
+        """Add events in one step; see `Store.append`."""
+        appended = await self._connections.arun(self._operations.append(request))
+        if request.rewrites and self._scrub_on_delete:
+            await self.ascrub()
+        return appended
+
+    async def aload(self, request: LoadRequest, /) -> list[Event]:
+        """Read events; see `Store.load`."""
+        return await self._connections.arun(self._operations.load(request))
+
+    async def asearch(self, request: SearchRequest, /) -> list[Event]:
+        """Find messages; see `search`."""
+        return await self._connections.arun(self._operations.search(request))
+
+    async def adelete(self, session: str, /, *, incarnation: str | None = None) -> None:
+        """Remove a session; see `delete`."""
+        await self._connections.arun(self._operations.delete(session, incarnation))
+        if self._scrub_on_delete:
+            await self.ascrub()
+
+    async def asessions(self) -> list[str]:
+        """List the names of all sessions; see `sessions`."""
+        return await self._connections.arun(self._operations.sessions())
+
+    @abstractmethod
+    async def ascrub(self) -> None:
+        """Have the server's files hold no byte of what was removed; see `scrub`."""
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop and those of `close`."""
+        await self._connections.aclose()
+
+
+def check_seconds(waits: Mapping[str, Any], /) -> None:
+    """Refuse a wait that is not above 0; None is no limit.
+
+    Args:
+        waits: By name; what does not end with `_seconds` is no wait.
+
+    Raises:
+        ConfigurationError: With its name.
+    """
+    for name, seconds in waits.items():
+        if name.endswith("_seconds") and seconds is not None and not seconds > 0:
+            raise ConfigurationError(f"{name} is more than 0, not {seconds!r:.80}")
