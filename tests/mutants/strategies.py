@@ -373,7 +373,7 @@ STRATEGIES = (
         "strategies/cascade.py",
         "test_cascade.py test_runner.py test_strategies.py test_summarize.py test_strategies_data.py",
         ("Cascade.__init__", "        if not steps:\n", "        if False:\n"),
-        ("Cascade.__init__", "            require_strategy(step)\n", "            pass\n"),
+        ("Cascade.__init__", "            as_strategy(step)\n", "            pass\n"),
         (
             "Cascade.__eq__",
             "isinstance(other, Cascade) and self.steps == other.steps",

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from trimtab._shared.checks import check_trim, is_number, is_whole
 from trimtab.errors import ConfigurationError
 from trimtab.strategies import SlidingWindow, Strategy, Strict, TruncateText
-from trimtab.strategies.sliding_window import require_strategy
+from trimtab.strategies.base import as_strategy
 
 __all__ = ["Block", "Tier", "TrimBehavior"]
 
@@ -306,7 +306,7 @@ class _Check:
         if trim_behavior is not None:
             raise self.fail("trim_behavior and strategy both say how it gives way; give one of them")
         try:
-            require_strategy(strategy)
+            as_strategy(strategy)
         except ConfigurationError as error:
             raise self.fail(str(error)) from None
 

@@ -32,8 +32,8 @@ from trimtab.counting.sizes import Fixed, sizes_for
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Request, format_of, refuse_foreign
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
+from trimtab.strategies.base import as_strategy
 from trimtab.strategies.openers import in_order
-from trimtab.strategies.sliding_window import require_strategy
 
 if TYPE_CHECKING:
     from trimtab.conversation.repairs import Change
@@ -96,7 +96,7 @@ def prepare(ask: Ask) -> Work:
     counter = counter_of(ask.counter, ask.model, format, body)
     budget = _budget(ask)
     notes = (*notes, *model_notes(ask.model, counter))
-    strategy = DEFAULT_STRATEGY if ask.strategy is None else require_strategy(ask.strategy)
+    strategy = DEFAULT_STRATEGY if ask.strategy is None else as_strategy(ask.strategy)
     source = list(ask.messages if body is None else body.messages)
     items = source
     origin: list[int] | None = None

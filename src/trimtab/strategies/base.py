@@ -6,9 +6,10 @@ request only, which answers them from what is known or from the counter.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, assembled, keep_parts, merge_edits
@@ -22,7 +23,15 @@ from trimtab.strategies.openers import Openers, in_order
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["Edit", "EvictionRequest", "EvictionResult", "Insertion", "Strategy", "strategy_data"]
+__all__ = [
+    "Edit",
+    "EvictionRequest",
+    "EvictionResult",
+    "Insertion",
+    "Strategy",
+    "as_strategy",
+    "strategy_data",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +95,37 @@ class Strategy(Protocol):
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Choose what stays so that `request.fits(...)`, or answer `fits=False`."""
         ...
+
+
+def as_strategy(value: object, /) -> Strategy:
+    """Return what was given as a strategy, if it can act as one.
+
+    Raises:
+        ConfigurationError: It has no `evict` and `name`.
+    """
+    if isinstance(value, type) or not callable(getattr(value, "evict", None)):
+        said = _instead(value)
+        raise ConfigurationError(f"a strategy is an object with evict(request) and name, not {said}")
+    name = getattr(value, "name", None)
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(
+            f"a strategy has a word for reports under name, as in name = 'mine'; {reprlib.repr(value)} has"
+            f" {name!r}"
+        )
+    return cast("Strategy", value)
+
+
+def _instead(value: object) -> str:
+    """Say what was given for a strategy, and what to write."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}: write {value.__name__}(...)"
+    if isinstance(value, str):
+        return f"its name: write create_strategy({value!r})"
+    if isinstance(value, Mapping):
+        return "its data: write create_strategy({...})"
+    if isinstance(value, (list, tuple)):
+        return f"a {type(value).__name__}: write Cascade(first, second, ...), the strategies one by one"
+    return f"{type(value).__name__}, {reprlib.repr(value)}"
 
 
 class EvictionRequest:

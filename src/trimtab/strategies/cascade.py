@@ -7,9 +7,16 @@ from dataclasses import replace
 from typing import Any, cast
 
 from trimtab.errors import ConfigurationError
-from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy, strategy_data, waits
+from trimtab.strategies.base import (
+    Edit,
+    EvictionRequest,
+    EvictionResult,
+    Strategy,
+    as_strategy,
+    strategy_data,
+    waits,
+)
 from trimtab.strategies.runner import check_step, checked_answer, is_ours
-from trimtab.strategies.sliding_window import require_strategy
 from trimtab.strategies.summarizer import SummaryCall, drive
 
 __all__ = ["Cascade"]
@@ -38,7 +45,7 @@ class Cascade:
         if not steps:
             raise ConfigurationError("Cascade needs at least one strategy")
         for step in steps:
-            require_strategy(step)
+            as_strategy(step)
         self.steps = steps
         """The strategies, cheapest first."""
         self.asks_model = any(getattr(step, "asks_model", False) for step in steps)

@@ -9,12 +9,12 @@ from typing import Any
 
 from trimtab._shared.checks import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
-from trimtab.strategies.base import Strategy
+from trimtab.strategies.base import Strategy, as_strategy
 from trimtab.strategies.cascade import Cascade
 from trimtab.strategies.clear_tool_results import ClearToolResults
 from trimtab.strategies.drop import Drop, DropNewest, Strict
 from trimtab.strategies.priority import PriorityBased
-from trimtab.strategies.sliding_window import SlidingWindow, require_strategy
+from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.summarize import Summarize
 from trimtab.strategies.truncate_text import TruncateText
 
@@ -131,8 +131,7 @@ def _named(word: str, value: Any, options: Mapping[str, Any]) -> Strategy:
         raise ConfigurationError(f"{word!r} is a strategy from names=; it takes no options here")
     if not callable(getattr(value, "evict", None)):
         raise ConfigurationError(f"names[{word!r}] is used as a strategy but has no evict method: {value!r}")
-    strategy: Strategy = require_strategy(value)
-    return strategy
+    return as_strategy(value)
 
 
 def _cascade(steps: Any, names: Mapping[str, Any]) -> Strategy:

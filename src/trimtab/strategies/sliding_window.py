@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from trimtab._shared.checks import check_flag, check_fraction, check_roles, check_whole
 from trimtab.conversation import History, Unit
 from trimtab.counting.base import counter_name
-from trimtab.errors import ConfigurationError, CountingError
+from trimtab.errors import CountingError
 from trimtab.strategies.base import EvictionRequest, EvictionResult
 from trimtab.strategies.cuts import Cuts, UnitCuts
 
-__all__ = ["SlidingWindow", "require_strategy"]
+__all__ = ["SlidingWindow"]
 
 
 # Cuts in strides: the same prefix from call to call, without memory between calls.
@@ -277,34 +276,3 @@ def _turn_border(request: EvictionRequest, cut: int, also: Callable[[int], tuple
         return cut
     turn_tokens = cuts.tokens(user) - cuts.tokens(following) + cuts.tokens(cuts.end)
     return cut if turn_tokens > request.limit_tokens else following
-
-
-def require_strategy(value: object, /) -> Any:
-    """Check that a value can act as a strategy.
-
-    Raises:
-        ConfigurationError: It has no `evict` and `name`.
-    """
-    if isinstance(value, type) or not callable(getattr(value, "evict", None)):
-        said = _instead(value)
-        raise ConfigurationError(f"a strategy is an object with evict(request) and name, not {said}")
-    name = getattr(value, "name", None)
-    if not isinstance(name, str) or not name:
-        raise ConfigurationError(
-            f"a strategy has a word for reports under name, as in name = 'mine'; {reprlib.repr(value)} has"
-            f" {name!r}"
-        )
-    return value
-
-
-def _instead(value: object) -> str:
-    """Say what was given for a strategy, and what to write."""
-    if isinstance(value, type):
-        return f"the class {value.__name__}: write {value.__name__}(...)"
-    if isinstance(value, str):
-        return f"its name: write create_strategy({value!r})"
-    if isinstance(value, Mapping):
-        return "its data: write create_strategy({...})"
-    if isinstance(value, (list, tuple)):
-        return f"a {type(value).__name__}: write Cascade(first, second, ...), the strategies one by one"
-    return f"{type(value).__name__}, {reprlib.repr(value)}"

@@ -15,13 +15,14 @@ from trimtab.strategies.base import (
     EvictionRequest,
     EvictionResult,
     Strategy,
+    as_strategy,
     kept_units,
     strategy_data,
     unit_key,
     waits,
 )
 from trimtab.strategies.runner import check_step, checked_answer, is_ours
-from trimtab.strategies.sliding_window import SlidingWindow, require_strategy
+from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.summarizer import (
     Summarizer,
     SummarizerLike,
@@ -134,7 +135,7 @@ class Summarize:
             check_whole("max_summary_tokens", max_summary_tokens, least=1)
         put(self, "max_summary_tokens", max_summary_tokens)
         put(self, "role", check_choice("role", role, _ROLES))
-        put(self, "fallback", require_strategy(fallback))
+        put(self, "fallback", as_strategy(fallback))
         put(self, "summarizer_name", summarizer_name)
         put(self, "_memory", _Memory())
 
