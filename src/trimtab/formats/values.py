@@ -218,10 +218,8 @@ def _like(owner: Mapping[str, Any], content: Dict) -> Any:
     return twin
 
 
-# What redaction writes in the place of what was said, in every wire form.
-
-
 REDACTED = "[redacted]"
+"""What redaction writes in the place of what was said, in every wire form."""
 
 REDACTED_NAME = "redacted"
 """In the place of a name: providers take letters, digits and underscores."""

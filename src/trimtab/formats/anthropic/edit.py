@@ -1,4 +1,4 @@
-"""What redaction leaves of a message of Anthropic's Messages API."""
+"""What redaction leaves of an Anthropic message, and which thinking a changed request may still hold."""
 
 from __future__ import annotations
 
@@ -80,9 +80,6 @@ def _ids(block: Dict) -> Dict:
     if isinstance(caller, dict):
         made["caller"] = texts_of_ids(caller, *_CALLER_KEYS)
     return made
-
-
-# Which thinking a changed request of the Messages API may still hold.
 
 
 _CHECKS_PREFIX = re.compile(r"claude-(?:(?:fable|mythos)-5-[12]|(?:opus|sonnet|haiku)-5-5)(?!\d)")

@@ -1,9 +1,9 @@
-"""The content blocks of Anthropic Messages: which is what, and whose halves belong together."""
+"""Reading Anthropic Messages: what a block is, its other half, what is charged and what may be cut."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from trimtab.formats.base import Found, Kind, Media, Pieces, Structure, TextSlot, numbered
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, item_of, to_text
@@ -243,10 +243,7 @@ class Scan:
         self._pending.clear()
 
 
-# What of a message of Anthropic Messages is charged for, and which of its texts may be cut.
-
-
-_MessageKeys = frozenset({"role", "content"})
+_MESSAGE_KEYS = frozenset({"role", "content"})
 
 # Not part of the prompt: marks for the cache and for citations, who called, what a response says about itself
 # (a whole `Message` object may stand in the list), and what the API is told about a block.
@@ -282,15 +279,15 @@ def pieces_of(message: Dict) -> Pieces:
     """List what of a message is charged for; see `Format.pieces`."""
     content = message.get("content")
     role = message.get("role")
-    if isinstance(content, str) and message.keys() == _MessageKeys and isinstance(role, str):
+    if isinstance(content, str) and message.keys() == _MESSAGE_KEYS and isinstance(role, str):
         return Pieces(role=role, texts=(content,), parts=1)
     found = _Found()
     blocks = as_list(content)
     if blocks is None:
         found.read_text(content)
     for block in blocks or ():
-        found.block(block)
-    found.read_rest(message, _MessageKeys)
+        found.read_block(block)
+    found.read_rest(message, _MESSAGE_KEYS)
     results = [result_id_of(block) for block in blocks or () if type_of(block) == "tool_result"]
     found.parts = len(blocks) if blocks is not None else int(content is not None)
     return found.pieces(
@@ -324,127 +321,100 @@ class _Found(Found):
                 kept[key] = self.without_data(item)
         return kept
 
-    def block(self, value: Any) -> None:
-        """Take one block: by its type, or as JSON where that is not known."""
+    def read_block(self, value: Any) -> None:
+        """Take one block: by the keys of its type, or as JSON where that is not known."""
         block = None if isinstance(value, str) else as_dict(value)
         if block is None:
             self.read_text(value)
             return
-        kind = block.get("type")
-        read = _READERS.get(kind) if isinstance(kind, str) else None
-        if read is not None:
-            read(self, block)
-        elif is_server_result(kind):
-            self._server_result(block)
-        else:
+        kind = type_of(block) or ""
+        if kind == "fallback":  # the API takes it, and does not show it to the model
+            return
+        keys = _KEYS.get(kind) or (_KEYS_OF_SERVER_RESULTS if is_server_result(kind) else None)
+        if keys is None:
             self.read_unknown(block)
+            return
+        for key, read in keys.items():
+            if read is not None:
+                read(self, block.get(key))
+        self.read_rest(block, keys)
+        if kind in CALLS:
+            self.calls.append((as_text(block.get("name")) or "", to_text(block.get("input"))))
+        elif kind == "thinking" and as_text(block.get("thinking")) is None:
+            self.read_sealed_thought(block.get("signature"))
 
-    def blocks(self, value: Any) -> None:
+    def read_blocks(self, value: Any) -> None:
         """Take content inside a block: a string, or blocks."""
         listed = as_list(value)
         if listed is None:
             self.read_text(value)
         for block in listed or ():
-            self.block(block)
+            self.read_block(block)
 
-    def sealed(self, value: Any, name: str) -> None:
-        """Take what only the provider can read."""
-        if isinstance(value, str) and value:
-            self.media.append(Media("file", None, value, name, is_sealed=True))
+    def read_server_content(self, value: Any) -> None:
+        """Take what a tool found that the provider ran: blocks, or values by their names."""
+        for one in as_list(value) or (value,):
+            self.read_block(one) if type_of(one) in _KEYS else self.read_unknown(one)
 
-    def _plain_text(self, block: Dict) -> None:
-        self.read_text(block.get("text"))
-        self.read_rest(block, {"text"})
-
-    def _call(self, block: Dict) -> None:
-        self.calls.append((as_text(block.get("name")) or "", to_text(block.get("input"))))
-        self.read_rest(block, {"name", "input"})
-
-    def _result(self, block: Dict) -> None:
-        self.blocks(block.get("content"))
-        self.read_rest(block, {"tool_use_id", "content", "is_error"})
-
-    def _server_result(self, block: Dict) -> None:
-        """Take the result of a tool the provider ran: blocks, or values by their names."""
-        for value in as_list(block.get("content")) or (block.get("content"),):
-            self.block(value) if type_of(value) in _READERS else self.read_unknown(value)
-        self.read_rest(block, {"tool_use_id", "content", "is_error"})
-
-    def _thinking(self, block: Dict) -> None:
-        """Take thinking that can be read; of what cannot, only the size is known."""
-        thought = block.get("thinking")
-        if isinstance(thought, str) and thought:
+    def read_thought(self, value: Any) -> None:
+        """Take thinking that can be read."""
+        if thought := as_text(value):
             self.thoughts.append(thought)
-        else:
-            self.sealed_chars += len(as_text(block.get("signature")) or "")
-        self.read_rest(block, {"thinking"})
 
-    def _redacted(self, block: Dict) -> None:
-        self.sealed_chars += len(as_text(block.get("data")) or "")
-        self.read_rest(block, {"data"})
+    def read_sealed_thought(self, value: Any) -> None:
+        """Take thinking of which only the size is known."""
+        self.sealed_chars += len(as_text(value) or "")
 
-    def _compaction(self, block: Dict) -> None:
-        self.read_text(block.get("content"))
-        self.sealed(block.get("encrypted_content"), "compaction")
-        self.read_rest(block, {"content", "encrypted_content"})
+    def read_compaction(self, value: Any) -> None:
+        """Take what stands for all that was before, where only the provider can read it."""
+        if sealed := as_text(value):
+            self.media.append(Media("file", None, sealed, "compaction", is_sealed=True))
 
-    def _image(self, block: Dict) -> None:
-        self._source(block.get("source"), "image")
-        self.read_rest(block, {"source"})
+    def read_image(self, source: Any) -> None:
+        """Take where an image comes from."""
+        self.read_source(source, "image")
 
-    def _document(self, block: Dict) -> None:
-        for key in ("title", "context"):
-            if block.get(key) is not None:
-                self.read_text(block[key])
-        self._source(block.get("source"), "file")
-        self.read_rest(block, {"title", "context", "source"})
-
-    def _source(self, value: Any, kind: Literal["image", "file"]) -> None:
+    def read_source(self, value: Any, kind: Literal["image", "file"] = "file") -> None:
         """Take where an image or document comes from: data, an address, the id of a file, text or blocks."""
         source = as_dict(value) or {}
         way = source.get("type")
         if way == "text":
             self.read_text(source.get("data"))
         elif way == "content":
-            self.blocks(source.get("content"))
+            self.read_blocks(source.get("content"))
         elif way == "file":
             self.media.append(Media(kind, None, None, as_text(source.get("file_id"))))
         else:
             data = as_text(source.get("data")) or as_text(source.get("url"))
             self.media.append(Media(kind, None, data, None))
 
-    def _search_result(self, block: Dict) -> None:
-        for key in ("title", "source"):
-            self.read_text(block.get(key))
-        self.blocks(block.get("content"))
-        self.read_rest(block, {"title", "source", "content"})
-
-    def _reference(self, block: Dict) -> None:
+    def read_tool(self, name: Any) -> None:
         """Take a tool that is loaded from here on; what of its schema is here is the name."""
-        self.tools.append({"name": as_text(block.get("tool_name")) or "", "input_schema": {}})
+        self.tools.append({"name": as_text(name) or "", "input_schema": {}})
 
-    def _upload(self, block: Dict) -> None:
-        self.media.append(Media("file", None, None, as_text(block.get("file_id"))))
-
-    def _unshown(self, block: Dict) -> None:
-        """Pass over what the API takes and does not show to the model."""
+    def read_upload(self, file_id: Any) -> None:
+        """Take a file that is put into the container."""
+        self.media.append(Media("file", None, None, as_text(file_id)))
 
 
-_READERS: dict[str, Callable[[_Found, Dict], None]] = {
-    "text": _Found._plain_text,
-    "image": _Found._image,
-    "document": _Found._document,
-    "search_result": _Found._search_result,
-    "tool_reference": _Found._reference,
-    "thinking": _Found._thinking,
-    "redacted_thinking": _Found._redacted,
-    "tool_use": _Found._call,
-    "tool_result": _Found._result,
-    **dict.fromkeys(SERVER_CALLS, _Found._call),
-    "container_upload": _Found._upload,
-    "compaction": _Found._compaction,
-    "fallback": _Found._unshown,
+_Keys: TypeAlias = dict[str, Callable[[_Found, Any], None] | None]
+
+_RESULT: _Keys = {"tool_use_id": None, "is_error": None}
+_KEYS_OF_SERVER_RESULTS: _Keys = {**_RESULT, "content": _Found.read_server_content}
+_KEYS: dict[str, _Keys] = {
+    "text": {"text": _Found.read_text},
+    "image": {"source": _Found.read_image},
+    "document": {"title": _Found.read_text, "context": _Found.read_text, "source": _Found.read_source},
+    "search_result": {"title": _Found.read_text, "source": _Found.read_text, "content": _Found.read_blocks},
+    "tool_reference": {"tool_name": _Found.read_tool},
+    "thinking": {"thinking": _Found.read_thought},
+    "redacted_thinking": {"data": _Found.read_sealed_thought},
+    **{kind: {"name": None, "input": None} for kind in CALLS},
+    "tool_result": {**_RESULT, "content": _Found.read_blocks},
+    "container_upload": {"file_id": _Found.read_upload},
+    "compaction": {"content": _Found.read_text, "encrypted_content": _Found.read_compaction},
 }
+"""What of a block is charged, by its type: how each key is read that has a name here; None: it is free."""
 
 
 def texts_of(message: Dict, *, whole: bool = False) -> Iterator[TextSlot]:

@@ -1,12 +1,14 @@
-"""Gemini request bodies: as on the wire, and as the keyword arguments of google-genai.
+"""Writing for Gemini: request bodies and system text, and what redaction leaves of a content.
 
-On the wire system text, tools and the output schema stand beside `contents`; the SDK's
+Bodies are as on the wire, or the keyword arguments of google-genai. On the wire
+system text, tools and the output schema stand beside `contents`; the SDK's
 `generate_content(model=, contents=, config=)` holds them in `config`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 from trimtab.errors import FormatError
@@ -185,9 +187,6 @@ def _extra(settings: Any) -> dict[str, Any]:
     }
 
 
-# What redaction leaves of a content of Gemini.
-
-
 def redacted_of(message: Dict) -> Dict:
     """Return a content that says nothing any more.
 
@@ -213,10 +212,10 @@ def _is_thought(part: Any) -> bool:
 
 
 def _part(part: Any) -> Dict:
-    for name, blanked in _BLANKED.items():
+    for name, (keys, rest) in _STAYS.items():
         key = key_in(part, name) if isinstance(part, dict) else None
         if key is not None:
-            made: Dict = {key: blanked(part[key] if isinstance(part[key], dict) else {})}
+            made: Dict = {key: {**texts_of_ids(as_dict(part[key]) or {}, *keys), **deepcopy(rest)}}
             signed = key_in(part, SIGNATURE)
             if signed is not None and name == "function_call":
                 made[signed] = unchecked_signature()
@@ -224,32 +223,12 @@ def _part(part: Any) -> Dict:
     return {"text": REDACTED}
 
 
-def _call(call: Dict) -> Dict:
-    return {**texts_of_ids(call, "id", "name"), "args": {}}
-
-
-def _response(response: Dict) -> Dict:
-    return {**texts_of_ids(response, "id", "name"), "response": {"result": REDACTED}}
-
-
-def _code(code: Dict) -> Dict:
-    return {**texts_of_ids(code, "id", "language"), "code": f"# {REDACTED}"}
-
-
-def _code_result(result: Dict) -> Dict:
-    return {**texts_of_ids(result, "id", "outcome"), "output": REDACTED}
-
-
-def _tool(tool: Dict) -> Dict:
-    return texts_of_ids(tool, "id", "toolType", "tool_type")
-
-
-_BLANKED: dict[str, Callable[[Dict], Dict]] = {
-    "function_call": _call,
-    "function_response": _response,
-    "executable_code": _code,
-    "code_execution_result": _code_result,
-    "tool_call": _tool,
-    "tool_response": _tool,
+_STAYS: dict[str, tuple[tuple[str, ...], Dict]] = {
+    "function_call": (("id", "name"), {"args": {}}),
+    "function_response": (("id", "name"), {"response": {"result": REDACTED}}),
+    "executable_code": (("id", "language"), {"code": f"# {REDACTED}"}),
+    "code_execution_result": (("id", "outcome"), {"output": REDACTED}),
+    "tool_call": (("id", "toolType", "tool_type"), {}),
+    "tool_response": (("id", "toolType", "tool_type"), {}),
 }
-"""Parts that belong to another one, and so stay what they are."""
+"""Parts that belong to another one, and so stay what they are: keys that stay, and what stands for others."""

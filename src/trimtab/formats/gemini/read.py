@@ -1,4 +1,4 @@
-"""The parts of Gemini contents: their keys in both spellings, and which response answers which call.
+"""Reading Gemini contents: both spellings of keys, which response answers which call, what is charged.
 
 The wire spells keys in camelCase; the dicts and objects of google-genai spell them in snake_case, and
 the API takes both. A part is read in the spelling it has, and paths name the key it has.
@@ -256,9 +256,6 @@ def _back(messages: Sequence[Any], at: int) -> Iterator[tuple[Speaker, list[Dict
     for index in range(at, max(-1, at - _LOOK_BACK), -1):
         message = as_dict(messages[index]) or {}
         yield speaker(message), parts_in(message)
-
-
-# What of a Gemini content is charged for.
 
 
 # Not part of the prompt: marks, settings of how a medium is sampled, and what the model heard.

@@ -1,4 +1,4 @@
-"""What of a Chat Completions message is charged for, and how its calls and results are named."""
+"""Reading Chat Completions: ids of calls and results, what is charged, and the walk that counts."""
 
 from __future__ import annotations
 
@@ -230,17 +230,13 @@ def _media_kind(mime: str) -> Literal["image", "audio", "file"]:
     return "audio" if mime.startswith("audio/") else "file"
 
 
-# The hottest loop of the library: look over and count messages from the newest back, in one pass.
-#
-# A plain message is a role, a text or null, and what is free beside it or plain function calls. It
-# costs a few lookups; they fail, with KeyError or TypeError, for exactly the other shapes.
-
-
 Other = Callable[[int], int]
 """Reads and counts a message of any shape, by position."""
 
 
-# One loop on purpose: a call a message would cost a fifth of the whole.
+# The hottest loop of the library, and one on purpose: a call a message would cost a fifth of the whole.
+# A plain message is a role, a text or null, and what is free beside it or plain function calls. It
+# costs a few lookups; they fail, with KeyError or TypeError, for exactly the other shapes.
 def walk_back(  # noqa: C901
     messages: list[Any],
     span: range,

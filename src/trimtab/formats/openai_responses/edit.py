@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from trimtab.formats.openai_responses.read import ITEM_TYPES, type_of
@@ -78,28 +79,17 @@ def redacted_of(item: Dict) -> Dict:
     if isinstance(item.get("caller"), dict):
         made["caller"] = texts_of_ids(item["caller"], "type", "caller_id")
     if name == "message":
-        return {**made, "content": _content(item)}
+        parts = as_list(item.get("content"))
+        left = None if parts is None else [_part(item, part) for part in parts]
+        return {**made, "content": blank(item.get("content")) if left is None else left}
     if name not in ITEM_TYPES or name not in _LEAST:
         return {**made, **{key: blank(value) for key, value in item.items() if key not in made}}
-    made.update(_copied(_LEAST[name]))
+    made.update(deepcopy(_LEAST[name]))
     if "actions" in item and "action" in made:
         made["actions"] = [made.pop("action")]
     if name == "function_call_output" and item.get("call_id") is None and "name" in item:
         made["name"] = blank(item["name"]) and REDACTED_NAME
     return made
-
-
-def _copied(least: Dict) -> Dict:
-    from copy import deepcopy  # not above: a redaction is rare
-
-    return deepcopy(least)
-
-
-def _content(message: Dict) -> Any:
-    parts = as_list(message.get("content"))
-    if parts is None:
-        return blank(message.get("content"))
-    return [_part(message, part) for part in parts]
 
 
 def _part(message: Dict, part: Any) -> Any:

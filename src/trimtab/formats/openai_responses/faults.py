@@ -7,7 +7,7 @@ What depends on what the API has stored (a reasoning item left out, an expired i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from trimtab.formats.base import Fault, Finding, Request, faults_at
 from trimtab.formats.openai_responses.read import (
@@ -68,65 +68,46 @@ _INPUT_PARTS = ("input_text", "input_image", "input_file", "input_audio", "scope
 _PART_TYPES = {"assistant": ("output_text", "refusal")}
 _RESULT_PARTS = ("input_text", "input_image", "input_file", "scoped_content")
 
-_Check = Callable[[Any], str | None]
-"""Names the type that was expected of a value; None if it has it."""
+_Check: TypeAlias = tuple[str, Callable[[Any], bool]]
+"""The type that is expected of a value, in the API's words, and whether it has it."""
 
-
-def _text(value: Any) -> str | None:
-    return None if isinstance(value, str) else "a string"
-
-
-def _object(value: Any) -> str | None:
-    return None if as_dict(value) is not None else "an object"
-
-
-def _list(value: Any) -> str | None:
-    return None if as_list(value) is not None else "an array"
-
-
-def _text_or_list(value: Any) -> str | None:
-    return (
-        None
-        if isinstance(value, str) or as_list(value) is not None
-        else "one of a string or array of objects"
-    )
-
-
-def _truth(value: Any) -> str | None:
-    return None if isinstance(value, bool) else "a boolean"
-
-
-def _anything(value: Any) -> str | None:
-    return None
-
+_TEXT: _Check = ("a string", lambda value: isinstance(value, str))
+_OBJECT: _Check = ("an object", lambda value: as_dict(value) is not None)
+_LIST: _Check = ("an array", lambda value: as_list(value) is not None)
+_TEXT_OR_LIST: _Check = (
+    "one of a string or array of objects",
+    lambda value: isinstance(value, str) or as_list(value) is not None,
+)
+_TRUTH: _Check = ("a boolean", lambda value: isinstance(value, bool))
+_ANYTHING: _Check = ("", lambda value: True)
 
 # What each type must have, from the types of openai 3.54 (2026-11), less what the API is known to do
 # without: ids and states (requests billed with neither are in pydantic-ai's cassettes).
 _REQUIRED: dict[str, dict[str, _Check]] = {
-    "function_call": {"call_id": _text, "name": _text, "arguments": _text},
-    "function_call_output": {"call_id": _text, "output": _text_or_list},
-    "custom_tool_call": {"call_id": _text, "name": _text, "input": _text},
-    "custom_tool_call_output": {"call_id": _text, "output": _text_or_list},
-    "computer_call": {"call_id": _text},
-    "computer_call_output": {"call_id": _text, "output": _object},
-    "local_shell_call": {"call_id": _text, "action": _object},
-    "local_shell_call_output": {"output": _text},
-    "shell_call": {"call_id": _text, "action": _object},
-    "shell_call_output": {"call_id": _text, "output": _list},
-    "apply_patch_call": {"call_id": _text, "operation": _object},
-    "apply_patch_call_output": {"call_id": _text, "status": _text},
-    "tool_search_call": {"arguments": _anything},
-    "tool_search_output": {"tools": _list},
-    "program": {"call_id": _text, "code": _text},
-    "program_output": {"call_id": _text, "result": _text},
-    "mcp_approval_request": {"id": _text, "name": _text, "arguments": _text},
-    "mcp_approval_response": {"approval_request_id": _text, "approve": _truth},
-    "mcp_call": {"name": _text, "arguments": _text},
-    "mcp_list_tools": {"tools": _list},
-    "additional_tools": {"tools": _list},
-    "reasoning": {"summary": _list},
-    "compaction": {"encrypted_content": _text},
-    "item_reference": {"id": _text},
+    "function_call": {"call_id": _TEXT, "name": _TEXT, "arguments": _TEXT},
+    "function_call_output": {"call_id": _TEXT, "output": _TEXT_OR_LIST},
+    "custom_tool_call": {"call_id": _TEXT, "name": _TEXT, "input": _TEXT},
+    "custom_tool_call_output": {"call_id": _TEXT, "output": _TEXT_OR_LIST},
+    "computer_call": {"call_id": _TEXT},
+    "computer_call_output": {"call_id": _TEXT, "output": _OBJECT},
+    "local_shell_call": {"call_id": _TEXT, "action": _OBJECT},
+    "local_shell_call_output": {"output": _TEXT},
+    "shell_call": {"call_id": _TEXT, "action": _OBJECT},
+    "shell_call_output": {"call_id": _TEXT, "output": _LIST},
+    "apply_patch_call": {"call_id": _TEXT, "operation": _OBJECT},
+    "apply_patch_call_output": {"call_id": _TEXT, "status": _TEXT},
+    "tool_search_call": {"arguments": _ANYTHING},
+    "tool_search_output": {"tools": _LIST},
+    "program": {"call_id": _TEXT, "code": _TEXT},
+    "program_output": {"call_id": _TEXT, "result": _TEXT},
+    "mcp_approval_request": {"id": _TEXT, "name": _TEXT, "arguments": _TEXT},
+    "mcp_approval_response": {"approval_request_id": _TEXT, "approve": _TRUTH},
+    "mcp_call": {"name": _TEXT, "arguments": _TEXT},
+    "mcp_list_tools": {"tools": _LIST},
+    "additional_tools": {"tools": _LIST},
+    "reasoning": {"summary": _LIST},
+    "compaction": {"encrypted_content": _TEXT},
+    "item_reference": {"id": _TEXT},
 }
 _MAX_CALL_ID_CHARS = 64
 _CHAT_KEYS = ("tool_calls", "tool_call_id", "function_call", "refusal", "name")
@@ -183,8 +164,8 @@ def _faults(index: int, item: Dict) -> Iterator[Finding]:
 def _value_faults(index: int, item: Dict, key: str, check: _Check) -> Iterator[Finding]:
     if key not in item:
         yield "missing_value", _MISSING.format(index=index, key=key), (key,)
-    elif (expected := check(item[key])) is not None:
-        yield "bad_value", _wrong_type(index, (key,), expected, item[key]), (key,)
+    elif not check[1](item[key]):
+        yield "bad_value", _wrong_type(index, (key,), check[0], item[key]), (key,)
     elif key in _NEVER_EMPTY and not item[key]:
         yield "empty_value", _EMPTY.format(index=index, key=key), (key,)
     elif key == "call_id" and len(item[key]) > _MAX_CALL_ID_CHARS:

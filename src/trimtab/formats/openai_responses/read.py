@@ -1,4 +1,4 @@
-"""What an input item of the Responses API is: whose, which call it makes or answers, what it is bound to.
+"""Reading input items of the Responses API: whose one is, what it answers and is bound to, what it costs.
 
 An item is read by its `type`; one without a type is a message if it has a role or content, and else a
 reference. The types are those of `ResponseInputItemParam` in openai 3.54 (2026-11); a test walks them.
@@ -221,9 +221,6 @@ def _is_by_program(item: Dict) -> bool:
 
 def _is_plain_message(item: Dict) -> bool:
     return type_of(item) == "message" and item.get("id") is None
-
-
-# What of a Responses input item is charged for, and which of its texts may be shortened.
 
 
 TEXT_PARTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
