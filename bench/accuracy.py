@@ -29,7 +29,7 @@ import accuracy_baseline  # noqa: E402
 from rivals import RIVALS, as_chat, asked, missing  # noqa: E402
 
 from tests.billed import KINDS, Billed, Half, billed  # noqa: E402
-from trimtab.counting import UsageBaseline, counter_for, measure  # noqa: E402
+from trimtab.counting import CountRequest, UsageBaseline, counter_for, measure  # noqa: E402
 from trimtab.errors import UnknownNameError  # noqa: E402
 from trimtab.formats import get_format  # noqa: E402
 
@@ -237,7 +237,9 @@ def _after(earlier: Billed, case: Case) -> Case:
     baseline = UsageBaseline(counter_for(later.model).with_format(later.format))
     baseline.record(earlier.request, earlier.tokens, model=later.model)
     body = get_format(later.format).read_request(later.request)
-    tokens = baseline.count_request(body.messages, body.system, body.tools, body.extra)
+    tokens = baseline.count_request(
+        CountRequest(body.messages, system=body.system, tools=body.tools, extra=body.extra)
+    )
     margin = baseline.margin_tokens(tokens)
     return replace(case, tokens=tokens, margin_tokens=margin, others={})
 

@@ -19,9 +19,8 @@ from statistics import median, quantiles
 from typing import Any
 
 from trimtab import EstimateCounter, counter_for
-from trimtab.counting import UsageBaseline
+from trimtab.counting import CountRequest, UsageBaseline
 from trimtab.counting.baseline import usage_of
-from trimtab.counting.sizes import reading
 from trimtab.errors import UnknownNameError
 from trimtab.formats import get_format, mapping_of
 
@@ -160,7 +159,7 @@ def golden_calls(data: Path) -> list[tuple[str, Call]]:
         one = later.one
         form = get_format(one.format)
         try:
-            counter = reading(counter_for(one.model), form)
+            counter = counter_for(one.model).with_format(form)
         except UnknownNameError:
             continue
         baseline = UsageBaseline(counter, format=form)
@@ -168,7 +167,9 @@ def golden_calls(data: Path) -> list[tuple[str, Call]]:
         following = mapping_of(body.messages[len(earlier.messages)])
         answer = following if form.kind(following) == "assistant" else None
         baseline.record(earlier.one.request, earlier.usage, answer=answer)
-        counted = baseline.count_request(body.messages, body.system, body.tools, body.extra)
+        counted = baseline.count_request(
+            CountRequest(body.messages, system=body.system, tools=body.tools, extra=body.extra)
+        )
         call = Call(
             name=one.name,
             judged=later.judged,

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from trimtab import BudgetExceededError, EstimateCounter, Fitted, counter_for, fit, validate
-from trimtab.counting import AdditiveCounter
+from trimtab.counting import AdditiveCounter, CountRequest
 from trimtab.errors import MissingExtraError
 
 SESSION = Path(__file__).resolve().parent / "agent_session.json"
@@ -51,7 +51,7 @@ def fit_session(counter: AdditiveCounter, *, budget_tokens: int) -> None:
     """Load the session, fit it twice, check both."""
     session = json.loads(SESSION.read_text(encoding="utf-8"))
     messages, tools = session["messages"], session["tools"]
-    before_tokens = counter.count_request(messages, None, tools)
+    before_tokens = counter.count_request(CountRequest(messages, tools=tools))
     print(f"The session: {len(messages)} messages and {len(tools)} tools, {before_tokens:,} tokens.")
     print(textwrap.fill(session["about"], width=80))
 
@@ -123,7 +123,7 @@ def fit_one(
 def fit_and_check(conversation: Any, *, counter: AdditiveCounter, limit_tokens: int) -> Fitted[Any]:
     """Fit, count again, and see that no fault is new."""
     fitted = fit(conversation, budget=limit_tokens, counter=counter)
-    recounted_tokens = counter.count_request(fitted.messages, None, fitted.tools)
+    recounted_tokens = counter.count_request(CountRequest(fitted.messages, tools=fitted.tools))
     if recounted_tokens > limit_tokens or faults_of(fitted.request) > faults_of(conversation):
         raise SystemExit(f"This is a bug in trimtab, please report it: {fitted}, {recounted_tokens:,} tokens")
     return fitted
@@ -168,7 +168,7 @@ def choose_counter() -> AdditiveCounter:
 def check(fitted: Fitted[Any], *, counter: AdditiveCounter, limit_tokens: int) -> None:
     """Check from outside what the report claims: valid, and within budget when counted again."""
     violations = validate(fitted.messages)
-    recounted_tokens = counter.count_request(fitted.messages, None, fitted.tools)
+    recounted_tokens = counter.count_request(CountRequest(fitted.messages, tools=fitted.tools))
     print(f"\nchecked: {recounted_tokens:,} of {limit_tokens:,} tokens when counted again; ", end="")
     print(f"violations: {violations or 'none'}")
     if violations or recounted_tokens > limit_tokens:

@@ -23,7 +23,8 @@ from trimtab import (
     afit,
     fit,
 )
-from trimtab.counting.awaited import Digests, awaited
+from trimtab.counting.awaited import Digests
+from trimtab.counting.door import as_counter
 from trimtab.errors import ConfigurationError, CountingError
 from trimtab.testing import WordCounter
 
@@ -149,11 +150,11 @@ def test_what_an_async_counter_answers_at_once_is_not_awaited() -> None:
 
 def test_an_awaited_counter_is_as_exact_as_the_counter() -> None:
     """And is not awaited twice over; a class is left to be refused."""
-    assert awaited(EachLater()).exact
-    assert not awaited(Endpoint()).exact
-    assert awaited(WORDS) is WORDS
-    shown = awaited(EachLater())
-    assert awaited(shown) is shown
+    assert as_counter(EachLater(), later=True).exact
+    assert not as_counter(Endpoint(), later=True).exact
+    assert as_counter(WORDS, later=True) is WORDS
+    shown = as_counter(EachLater(), later=True)
+    assert as_counter(shown, later=True) is shown
     with pytest.raises(ConfigurationError, match="EachLater is a class"):
         asyncio.run(afit(LONG, 100, counter=EachLater))
 

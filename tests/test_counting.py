@@ -15,6 +15,7 @@ from trimtab.counting import (
     AdditiveCounter,
     CharCounter,
     Counter,
+    CountRequest,
     EstimateCounter,
     FixedCounter,
     TextCounter,
@@ -118,15 +119,18 @@ def test_a_request_costs_its_messages_and_a_fixed_part(
     messages: list[Any], system: Any, tools: Any, tokens: int
 ) -> None:
     """System text and tools are counted once, whatever the messages are."""
-    assert word_counter().count_request(messages, system, tools) == tokens
+    assert word_counter().count_request(CountRequest(messages, system=system, tools=tools)) == tokens
 
 
 def test_an_output_schema_is_charged() -> None:
     """Name, description and schema as JSON, and ten tokens."""
     schema = {"name": "answer", "description": "what to say", "schema": {"type": "object"}}
     extra = {"response_format": {"type": "json_schema", "json_schema": schema}}
-    assert word_counter().count_request([], None, None, extra) == 3 + 10 + 1 + 3 + 1
-    assert word_counter().count_request([], None, None, {"response_format": {"type": "json_object"}}) == 3
+    assert word_counter().count_request(CountRequest([], extra=extra)) == 3 + 10 + 1 + 3 + 1
+    assert (
+        word_counter().count_request(CountRequest([], extra={"response_format": {"type": "json_object"}}))
+        == 3
+    )
 
 
 COUNTERS: dict[str, Callable[[], AdditiveCounter]] = {
@@ -150,7 +154,7 @@ def test_our_counters_are_additive(make: Callable[[], AdditiveCounter]) -> None:
     assert isinstance(counter, Counter)
     fixed = counter.fixed_tokens(None, None, has_system=True)
     assert counter.count(MESSAGES) == fixed + sum(map(counter.count_message, MESSAGES))
-    assert counter.count(MESSAGES) == counter.count_request(MESSAGES, None, None)
+    assert counter.count(MESSAGES) == counter.count_request(CountRequest(MESSAGES))
     assert counter.count([]) == counter.fixed_tokens(None, None, has_system=False)
 
 
@@ -340,11 +344,12 @@ def test_base64_is_never_counted_as_text() -> None:
 
 
 def test_a_counter_for_another_format_shares_what_it_remembers() -> None:
-    """Only how messages are read changes."""
+    """Only how messages are read changes; where nothing does, it is the same counter."""
     counter = word_counter()
-    twin = counter.with_format("openai_chat")
+    twin = counter.with_format("anthropic")
     assert twin is not counter
-    assert twin.count(MESSAGES) == counter.count(MESSAGES)
+    assert twin.count([USER]) == counter.count([USER])
+    assert counter.with_format("openai_chat") is counter
     assert repr(counter) == "<TextCounter 'words' exact=False>"
 
 

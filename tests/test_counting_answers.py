@@ -12,13 +12,14 @@ import pytest
 from tests.builders import user
 from trimtab import fit
 from trimtab.counting import (
-    Additive,
+    AdditiveCounter,
     CharCounter,
     EstimateCounter,
     FixedCounter,
     counter_for,
     counter_from_text,
 )
+from trimtab.counting.own import own_counter
 from trimtab.counting.sizes import Fixed, sizes_for
 from trimtab.errors import CountingError, FormatError
 from trimtab.formats import get_format
@@ -27,7 +28,7 @@ CHAT = [user("a"), user("bad"), user("c")]
 ANSWERS = [1.5, -3, True, "3", None]
 
 
-class Odd(Additive):
+class Odd(AdditiveCounter):
     """A subclass of a user's that answers as it is told about "bad"."""
 
     __slots__ = ("_say",)
@@ -227,6 +228,6 @@ def test_a_message_that_cannot_be_written_is_named_by_its_index(
 def test_a_black_box_too_is_told_which_message_cannot_be_written() -> None:
     """Where its total has to be shared among messages."""
     chat = [user("a"), {"role": "assistant", "content": "x", "odd": circle()}]
-    shares = sizes_for(len, chat, Fixed())
+    shares = sizes_for(own_counter(len), chat, Fixed())
     with pytest.raises(FormatError, match=r"^messages\[1\]: "):
         shares.of(0)

@@ -22,6 +22,7 @@ from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
 from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
 from tests.chat_vocabulary import mistral_counter
+from trimtab.counting import CountRequest
 
 _SPECIAL = (
     *("<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]"),
@@ -103,14 +104,14 @@ REQUESTS = {
 def test_a_request_is_what_the_package_encodes(messages: list[Any], tools: Any) -> None:
     """Whole requests of its version 13, which today's models have."""
     expected = package_tokenizer(TokenizerVersion.v13)(messages, tools)
-    assert mistral_counter().count_request(messages, None, tools) == expected
+    assert mistral_counter().count_request(CountRequest(messages, tools=tools)) == expected
 
 
 @pytest.mark.parametrize("messages", REQUESTS.values(), ids=REQUESTS.keys())
 def test_the_version_before_shows_ids(messages: list[Any]) -> None:
     """`Framing.result_ids_counted` is version 11: ids stand in calls and results."""
     expected = package_tokenizer(TokenizerVersion.v11)(messages, TOOLS)
-    assert mistral_counter(shows_ids=True).count_request(messages, None, TOOLS) == expected
+    assert mistral_counter(shows_ids=True).count_request(CountRequest(messages, tools=TOOLS)) == expected
 
 
 def test_real_conversations_are_what_the_package_encodes(data_dir: Path) -> None:
@@ -122,7 +123,7 @@ def test_real_conversations_are_what_the_package_encodes(data_dir: Path) -> None
         messages = json.loads(line)["messages"]
         while messages[-1]["role"] == "assistant":
             messages.pop()
-        assert mistral_counter().count_request(messages, None, tools) == whole(messages, tools)
+        assert mistral_counter().count_request(CountRequest(messages, tools=tools)) == whole(messages, tools)
 
 
 def with_pixels(width: int, height: int) -> dict[str, Any]:
@@ -171,7 +172,7 @@ def test_recorded_requests_are_billed_as_counted(data_dir: Path) -> None:
         request = entry["request"]
         if "http" in json.dumps([message for message in request["messages"] if "image_url" in str(message)]):
             continue
-        count = mistral_counter().count_request(request["messages"], None, request.get("tools"))
+        count = mistral_counter().count_request(CountRequest(request["messages"], tools=request.get("tools")))
         more = _HIDDEN_SETTINGS.get(entry["model"], 0)
         found.append((entry["id"], count + more - entry["usage"]["prompt_tokens"]))
     assert len(found) >= 8

@@ -11,6 +11,7 @@ from tests.builders import user
 from trimtab import fit
 from trimtab.counting import (
     CharCounter,
+    CountRequest,
     EstimateCounter,
     FixedCounter,
     TextCounter,
@@ -109,8 +110,8 @@ def test_legacy_functions_cost_what_they_would_as_tools(make: Callable[[], Any])
 def test_a_counter_itself_takes_functions_for_tools() -> None:
     """As `read_request` hands them out, in `extra`."""
     for counter in (counter_for("gpt-4o"), EstimateCounter(), CharCounter(), FixedCounter(10)):
-        as_tools = counter.count_request([user("hi")], None, FUNCTIONS)
-        assert counter.count_request([user("hi")], None, None, {"functions": FUNCTIONS}) == as_tools
+        as_tools = counter.count_request(CountRequest([user("hi")], tools=FUNCTIONS))
+        assert counter.count_request(CountRequest([user("hi")], extra={"functions": FUNCTIONS})) == as_tools
 
 
 class Shouting(TextCounter):

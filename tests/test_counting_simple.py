@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.chat_shapes import calling, function_call, result
-from trimtab.counting import CharCounter, FixedCounter, counter_from_text
+from trimtab.counting import CharCounter, CountRequest, FixedCounter, counter_from_text
 from trimtab.errors import ConfigurationError, CountingError
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
@@ -98,11 +98,11 @@ def test_system_text_and_tools_are_one_leading_message(counter: Any) -> None:
     """Text and compact JSON, each once (SPEC B1)."""
     tools = [{"name": "add"}]
     overhead = counter.count_message(user(""))
-    apart = counter.count_request([], "be brief", tools)
+    apart = counter.count_request(CountRequest([], system="be brief", tools=tools))
     # a line break joins the two where a message is counted as one text
     assert apart - overhead - len("be brief") - len('[{"name":"add"}]') in (0, 1)
-    assert counter.count_request([], None, tools) == overhead + len('[{"name":"add"}]')
-    assert counter.count_request([], None, None) == 0
+    assert counter.count_request(CountRequest([], tools=tools)) == overhead + len('[{"name":"add"}]')
+    assert counter.count_request(CountRequest([])) == 0
 
 
 @pytest.mark.parametrize("ratio", [0, -1, float("nan"), float("inf"), True])

@@ -11,7 +11,7 @@ from jinja2 import Environment
 
 from tests.chat_vocabulary import CHATML, TEMPLATES, THINKING, TURNS, chat_tokenizer, mistral_counter
 from trimtab import counter_for, fit
-from trimtab.counting import TemplateCounter, counter_from_tokenizer
+from trimtab.counting import CountRequest, TemplateCounter, counter_from_tokenizer
 from trimtab.errors import ConfigurationError, CountingError, MissingExtraError
 
 
@@ -72,7 +72,7 @@ def test_sums_are_not_below_the_whole(template: str, messages: list[Any], tools:
     whole = counter.count_whole(messages, tools=tools)
     # a merge over the border of system text and tools may differ by a token
     most = counter.spread_tokens * len(messages) + 1
-    assert whole <= counter.count_request(messages, None, tools) <= whole + most
+    assert whole <= counter.count_request(CountRequest(messages, tools=tools)) <= whole + most
 
 
 def test_results_of_parallel_calls_cost_what_they_do_in_one_group() -> None:
@@ -96,7 +96,7 @@ def test_sums_on_real_conversations_are_the_whole(data_dir: Path) -> None:
         for start in [at for at, message in enumerate(messages) if message["role"] == "user"][:2]:
             window = [*messages[:1], *messages[start:]]
             whole = counter.count_whole(window, tools=tools)
-            differences.add(counter.count_request(window, None, tools) - whole)
+            differences.add(counter.count_request(CountRequest(window, tools=tools)) - whole)
     assert differences <= {0, 1}
 
 
@@ -143,7 +143,7 @@ def test_what_the_template_refuses_is_an_error_in_its_words() -> None:
     with pytest.raises(CountingError, match="turns refused the messages: Role system not supported"):
         turns.count([SYSTEM, USER])
     with pytest.raises(CountingError, match="No tools here"):
-        turns.count_request([USER], None, TOOLS)
+        turns.count_request(CountRequest([USER], tools=TOOLS))
     with pytest.raises(CountingError, match=r"message 1: .*Role tool not supported") as caught:
         turns.count([USER, result("a")])
     assert caught.value.index == 1
@@ -192,10 +192,12 @@ def test_special_tokens_in_a_text_cost_whichever_is_more() -> None:
 def test_system_text_apart_and_tools_of_other_forms_are_rendered() -> None:
     """As the leading system message; a schema under `input_schema` is a function's."""
     counter = made(CHATML)
-    assert counter.count_request([USER], "Be brief.") == counter.count([SYSTEM, USER])
+    assert counter.count_request(CountRequest([USER], system="Be brief.")) == counter.count([SYSTEM, USER])
     bare = [{"name": "search", "input_schema": {"type": "object"}}]
-    assert counter.count_request([USER], None, bare) == counter.count_request([USER], None, TOOLS)
-    assert counter.count_request([USER], None, None, {"functions": TOOLS}) > counter.count([USER])
+    assert counter.count_request(CountRequest([USER], tools=bare)) == counter.count_request(
+        CountRequest([USER], tools=TOOLS)
+    )
+    assert counter.count_request(CountRequest([USER], extra={"functions": TOOLS})) > counter.count([USER])
 
 
 def test_another_wire_form_costs_what_chat_does() -> None:
@@ -206,8 +208,8 @@ def test_another_wire_form_costs_what_chat_does() -> None:
     results = [{"type": "tool_result", "tool_use_id": id, "content": "nothing found"} for id in "ab"]
     messages = [USER, {"role": "assistant", "content": uses}, {"role": "user", "content": results}]
     for counter in (made(CHATML), mistral_counter()):
-        expected = counter.count_request(chat, "Be brief.")
-        found = counter.with_format("anthropic").count_request(messages, "Be brief.")
+        expected = counter.count_request(CountRequest(chat, system="Be brief."))
+        found = counter.with_format("anthropic").count_request(CountRequest(messages, system="Be brief."))
         assert expected <= found <= expected + 3
 
 
@@ -288,8 +290,8 @@ def test_a_tokenizer_of_transformers_renders_itself() -> None:
     counter = counter_from_tokenizer(Rendering())
     assert counter.name == "acme-8b"
     for messages in REQUESTS.values():
-        assert counter.count_request(messages, None, TOOLS) == made(CHATML).count_request(
-            messages, None, TOOLS
+        assert counter.count_request(CountRequest(messages, tools=TOOLS)) == made(CHATML).count_request(
+            CountRequest(messages, tools=TOOLS)
         )
 
 

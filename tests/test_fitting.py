@@ -20,7 +20,7 @@ from trimtab import (
     counter_for,
     fit,
 )
-from trimtab.counting import measure
+from trimtab.counting import CountRequest, measure
 from trimtab.errors import CountingError
 from trimtab.formats import get_format
 from trimtab.models import facts_for
@@ -140,7 +140,7 @@ def test_tools_beside_leading_system_text_cost_less(line: str) -> None:
     """As a request with both does."""
     counter = counter_for("gpt-4o")
     report = fit(talk(line), 999, counter=counter, tools=TOOLS).report
-    assert report.tokens_after == counter.count_request(talk(line), None, TOOLS)
+    assert report.tokens_after == counter.count_request(CountRequest(talk(line), tools=TOOLS))
 
 
 @pytest.mark.parametrize("messages", ["hello", b"hello", 3, None, {1, 2}, iter([])])

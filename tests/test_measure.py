@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import assistant, call, result, system, user
 from trimtab import ConfigurationError, EstimateCounter, fit
-from trimtab.counting import Count, counter_for, counter_from_text, measure
+from trimtab.counting import Count, CountRequest, counter_for, counter_from_text, measure
 from trimtab.errors import FormatError, UnknownNameError
 from trimtab.formats import get_format
 
@@ -82,7 +82,7 @@ def test_the_parts_add_up_to_what_the_counter_says_of_the_request(request_body: 
     request = form.read_request(request_body)
     assert found.format == form.name
     assert found.tokens == counter.count_request(
-        request.messages, request.system, request.tools, request.extra
+        CountRequest(request.messages, system=request.system, tools=request.tools, extra=request.extra)
     )
 
 

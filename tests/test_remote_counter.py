@@ -12,7 +12,7 @@ import pytest
 from tests.builders import assistant, user, words
 from tests.count_server import PATIENCE_SECONDS, CountServer, count_server, tokens_of
 from trimtab import Budget, ConfigurationError, EstimateCounter, afit, fit
-from trimtab.counting import CountQuestion, RemoteCounter, UsageBaseline
+from trimtab.counting import CountQuestion, CountRequest, RemoteCounter, UsageBaseline
 from trimtab.errors import CountingError
 from trimtab.testing import WordCounter, check_counter
 
@@ -70,7 +70,9 @@ def test_anthropics_client_is_asked_with_the_whole_request() -> None:
                 estimate=WORDS,
                 options={"thinking": {"type": "enabled", "budget_tokens": 2_000}},
             )
-            return await counter.count_request([user("how are you")], "be brief", [TOOL])
+            return await counter.count_request(
+                CountRequest([user("how are you")], system="be brief", tools=[TOOL])
+            )
 
     with count_server() as server:
         found = asyncio.run(run(server))
@@ -89,7 +91,7 @@ def test_openais_client_is_asked_with_items_and_instructions() -> None:
     async def run(server: CountServer) -> int:
         async with openai_client(server) as client:
             counter = RemoteCounter.of(client, model="gpt-5", estimate=WORDS)
-            return await counter.count_request([user("how are you")], "be brief")
+            return await counter.count_request(CountRequest([user("how are you")], system="be brief"))
 
     with count_server() as server:
         assert asyncio.run(run(server)) == 5
@@ -107,7 +109,7 @@ def test_googles_client_is_asked_with_what_its_developer_api_takes() -> None:
     async def run(server: CountServer, tools: Any) -> int:
         async with google_client(server) as client:
             counter = RemoteCounter.of(client, model="gemini-2.5-flash", estimate=WORDS)
-            return await counter.count_request([content], "be brief", tools)
+            return await counter.count_request(CountRequest([content], system="be brief", tools=tools))
 
     with count_server() as server:
         assert asyncio.run(run(server, None)) == 5
@@ -117,7 +119,7 @@ def test_googles_client_is_asked_with_what_its_developer_api_takes() -> None:
             [{"text": "be brief"}],
             [{"text": "how are you"}],
         ]
-        beside = WORDS.count_request([], None, tools) - WORDS.count([])
+        beside = WORDS.count_request(CountRequest([], tools=tools)) - WORDS.count([])
         assert beside > 0
         assert asyncio.run(run(server, tools)) == 5 + beside
 
@@ -282,7 +284,9 @@ def test_a_request_without_messages_is_estimated_and_no_failure() -> None:
         raise AssertionError("was asked")
 
     counter = RemoteCounter(ask, estimate=WORDS)
-    assert asyncio.run(counter.count_request([], "two words")) == WORDS.count_request([], "two words")
+    assert asyncio.run(counter.count_request(CountRequest([], system="two words"))) == WORDS.count_request(
+        CountRequest([], system="two words")
+    )
     assert counter.failures == 0
 
 
@@ -297,7 +301,7 @@ def test_an_output_schema_is_estimated_on_top() -> None:
     counter = RemoteCounter(ask)
     fitted = asyncio.run(afit(body, 1_000, counter=counter))
     estimate = EstimateCounter()
-    beside = estimate.count_request([], None, None, {"response_format": schema}) - estimate.count([])
+    beside = estimate.count_request(CountRequest([], extra={"response_format": schema})) - estimate.count([])
     assert beside > 0
     assert fitted.report.tokens_after == 50 + beside + -(-beside // 10)  # raised by a tenth: it does not say
     assert not fitted.report.exact
@@ -327,7 +331,9 @@ def test_one_counter_serves_several_event_loops_and_keeps_the_contract() -> None
 
     async def ask(question: CountQuestion) -> int:
         await asyncio.sleep(0)
-        return WORDS.count_request(list(question.messages), question.system, question.tools)
+        return WORDS.count_request(
+            CountRequest(list(question.messages), system=question.system, tools=question.tools)
+        )
 
     counter = RemoteCounter(ask, estimate=WORDS)
 
@@ -342,7 +348,7 @@ def test_one_counter_serves_several_event_loops_and_keeps_the_contract() -> None
 
         def count_request(self, messages: Any, system: Any = None, tools: Any = None, /) -> int:
             """Run a loop for one question."""
-            return asyncio.run(counter.count_request(messages, system, tools))
+            return asyncio.run(counter.count_request(CountRequest(messages, system=system, tools=tools)))
 
     check_counter(AtOnce())
     assert counter.failures == 0
@@ -445,7 +451,7 @@ def test_tools_the_endpoint_refuses_make_a_count_no_longer_exact() -> None:
         report = asyncio.run(run(server))
         (body,) = server.bodies
     estimate = EstimateCounter()
-    beside = estimate.count_request([], None, tools) - estimate.count([])
+    beside = estimate.count_request(CountRequest([], tools=tools)) - estimate.count([])
     assert report.tokens_after == tokens_of({"contents": body["contents"]}) + beside + -(-beside // 10)
     assert not report.exact
     assert "tools, which the endpoint does not take" in report.counter
@@ -461,7 +467,7 @@ def test_a_mistake_of_the_callers_is_a_failure_and_no_refusal_of_tools() -> None
             counter = RemoteCounter.of(
                 client, model="gemini-2.5-flash", estimate=WORDS, options={"nosuch_option": 1}
             )
-            await counter.count_request([content], None, tools)
+            await counter.count_request(CountRequest([content], tools=tools))
             return counter
 
     with count_server() as server:

@@ -8,7 +8,8 @@ import pytest
 
 from tests.builders import talk, user, words
 from trimtab import ConfigurationError, fit
-from trimtab.counting import FixedCounter, measure
+from trimtab.counting import FixedCounter, RequestCounter, measure
+from trimtab.counting.own import own_counter
 from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError
 from trimtab.testing import WordCounter
@@ -35,7 +36,8 @@ class Plain:
 def sizes_of(counter: Any, line: str, fixed: Fixed | None = None) -> Sizes:
     """Make the table of a conversation."""
     messages = talk(line)
-    return sizes_for(counter, messages, fixed or Fixed())
+    made = counter if isinstance(counter, RequestCounter) else own_counter(counter)
+    return sizes_for(made, messages, fixed or Fixed())
 
 
 @pytest.mark.parametrize("counter", [WordCounter(), Plain()], ids=["counts_back", "counts_one"])

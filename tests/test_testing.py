@@ -13,6 +13,7 @@ import pytest
 from tests.builders import call, result, system, talk, user, without_address
 from trimtab import ConfigurationError, SlidingWindow, TruncateText, validate
 from trimtab.conversation import Unit
+from trimtab.counting import CountRequest
 from trimtab.strategies import Edit, EvictionRequest, EvictionResult
 from trimtab.testing import ContractBroken, WordCounter, check_counter, check_strategy, conversations
 
@@ -41,7 +42,12 @@ def test_a_token_is_a_word(message: dict[str, Any], tokens: int) -> None:
 def test_system_text_and_tools_are_counted_once() -> None:
     """As the words of the text, and of the tools as compact JSON."""
     words = WordCounter()
-    assert words.count_request([user("a b")], "be very brief", [{"about": "two words"}]) == 2 + 3 + 2
+    assert (
+        words.count_request(
+            CountRequest([user("a b")], system="be very brief", tools=[{"about": "two words"}])
+        )
+        == 2 + 3 + 2
+    )
     assert words.count([]) == 0
 
 
@@ -390,11 +396,9 @@ class Misfilled(WordCounter):
 class Forgetful(WordCounter):
     """Counts a request of its own, smaller with system text than without."""
 
-    def count_request(
-        self, messages: Any, system: Any = None, tools: Any = None, extra: Any = None, /
-    ) -> int:
+    def count_request(self, request: CountRequest, /) -> int:
         """Count a request with all that is beside it."""
-        return 0 if tools else super().count_request(messages, system, tools, extra)
+        return 0 if request.tools else super().count_request(request)
 
 
 class OfOneThread:

@@ -28,6 +28,7 @@ from trimtab import (
 )
 from trimtab.counting import (
     CountQuestion,
+    CountRequest,
     FixedCounter,
     RemoteCounter,
     UsageBaseline,
@@ -121,7 +122,9 @@ def test_a_counter_that_travelled_counts_the_same(
     assert fitted(context_of(twin)) == fitted(context_of(counter))
     if hasattr(counter, "count_request"):
         system = "be brief"
-        assert twin.count_request(CHAT, system, TOOLS) == counter.count_request(CHAT, system, TOOLS)
+        assert twin.count_request(CountRequest(CHAT, system=system, tools=TOOLS)) == counter.count_request(
+            CountRequest(CHAT, system=system, tools=TOOLS)
+        )
         assert twin.format is counter.format
         assert (twin.name, twin.exact) == (counter.name, counter.exact)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.builders import assistant, call, result, system, user, without_address
 from trimtab import ConfigurationError, Context, EstimateCounter, counter_for, fit
-from trimtab.counting import FixedCounter, UsageBaseline
+from trimtab.counting import CountRequest, FixedCounter, UsageBaseline
 from trimtab.counting.baseline import Learned, Usage, usage_of
 from trimtab.testing import WordCounter, check_counter, conversations
 
@@ -149,9 +149,9 @@ def test_without_a_report_it_counts_as_the_counter_inside() -> None:
     inside = EstimateCounter()
     baseline = UsageBaseline(inside)
     for sample in conversations(12):
-        assert baseline.count_request(sample, "Be brief.", TOOLS) == inside.count_request(
-            sample, "Be brief.", TOOLS
-        )
+        assert baseline.count_request(
+            CountRequest(sample, system="Be brief.", tools=TOOLS)
+        ) == inside.count_request(CountRequest(sample, system="Be brief.", tools=TOOLS))
     assert baseline.name == inside.name
 
 
@@ -161,9 +161,9 @@ def test_a_recorded_request_counts_as_it_was_billed(factor: float) -> None:
     for sample in conversations(24):
         messages = [*sample, *sample[-1:]]
         baseline = UsageBaseline(EstimateCounter())
-        billed = max(1, round(factor * baseline.count_request(messages, None, TOOLS)))
+        billed = max(1, round(factor * baseline.count_request(CountRequest(messages, tools=TOOLS))))
         baseline.record(messages, billed, tools=TOOLS)
-        assert baseline.count_request(messages, None, TOOLS) == billed
+        assert baseline.count_request(CountRequest(messages, tools=TOOLS)) == billed
 
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(-30, 400)), min_size=1, max_size=8))
@@ -262,8 +262,8 @@ def test_changed_tools_are_estimated_on_top_of_what_was_billed() -> None:
     baseline = UsageBaseline(inside)
     messages = [user(text(50))]
     baseline.record(messages, inside.count(messages) + 900)
-    more = inside.count_request(messages, None, TOOLS) - inside.count(messages)
-    grown = baseline.count_request(messages, None, TOOLS) - baseline.count(messages)
+    more = inside.count_request(CountRequest(messages, tools=TOOLS)) - inside.count(messages)
+    grown = baseline.count_request(CountRequest(messages, tools=TOOLS)) - baseline.count(messages)
     assert 0 < more <= grown <= 5 * more
 
 

@@ -15,7 +15,6 @@ from trimtab._quick import quick_plan
 from trimtab._shared.steps import rerun
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
-from trimtab.counting.awaited import AwaitedCounter
 from trimtab.counting.door import as_awaited
 from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.strategies.base import Strategy
@@ -243,7 +242,7 @@ async def afit(
         repair=repair,
         strict=strict,
     )
-    if on_trim is not None and isinstance(ask.counter, AwaitedCounter):
+    if on_trim is not None and ask.counter is not None and ask.counter.is_awaited:
         before = await rerun(lambda: prepare(replace(ask, on_trim=keep_all)))
         await rerun(before.sizes.count_each)  # a callback is run once, and may ask for any size
     work = await rerun(lambda: prepare(replace(ask)))

@@ -6,12 +6,12 @@ import math
 import reprlib
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from trimtab.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from trimtab.counting import CounterLike
+    from trimtab.counting import CounterLike, RequestCounter
 
 __all__ = ["Budget"]
 
@@ -112,16 +112,15 @@ class Budget:
         """
         if self.margin != "auto":
             return self
-        if isinstance(counter, type):
-            name = counter.__name__
-            raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
+        from trimtab.counting.door import as_counter  # not above: only margin="auto" needs it
+
         bare = Budget(self.window, output_reserve=self.output_reserve, overhead_tokens=self.overhead_tokens)
         room = bare.input_tokens
         return Budget(
             self.window,
             output_reserve=self.output_reserve,
             overhead_tokens=self.overhead_tokens,
-            margin=room - _most_within(max(0, room - unsure_tokens), counter),
+            margin=room - _most_within(max(0, room - unsure_tokens), as_counter(counter, later=True)),
         )
 
     def available(self, used: int = 0) -> int:
@@ -138,7 +137,7 @@ class Budget:
         return _whole("used", used, 0) > self.input_tokens
 
 
-def _most_within(room_tokens: int, counter: Any) -> int:
+def _most_within(room_tokens: int, counter: RequestCounter) -> int:
     """Find the largest count that stays in a room together with its margin; 0 if none does."""
     from trimtab.counting.margin import margin_of  # not above: only margin="auto" needs it
 

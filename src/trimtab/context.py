@@ -312,14 +312,14 @@ class Context:
         The counter may be an async function or have async methods; summarizers may be async. Cancelling
         the task, or a timeout around it, reaches both. Errors are those of `fit`.
         """
-        from trimtab._shared.steps import rerun
-        from trimtab.counting.awaited import AwaitedCounter  # not above: only who awaits needs it
+        from trimtab._shared.steps import rerun  # not above: only who awaits needs it
 
         policy = self._snapshot(budget)
-        policy = replace(policy, counter=await as_awaited(policy.counter))
-        if policy.trims and isinstance(policy.counter, AwaitedCounter):
+        counter = await as_awaited(policy.counter)
+        policy = replace(policy, counter=counter)
+        if policy.trims and counter is not None and counter.is_awaited:
             before = await rerun(lambda: compose(replace(policy.without_callbacks(), on_trim=keep_all)))
-            whole = sizes_for(policy.counter, before.source, None)
+            whole = sizes_for(counter, before.source, None)
             for sizes in (whole, *(part.sizes for part in before.parts)):
                 await rerun(sizes.count_each)  # a callback is run once, and may ask for any size
         composition = await rerun(lambda: compose(policy))

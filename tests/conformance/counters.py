@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.conformance.judging import OutOfScope, kind_of
 from trimtab import CharCounter
-from trimtab.counting import Additive, FixedCounter
+from trimtab.counting import AdditiveCounter, FixedCounter
 
 Message = Mapping[str, Any]
 
@@ -61,7 +61,7 @@ def r1_tools(tools: Sequence[Any] | None) -> int:
     return R1_TOOLS_TOKENS + sum(map(r1_text, map(_sorted_json, tools))) if tools else 0
 
 
-class R1Counter(Additive):
+class R1Counter(AdditiveCounter):
     """The built-in estimate of `llm_context_core`."""
 
     name = "r1"
@@ -122,7 +122,7 @@ def looma_text_function(spec: Mapping[str, Any]) -> Callable[[str], int]:
     return lambda text: math.ceil(utf16_length(text) / spec["chars_per_token"])
 
 
-class LoomaCounter(Additive):
+class LoomaCounter(AdditiveCounter):
     """What counts in looma: texts and attachments."""
 
     name = "looma"

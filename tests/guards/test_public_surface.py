@@ -17,7 +17,6 @@ MAX_POSITIONAL = 2
 
 POSITIONAL_BY_DESIGN = {
     "scan": "Format.scan runs once a chunk of messages and is called by the runner only",
-    "count_request": "SPEC B1 fixes it: `count_request(messages, system, tools)`",
     "copy_session": "source, target, session: as a copy is said in every language",
     "acopy_session": "the same",
     "span": "SPEC G fixes it: `span(messages, from_end, to_end)`",

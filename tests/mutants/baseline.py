@@ -71,7 +71,7 @@ BASELINE = (
         ("UsageBaseline.record", "times = Counter(billed.keys)", "times = Counter(set(billed.keys))"),
         (
             "UsageBaseline._with_answer",
-            'key is None or getattr(self._counter, "exact", False) or',
+            "key is None or self._counter.exact or",
             "key is None or",
         ),
         (
@@ -119,7 +119,7 @@ BASELINE = (
     module(
         "counting/remote.py",
         "test_remote_counter.py",
-        ("_ForOneFit.answered", "        if not dicts:\n", "        if False:\n"),
+        ("_Snapshot.answered", "        if not dicts:\n", "        if False:\n"),
         ("RemoteCounter._said", "                self._known.move_to_end(key)\n", ""),
         ("RemoteCounter._asked", "if self._is_silent():  # also", "if False:  # also"),
         ("RemoteCounter._shared", "flight = mine.flights.get(key)", "flight = None"),
@@ -139,18 +139,18 @@ BASELINE = (
             "                    if True:\n",
         ),
         ("RemoteCounter._told", "if task is not None and task.cancelling():", "if True:"),
-        ("_ForOneFit._raised", "tokens if self._has_margin else", "tokens if True else"),
-        ("_ForOneFit._raised", "tokens if self._has_margin else", "tokens if False else"),
-        ("_ForOneFit.count_request", "answer.estimated or self._estimated", "answer.estimated"),
+        ("_Snapshot._raised", "tokens if self._has_margin else", "tokens if True else"),
+        ("_Snapshot._raised", "tokens if self._has_margin else", "tokens if False else"),
+        ("_Snapshot.count_request", "answer.estimated or self._estimated", "answer.estimated"),
         (
-            "_ForOneFit.answered",
+            "_Snapshot.answered",
             "return _Answer(said.tokens + self._raised(beside)",
             "return _Answer(said.tokens",
         ),
-        ("_ForOneFit.answered", "self._said or latest", "latest"),
-        ("_ForOneFit.answered", "self._said or latest", "self._said"),
+        ("_Snapshot.answered", "self._said or latest", "latest"),
+        ("_Snapshot.answered", "self._said or latest", "self._said"),
         (
-            "_ForOneFit._why",
+            "_Snapshot._why",
             "if self._estimated is None and not self._said and",
             "if self._estimated is None and",
         ),
@@ -159,12 +159,12 @@ BASELINE = (
     module(
         "counting/remote.py",
         "test_remote_counter.py",
-        ("StandIn.compared", "max(most, -(-tokens * told.tokens // max(1, by)))", "most"),
-        ("StandIn.margin_tokens", "-(-tokens // _UNKNOWN_PARTS) if known is None else known", "0"),
+        ("Fallback.compared", "max(most, -(-tokens * told.tokens // max(1, by)))", "most"),
+        ("Fallback.margin_tokens", "-(-tokens // _UNKNOWN_PARTS) if known is None else known", "0"),
         (
-            "StandIn.beside",
-            "self.count([], None, tools, *given) - self.count([])",
-            "self.count([], None, tools, *given)",
+            "Fallback.beside",
+            "self.count(CountRequest([], tools=tools, extra=extra)) - self.count(CountRequest([]))",
+            "self.count(CountRequest([], tools=tools, extra=extra))",
         ),
     ),
     module(

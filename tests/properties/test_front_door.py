@@ -11,6 +11,7 @@ from tests.builders import conversations
 from tests.properties import claims, oracle
 from tests.properties.cases import COUNTERS, DEFAULT, STRATEGIES, WORDS, limits, run
 from trimtab import fit, validate
+from trimtab.counting import CountRequest
 from trimtab.testing import WordCounter
 
 TOOLS = [{"type": "function", "function": {"name": "f", "description": "looks things up"}}]
@@ -75,7 +76,7 @@ def test_system_text_and_tools_are_counted_once(
     output = case.attempt.messages
     assert output[0] == {"role": "system", "content": "be very brief"}
     assert [(row.position, row.tokens) for row in case.attempt.report.inserted] == [(0, 3)] or black_box
-    size = WordCounter().count_request(output, None, TOOLS)
+    size = WordCounter().count_request(CountRequest(output, tools=TOOLS))
     assert case.attempt.report.tokens_after == size
     assert (size <= limit) == (case.error is None)
     rest = [row for row in case.attempt.report.messages if row.fate != "evicted"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from trimtab._fitting.blocks import Block
 from trimtab.conversation.assemble import Document
-from trimtab.counting.base import checked_count
+from trimtab.counting.base import AdditiveCounter, checked_count
 from trimtab.counting.sizes import Shares, Sizes, sizes_for
 from trimtab.formats import Format, mapping_of
 
@@ -73,12 +73,12 @@ class _JoinedSizes(Shares):
 
     def _asked(self, messages: Sequence[Any]) -> int:
         merged = self._joint.merge(messages)
-        if not hasattr(self.counter, "count_message"):
+        if not isinstance(self.counter, AdditiveCounter):
             return super()._asked(merged)
         return self.alone(merged[0]) if merged else 0
 
     def alone(self, message: Any, /) -> int:
         """Count a message as it is sent; a black box is asked about a request of it."""
-        if not hasattr(self.counter, "count_message"):
+        if not isinstance(self.counter, AdditiveCounter):
             return max(0, super()._asked([message]) - self.base_tokens())
         return checked_count(lambda: self.counter.count_message(message), self.counter, None)

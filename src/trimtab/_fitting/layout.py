@@ -34,6 +34,7 @@ from trimtab.conversation import History
 from trimtab.conversation.assemble import assembled
 from trimtab.conversation.pairing import Pairing, last_turn_of, open_calls, pair
 from trimtab.conversation.units import members
+from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.measurement import model_notes
 from trimtab.counting.sizes import Base, Fixed, Shares, Sizes, sizes_for
@@ -269,9 +270,7 @@ def checked(policy: Policy, /) -> Policy:
 
 def _checked_counter(counter: Any) -> Any:
     """Refuse what cannot count; an async one is for `afit`, and a function keeps its name in data."""
-    from trimtab.counting.awaited import awaited  # not above: it takes a while to import
-
-    made = as_counter(awaited(counter))
+    made = as_counter(counter, later=True)
     return made if isinstance(counter, str) else counter
 
 
@@ -361,7 +360,7 @@ class Composition:
     @property
     def is_black_box(self) -> bool:
         """True if the counter tells the size of whole lists only."""
-        return not hasattr(self.counter, "count_message")
+        return not isinstance(self.counter, AdditiveCounter)
 
 
 def compose(policy: Policy) -> Composition:

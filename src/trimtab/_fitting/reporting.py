@@ -121,7 +121,7 @@ def about(
         "format": format.name,
         "model": model,
         "counter": counter_name(counter),
-        "exact": bool(getattr(counter, "exact", False)) and not unknown,
+        "exact": counter.exact and not unknown,
         "window_tokens": budget.window,
         "model_window_tokens": window_of(model),
         "output_reserve_tokens": budget.output_reserve,

@@ -17,11 +17,10 @@ from trimtab._shared.checks import (
 )
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
-from trimtab.counting.base import as_it_stands
+from trimtab.counting.base import RequestCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.margin import margin_of, unsure_of
 from trimtab.counting.measurement import near_words
-from trimtab.counting.sizes import for_whole, reading
 from trimtab.errors import ConfigurationError, InvalidHistoryError, UnknownNameError
 from trimtab.formats import Format, Request, mapping_of
 from trimtab.models import facts_for
@@ -161,7 +160,7 @@ def body_of(ask: Ask, format: Format) -> Request | None:
 
 def counter_of(
     counter: Any, model: str | None, format: Format | None = None, body: Request | None = None
-) -> Any:
+) -> RequestCounter:
     """Return the counter asked for: the one given, the model's own, or the estimate; for a wire form.
 
     With a body it is one for a whole request: tools that are not in it are not sent.
@@ -170,14 +169,15 @@ def counter_of(
         ConfigurationError: What was given is no counter.
         UnknownNameError: The model is not known.
     """
+    made: RequestCounter
     if counter is not None:
-        counter = as_counter(counter)
+        made = as_counter(counter)
     else:
-        counter = counter_for(model) if model is not None else EstimateCounter()
+        made = counter_for(model) if model is not None else EstimateCounter()
     if format is None:
-        return counter
-    counter = as_it_stands(reading(counter, format))
-    return counter if body is None else for_whole(counter, body.tools)
+        return made
+    made = made.with_format(format).snapshot()
+    return made if body is None or body.tools else made.without_tools()
 
 
 def budget_of(budget: Budget | float | None, model: str | None, /, *, given: object = None) -> Budget:
@@ -280,7 +280,7 @@ Decided = tuple[bool, int, Callable[[], Iterable[Any]]]
 """Whether it fits, tokens of the whole, and what gives its messages."""
 
 
-def within(budget: Budget, counter: Any, tools: Any, /) -> Budget:
+def within(budget: Budget, counter: RequestCounter, tools: Any, /) -> Budget:
     """Resolve a budget for a request of which its tools alone are known."""
     if budget.margin != "auto":
         return budget
@@ -289,7 +289,7 @@ def within(budget: Budget, counter: Any, tools: Any, /) -> Budget:
 
 def held(
     budget: Budget,
-    counter: Any,
+    counter: RequestCounter,
     tools: Any,
     format: Format,
     /,
@@ -304,7 +304,7 @@ def held(
     then with all there is in the input, of which what stays can only be a part.
     """
     made = yield from decide(within(budget, counter, tools))
-    if budget.margin != "auto" or not hasattr(counter, "unsure_tokens"):
+    if budget.margin != "auto" or counter.unsure_tokens(None) is None:
         return made
     room_tokens = Budget(
         budget.window, output_reserve=budget.output_reserve, overhead_tokens=budget.overhead_tokens

@@ -12,7 +12,6 @@ from trimtab.cli.options import Asked, input_options, request_options
 from trimtab.cli.output import Verdicts, answer_all, usage
 from trimtab.counting import Count, EstimateCounter
 from trimtab.counting.measurement import count_of_request
-from trimtab.counting.sizes import reading
 from trimtab.formats import Format, mapping_of
 from trimtab.report.text import counted, plain
 
@@ -122,7 +121,7 @@ def _count(value: Any, asked: Asked, *, each: bool) -> _Count:
         lead_tokens=lead_tokens,
         rows=[(_role(form, message), tokens) for message, tokens in zip(messages, sizes, strict=True)],
         each=each,
-        by_own=reading(counter, form).exact,
+        by_own=counter.with_format(form).exact,
         model=taken.model,
     )
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from trimtab._shared.checks import check_tools
 from trimtab._shared.lazy import later
 from trimtab.counting.base import (
-    Additive,
     AdditiveCounter,
     Counter,
     CounterLike,
+    CountRequest,
     RequestCounter,
     TextFunction,
 )
@@ -38,6 +38,7 @@ from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.models import ModelFacts, facts_for
 
 if TYPE_CHECKING:
+    from trimtab.counting.awaited import AsyncRequestCounter
     from trimtab.counting.baseline import UsageBaseline
     from trimtab.counting.measurement import Count
     from trimtab.counting.remote import CountQuestion, RemoteCounter
@@ -49,6 +50,7 @@ else:
     __getattr__ = later(
         globals(),
         {
+            "AsyncRequestCounter": "trimtab.counting.awaited",
             "Count": "trimtab.counting.measurement",
             "CountQuestion": "trimtab.counting.remote",
             "MistralCounter": "trimtab.counting.tokenizers.mistral",
@@ -62,11 +64,12 @@ else:
 __all__ = [
     "ENCODINGS",
     "TOKENIZERS",
-    "Additive",
     "AdditiveCounter",
+    "AsyncRequestCounter",
     "CharCounter",
     "Count",
     "CountQuestion",
+    "CountRequest",
     "Counter",
     "CounterLike",
     "EstimateCounter",

@@ -7,33 +7,33 @@ as one that answers at once from what was awaited before, and that breaks off wi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NoReturn
 
 from trimtab._shared.checks import answers_later
 from trimtab._shared.steps import Missing
-from trimtab.counting.base import as_it_stands, counter_name
+from trimtab.counting.base import CountRequest, RequestCounter
+from trimtab.counting.own import ASKED, Methods, OwnAdditiveCounter, OwnRequestCounter, methods_of
 from trimtab.formats import mapping_of
 
-__all__ = ["AwaitedCounter", "CountsNeeded", "Digests", "awaited", "digest_of"]
-
-_ASKED = ("count", "count_message", "count_request", "count_text", "fixed_tokens")
-"""Methods of a counter that may be async."""
+__all__ = ["AsyncRequestCounter", "CountsNeeded", "Digests", "awaited_counter", "digest_of"]
 
 _BATCH = 32
 """Messages asked about at once, from the newest back: some more than fit costs less than many round trips."""
 
 Key = tuple[str, bytes]
 
+Call = Callable[[], Awaitable[Any]]
+
 
 class CountsNeeded(Missing):
     """Breaks off a decision where counts are missing."""
 
-    def __init__(self, counter: AwaitedCounter, calls: dict[Key, Callable[[], Awaitable[Any]]]) -> None:
+    def __init__(self, answers: Answers, calls: dict[Key, Call]) -> None:
         super().__init__("counts of an async counter are needed: await afit(...)")
-        self._counter = counter
+        self._answers = answers
         self._calls = calls
 
     async def fill(self) -> None:
@@ -44,95 +44,150 @@ class CountsNeeded(Missing):
         for answer in found:
             if isinstance(answer, BaseException) and not isinstance(answer, Exception):
                 raise answer
-        self._counter.known.update(zip(self._calls, found, strict=True))
+        self._answers.known.update(zip(self._calls, found, strict=True))
 
 
-class AwaitedCounter:
-    """An async counter that answers at once what was awaited before, keyed by content.
+class Answers:
+    """What an async counter answered so far, or how it failed, keyed by content."""
 
-    Has the methods its counter has.
-    """
-
-    def __init__(self, counter: Any) -> None:
-        self._counter = as_it_stands(counter)
-        self._digests: Digests = getattr(self._counter, "digests", None) or Digests()
+    def __init__(self, digests: Digests | None = None) -> None:
+        self.digests = Digests() if digests is None else digests
         self.known: dict[Key, Any] = {}
-        """What it answered, or how it failed."""
 
-    @property
-    def name(self) -> str:
-        """What reports call it; may change with what it answered."""
-        return counter_name(self._counter)
-
-    @property
-    def exact(self) -> bool:
-        """Whether the counter says that it is exact."""
-        return bool(getattr(self._counter, "exact", False))
-
-    @property
-    def reads_extra(self) -> bool:
-        """Whether its `count_request` takes other charged parts of a body."""
-        return bool(getattr(self._counter, "reads_extra", False))
-
-    def __getattr__(self, name: str) -> Any:
-        """Show the counter's own methods, asked in this way; "count" also where it is a function."""
-        if name == "count_back" and hasattr(self._counter, "count_message"):
-            return self._count_back
-        if name == "margin_tokens":
-            return getattr(self._counter, name)
-        if name not in _ASKED:
-            raise AttributeError(name)
-        if name == "count" and not hasattr(self._counter, "count"):
-            return partial(self._ask, "count", self._counter)
-        return partial(self._ask, name, getattr(self._counter, name))
-
-    def _ask(self, name: str, method: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
-        if not answers_later(method):
-            return method(*arguments, **named)
-        key = self._digests.key_of(name, arguments, named)
+    def of(self, key: Key, call: Call) -> Any:
+        """Return an answer that is there; break off for one that is not."""
         if key not in self.known:
-            raise CountsNeeded(self, {key: partial(method, *arguments, **named)})
+            raise CountsNeeded(self, {key: call})
         answer = self.known[key]
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def _count_back(
+    def asked(self, methods: Methods) -> dict[str, Callable[..., Any]]:
+        """Return methods that answer in this way; those that answer at once are left as they are."""
+        return {
+            name: partial(self._ask, name, method)
+            for name, method in methods.items()
+            if name in ASKED and answers_later(method)
+        }
+
+    def _ask(self, name: str, method: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+        key = self.digests.key_of(name, arguments, named)
+        return self.of(key, partial(method, *arguments, **named))
+
+
+def awaited_counter(counter: Any, /) -> RequestCounter:
+    """Return an async counter as one that can be asked at once."""
+    if isinstance(counter, AsyncRequestCounter):
+        return _AwaitedRequests(counter.snapshot())
+    methods = methods_of(counter)
+    methods.pop("with_format", None)  # what it was asked before was asked in one form
+    if "count_message" in methods:
+        return _AwaitedMessages(counter, methods, Answers())
+    return _AwaitedLists(counter, {**methods, **Answers().asked(methods)})
+
+
+class AsyncRequestCounter:
+    """A counter that answers later, about whole requests; for `afit`."""
+
+    digests: Digests | None = None
+    """Reads the messages it is asked about, where it does that itself."""
+
+    @property
+    def name(self) -> str:
+        """What reports call it; may change with what it answered."""
+        return type(self).__name__
+
+    @property
+    def exact(self) -> bool:
+        """Whether what it said so far is the provider's own count."""
+        return False
+
+    async def count(self, messages: Sequence[Any], /) -> int:
+        """Count a request that is these messages alone."""
+        return await self.count_request(CountRequest(messages))
+
+    async def count_request(self, request: CountRequest, /) -> int:
+        """Count a whole request."""
+        raise NotImplementedError
+
+    def margin_tokens(self, tokens: int, /) -> int | None:
+        """Say how far a count may be from the bill, either way; None if it does not say."""
+        return None
+
+    def snapshot(self) -> AsyncRequestCounter:
+        """Return the counter as one fit asks it, where it goes by what it was told so far."""
+        return self
+
+
+class _AwaitedRequests(RequestCounter):
+    """An async counter of whole requests, asked at once."""
+
+    is_awaited = True
+
+    def __init__(self, counter: AsyncRequestCounter) -> None:
+        self._counter = counter
+        self._answers = Answers(counter.digests)
+
+    @property
+    def name(self) -> str:
+        """What reports call it; may change with what it answered."""
+        return self._counter.name
+
+    @property
+    def exact(self) -> bool:
+        """Whether what it said so far is the provider's own count."""
+        return self._counter.exact
+
+    def margin_tokens(self, tokens: int, /) -> int | None:
+        """Say how far off a count may be."""
+        return self._counter.margin_tokens(tokens)
+
+    def count_request(self, request: CountRequest, /) -> int:
+        """Answer what was awaited before."""
+        asked = (request.messages, request.system, request.tools, request.extra)
+        key = self._answers.digests.key_of("count_request", asked)
+        tokens: int = self._answers.of(key, partial(self._counter.count_request, request))
+        return tokens
+
+
+class _AwaitedLists(OwnRequestCounter):
+    """An async counter of lists of messages, or an async function, asked at once."""
+
+    is_awaited = True
+
+
+class _AwaitedMessages(OwnAdditiveCounter):
+    """An async counter of single messages, asked at once."""
+
+    is_awaited = True
+
+    def __init__(self, counter: Any, methods: Methods, answers: Answers) -> None:
+        super().__init__(counter, {**methods, **answers.asked(methods)})
+        self._answers = answers
+        self._each = methods["count_message"]
+
+    def count_back(
         self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
     ) -> int:
         """Fill `sizes` back from `stop - 1` until the room is passed; ask for batches of what is missing."""
-        method = self._counter.count_message
         index = stop
         while index > start and room_tokens >= 0:
             index -= 1
             if sizes[index] is None:
-                key = self._digests.key_of("count_message", (messages[index],))
-                if key not in self.known and answers_later(method):
-                    raise CountsNeeded(
-                        self, self._batch(method, messages[max(start, index - _BATCH + 1) : index + 1])
-                    )
-                sizes[index] = self._ask("count_message", method, messages[index])
+                if answers_later(self._each) and self._key(messages[index]) not in self._answers.known:
+                    self._break_off(messages[max(start, index - _BATCH + 1) : index + 1])
+                sizes[index] = self.count_message(messages[index])
             room_tokens -= sizes[index] or 0
         return index
 
-    def _batch(
-        self, method: Callable[..., Any], messages: list[Any]
-    ) -> dict[Key, Callable[[], Awaitable[Any]]]:
-        keys = {
-            self._digests.key_of("count_message", (message,)): partial(method, message)
-            for message in messages
-        }
-        return {key: call for key, call in keys.items() if key not in self.known}
+    def _key(self, message: Any) -> Key:
+        return self._answers.digests.key_of("count_message", (message,))
 
-
-def awaited(counter: Any, /) -> Any:
-    """Return an async counter as one that can be asked at once; any other as it is."""
-    if counter is None or isinstance(counter, (type, str, AwaitedCounter)):
-        return counter
-    methods = [counter, *(getattr(counter, name, None) for name in _ASKED)]
-    return (
-        AwaitedCounter(counter) if any(callable(one) and answers_later(one) for one in methods) else counter
-    )
+    def _break_off(self, messages: list[Any]) -> NoReturn:
+        calls = {self._key(message): partial(self._each, message) for message in messages}
+        known = self._answers.known
+        raise CountsNeeded(self._answers, {key: call for key, call in calls.items() if key not in known})
 
 
 async def _called(call: Callable[[], Awaitable[Any]]) -> Any:

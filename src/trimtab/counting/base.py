@@ -1,29 +1,34 @@
-"""What a counter must be able to do: the public seam, and what an additive one adds to it."""
+"""What a counter can do: the public seam, and what the engine asks of whatever was given.
+
+`trimtab.counting.door` makes a `RequestCounter` of all that `counter=` takes. From there on a counter is one
+of two kinds: an `AdditiveCounter`, whose sizes of single messages add up, or a black box over whole requests.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, runtime_checkable
 
 from trimtab.counting.schemas import output_schema_text, system_texts, tools_text, with_functions
 from trimtab.errors import ContextError, CountingError, FormatError
-from trimtab.formats import Format, get_format
+from trimtab.formats import DEFAULT, Format, Media, Pieces, Prices, get_format
 from trimtab.formats.values import mapping_of
+from trimtab.models import Framing
 
 __all__ = [
-    "Additive",
     "AdditiveCounter",
+    "CountRequest",
     "Counter",
     "CounterLike",
     "RequestCounter",
     "TextFunction",
-    "as_it_stands",
     "checked_count",
     "count_of",
     "counter_name",
     "failure_of",
-    "placed",
+    "with_index",
 ]
 
 
@@ -44,85 +49,6 @@ class Counter(Protocol):
         ...
 
 
-@runtime_checkable
-class RequestCounter(Protocol):
-    """A counter that can count system text and tools in the provider's own way."""
-
-    def count_request(self, messages: Sequence[Any], system: Any = None, tools: Any = None, /) -> int:
-        """Count the tokens of a whole request."""
-        ...
-
-
-@runtime_checkable
-class AdditiveCounter(Protocol):
-    """A counter whose sizes of single messages, and a fixed part, add up to the whole.
-
-    `count_request(m, s, t) == fixed_tokens(s, t, has_system=…) + sum(count_message(x) for x in m)`.
-    """
-
-    @property
-    def name(self) -> str:
-        """What the report calls it."""
-        ...
-
-    @property
-    def exact(self) -> bool:
-        """Whether texts are counted with the model's own tokenizer and framing.
-
-        Of what else a request may hold, `measure` says whether it is known.
-        """
-        ...
-
-    def count(self, messages: Sequence[Any], /) -> int:
-        """Count a request that is these messages alone."""
-        ...
-
-    def count_request(
-        self,
-        messages: Sequence[Any],
-        system: Any = None,
-        tools: Any = None,
-        extra: Mapping[str, Any] | None = None,
-        /,
-    ) -> int:
-        """Count a whole request; `extra` holds other charged parts of its body by key."""
-        ...
-
-    def count_message(self, message: Any, /) -> int:
-        """Count one message with its framing."""
-        ...
-
-    def count_text(self, text: str, /) -> int:
-        """Count a bare text, without any framing."""
-        ...
-
-    def fixed_tokens(
-        self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
-    ) -> int:
-        """Count what a request is charged beside its messages.
-
-        Args:
-            system: System text that stands outside the messages; None if there is none.
-            tools: Tool schemas in any provider's form; None or empty if there are none.
-            has_system: Whether the first message is a system or developer message.
-            extra: Other charged parts of the body, an output schema under "response_format".
-        """
-        ...
-
-    def count_back(
-        self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
-    ) -> int:
-        """Fill `sizes` from `stop - 1` back, until their sum passes `room_tokens`.
-
-        Sizes that are known already are kept, and are part of the sum. `messages[start:stop]`
-        must be plain dicts.
-
-        Returns:
-            The lowest index whose size is filled in; `stop` if there was nothing to do.
-        """
-        ...
-
-
 class _CountsMessages(Protocol):
     """A counter as users write it: whatever it calls a message, and whether it is async."""
 
@@ -139,6 +65,216 @@ CounterLike: TypeAlias = _CountsMessages | _CountsEach | Callable[[Any], int | A
 """What `counter=` takes: a counter, a function of a list of messages or of a text, or "estimate", "chars:4".
 
 What is async is for `afit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountRequest:
+    """A request whose tokens are asked for: messages, and what stands beside them."""
+
+    messages: Sequence[Any]
+    _: KW_ONLY
+    system: Any = None
+    """System text that stands outside the messages; None if there is none."""
+    tools: Any = None
+    """Tool schemas in any provider's form; None or empty if there are none."""
+    extra: Mapping[str, Any] | None = None
+    """Other charged parts of the body by key, an output schema under "response_format"."""
+
+
+class RequestCounter:
+    """A counter that is asked about whole requests.
+
+    On its own it is a black box: what it answers is never split into parts. Derive from it to count
+    system text and tools in a way of your own. All but `count_request` has a default, which says that nothing
+    more is known.
+    """
+
+    is_awaited: ClassVar[bool] = False
+    """Whether it answers what was awaited before, and breaks off where that is not enough."""
+    framing: Framing | None = None
+    """What is charged beside texts, where it goes by a known framing."""
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return type(self).__name__
+
+    @property
+    def exact(self) -> bool:
+        """Whether texts are counted with the model's own tokenizer and framing.
+
+        Of what else a request may hold, `measure` says whether it is known.
+        """
+        return False
+
+    def __repr__(self) -> str:
+        """Show the name, and whether counts are exact."""
+        return f"<{type(self).__name__} {self.name!r} exact={self.exact}>"
+
+    def count(self, messages: Sequence[Any], /) -> int:
+        """Count a request that is these messages alone."""
+        return self.count_request(CountRequest(messages))
+
+    def count_request(self, request: CountRequest, /) -> int:
+        """Count a whole request."""
+        raise NotImplementedError
+
+    def with_format(self, format: str | Format, /) -> Self:
+        """Return the same counter, and what it remembers, for another wire form."""
+        return self
+
+    def without_tools(self) -> Self:
+        """Return the same counter for a whole request that has no tools."""
+        return self
+
+    def snapshot(self) -> Self:
+        """Return the counter as one fit asks it, where it goes by what it was told so far."""
+        return self
+
+    def margin_tokens(self, tokens: int, /) -> int | None:
+        """Say how far a count may be from the bill, either way; None if it does not say."""
+        return None
+
+    def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int | None:
+        """Say how far these may be off beside the margin; None if it does not say."""
+        return None
+
+    def sees(self, medium: Media, /) -> bool:
+        """Tell whether a message holds enough of a medium to know what it is charged."""
+        return True
+
+    def knows(self, pieces: Pieces, /) -> bool:
+        """Tell whether a message is counted by rules that are known to the token."""
+        return True
+
+    def guesses(self, pieces: Pieces, /) -> list[str]:
+        """List what of a message is counted by no rule that bills bear out."""
+        return []
+
+    def weight(self, message: Any, /) -> float | None:
+        """Say how much of a stride a message takes; None: as many as its texts have bytes."""
+        return None
+
+    @property
+    def prices(self) -> Prices | None:
+        """What plain messages cost; None if none are plain.
+
+        For a format that counts while it reads.
+        """
+        return None
+
+
+class AdditiveCounter(RequestCounter):
+    """A counter whose sizes of single messages, and a fixed part, add up to the whole.
+
+    `count_request(r) == fixed_tokens(r.system, r.tools, …) + sum(count_message(m) for m in r.messages)`. A
+    subclass gives `count_message`, and whatever it knows better than the defaults.
+    """
+
+    name: str = ""
+    """What reports call it; the name of its class if empty."""
+    exact: bool = False
+    """Whether texts are counted with the model's own tokenizer and framing."""
+    _format: Format = get_format(DEFAULT)
+
+    @property
+    def format(self) -> Format:
+        """The wire form it reads."""
+        return self._format
+
+    def with_format(self, format: str | Format, /) -> Self:
+        """Return the same counter, and what it remembers, for another wire form."""
+        form = get_format(format)
+        if form is self._format:
+            return self
+        twin = copy.copy(self)
+        twin._format = form
+        return twin
+
+    def count_request(self, request: CountRequest, /) -> int:
+        """Count a whole request: its fixed part, and each message with its framing."""
+        dicts = [mapping_of(message) for message in request.messages]
+        sizes: list[int | None] = [None] * len(dicts)
+        self.count_back(dicts, 0, len(dicts), UNLIMITED_TOKENS, sizes)
+        has_system = bool(request.system) or bool(dicts and dicts[0].get("role") in _SYSTEM_ROLES)
+        fixed_tokens = self.fixed_tokens(
+            request.system, request.tools, has_system=has_system, extra=request.extra
+        )
+        return fixed_tokens + sum(size or 0 for size in sizes)
+
+    def count_message(self, message: Any, /) -> int:
+        """Count one message with its framing."""
+        raise NotImplementedError
+
+    def count_text(self, text: str, /) -> int:
+        """Count a bare text, without any framing: what it adds to an empty message."""
+        empty, filled = (self._format.message("user", [one]) for one in ("", text))
+        tokens = checked_count(lambda: self.count_message(filled), self, None)
+        return max(0, tokens - checked_count(lambda: self.count_message(empty), self, None))
+
+    def fixed_tokens(
+        self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
+    ) -> int:
+        """Count what a request is charged beside its messages.
+
+        Without a rule of its own: system text and tools (compact JSON) as one leading system message.
+
+        Args:
+            system: System text that stands outside the messages; None if there is none.
+            tools: Tool schemas in any provider's form; None or empty if there are none.
+            has_system: Whether the first message is a system or developer message.
+            extra: Other charged parts of the body, an output schema under "response_format".
+        """
+        texts = system_texts(system)
+        tools, extra = with_functions(tools, extra)
+        if tools:
+            texts.append(tools_text(tools, style="json"))
+        if extra:
+            texts.append(output_schema_text(extra))
+        content = "\n".join(filter(None, texts))
+        return self.count_message(self._format.message("system", [content])) if content else 0
+
+    def count_back(
+        self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
+    ) -> int:
+        """Fill `sizes` from `stop - 1` back, until their sum passes `room_tokens`.
+
+        Sizes that are known already are kept, and are part of the sum. `messages[start:stop]`
+        must be plain dicts.
+
+        Returns:
+            The lowest index whose size is filled in; `stop` if there was nothing to do.
+        """
+        index = stop
+        while index > start and room_tokens >= 0:
+            index -= 1
+            size = sizes[index]
+            if size is None:
+                size = sizes[index] = self._size_at(index, messages[index])
+            room_tokens -= size
+        return index
+
+    def _size_at(self, index: int, message: Any) -> int:
+        try:
+            size = self.count_message(message)
+        except (CountingError, FormatError) as error:
+            raise with_index(error, index) from error.__cause__
+        except BaseException as cause:
+            name = counter_name(self)
+            raise failure_of(cause, counter=name, of=f"message {index}", index=index) from cause
+        if size.__class__ is int and size >= 0:
+            return size
+        return count_of(size, counter=counter_name(self), of=f"message {index}", index=index)
+
+    def media_tokens(self, media: Media, /) -> int | None:
+        """Count one image, sound, video or file; None if that cannot be told apart."""
+        return None
+
+
+UNLIMITED_TOKENS = 1 << 62
+"""More room than any conversation takes."""
+
+_SYSTEM_ROLES = ("system", "developer")
 
 
 # What a counter answers or raises: a count is checked, a failure is named with its place.
@@ -205,7 +341,7 @@ def failure_of(cause: BaseException, /, *, counter: str, of: str, index: int | N
     return CountingError(what, counter=counter, index=index)
 
 
-def placed(error: CountingError | FormatError, index: int, /) -> CountingError | FormatError:
+def with_index(error: CountingError | FormatError, index: int, /) -> CountingError | FormatError:
     """Return an error of counting that says which message it was about."""
     if isinstance(error, FormatError):
         where = f"messages[{index}]"
@@ -213,114 +349,3 @@ def placed(error: CountingError | FormatError, index: int, /) -> CountingError |
     if error.index is not None:
         return error
     return CountingError(f"message {index}: {error}", counter=error.counter, index=index, answer=error.answer)
-
-
-def as_it_stands(counter: Any, /) -> Any:
-    """Return what one fit asks, where a counter goes by what it was told so far; any other as it is."""
-    view = getattr(counter, "_for_one_fit", None)
-    return counter if view is None else view()
-
-
-# What all of our counters share: whole requests and runs of messages from single sizes.
-
-
-UNLIMITED_TOKENS = 1 << 62
-"""More room than any conversation takes."""
-
-_SYSTEM_ROLES = ("system", "developer")
-
-
-class Additive:
-    """Counts lists and requests as the sum of their messages and a fixed part.
-
-    A subclass has `name` and `exact`, a `_format`, and gives `count_message` and `count_text`.
-    """
-
-    __slots__ = ("_format", "exact", "name")
-
-    name: str
-    exact: bool
-    _format: Format
-
-    def __repr__(self) -> str:
-        """Show the name, and whether counts are exact."""
-        return f"<{type(self).__name__} {self.name!r} exact={self.exact}>"
-
-    @property
-    def format(self) -> Format:
-        """The wire form it reads."""
-        return self._format
-
-    def with_format(self, format: str | Format, /) -> Self:
-        """Return the same counter, and what it remembers, for another wire form."""
-        twin = copy.copy(self)
-        twin._format = get_format(format)
-        return twin
-
-    def count(self, messages: Sequence[Any], /) -> int:
-        """Count a request that is these messages alone."""
-        return self.count_request(messages)
-
-    def count_request(
-        self,
-        messages: Sequence[Any],
-        system: Any = None,
-        tools: Any = None,
-        extra: Mapping[str, Any] | None = None,
-        /,
-    ) -> int:
-        """Count a whole request: its fixed part, and each message with its framing."""
-        dicts = [mapping_of(message) for message in messages]
-        sizes: list[int | None] = [None] * len(dicts)
-        self.count_back(dicts, 0, len(dicts), UNLIMITED_TOKENS, sizes)
-        has_system = bool(system) or bool(dicts and dicts[0].get("role") in _SYSTEM_ROLES)
-        fixed_tokens = self.fixed_tokens(system, tools, has_system=has_system, extra=extra)
-        return fixed_tokens + sum(size or 0 for size in sizes)
-
-    def count_message(self, message: Any, /) -> int:
-        """Count one message with its framing."""
-        raise NotImplementedError
-
-    def count_text(self, text: str, /) -> int:
-        """Count a bare text, without any framing."""
-        raise NotImplementedError
-
-    def fixed_tokens(
-        self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
-    ) -> int:
-        """Count system text and tools (compact JSON) as one leading system message."""
-        texts = system_texts(system)
-        tools, extra = with_functions(tools, extra)
-        if tools:
-            texts.append(tools_text(tools, style="json"))
-        if extra:
-            texts.append(output_schema_text(extra))
-        content = "\n".join(filter(None, texts))
-        return self.count_message(self._format.message("system", [content])) if content else 0
-
-    def count_back(
-        self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
-    ) -> int:
-        """Fill `sizes` from `stop - 1` back, until their sum passes `room_tokens`."""
-        left_tokens = room_tokens
-        index = stop
-        for index in range(stop - 1, start - 1, -1):
-            size = sizes[index]
-            if size is None:
-                size = sizes[index] = _at(index, self, messages[index])
-            left_tokens -= size
-            if left_tokens < 0:
-                break
-        return index
-
-
-def _at(index: int, counter: Additive, message: Any) -> int:
-    try:
-        size = counter.count_message(message)
-    except (CountingError, FormatError) as error:
-        raise placed(error, index) from error.__cause__
-    except BaseException as cause:
-        raise failure_of(cause, counter=counter_name(counter), of=f"message {index}", index=index) from cause
-    if size.__class__ is int and size >= 0:
-        return size
-    return count_of(size, counter=counter_name(counter), of=f"message {index}", index=index)

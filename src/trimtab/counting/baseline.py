@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import isqrt
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self
 
-from trimtab.counting.base import Additive, counter_name
-from trimtab.counting.sizes import reading
+from trimtab.counting.base import AdditiveCounter, counter_name
+from trimtab.counting.door import as_additive
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, detect, get_format, mapping_of
 
@@ -305,7 +305,7 @@ class Billed:
         """Tokens the counter gives, by key."""
         return {read.key: read.tokens for read in self._at}
 
-    def then(self, messages: Sequence[dict[str, Any]], form: Format, counter: Any) -> Billed:
+    def then(self, messages: Sequence[dict[str, Any]], form: Format, counter: AdditiveCounter) -> Billed:
         """Read the messages of the next bill, by a counter that reads this form."""
         new = Billed()
         new._form = form
@@ -478,7 +478,7 @@ _VERSION = 1
 _SYSTEM_ROLES = ("system", "developer")
 
 
-class UsageBaseline(Additive):
+class UsageBaseline(AdditiveCounter):
     """A counter that goes by the provider's own count as far as there is one.
 
     Made for one conversation. After each answer `record` what was reported for the request: from then on
@@ -500,8 +500,6 @@ class UsageBaseline(Additive):
         12
     """
 
-    __slots__ = ("_billed", "_bills", "_counter", "_given", "_lock")
-
     def __init__(self, counter: Any, /, *, format: str | Format | None = None) -> None:
         """Calibrate a counter.
 
@@ -510,32 +508,20 @@ class UsageBaseline(Additive):
             format: The wire form of the messages. None: told by what is recorded last, as `fit` tells it;
                 until then the counter's own.
         """
-        if isinstance(counter, type):
-            raise ConfigurationError(f"counter={counter.__name__} is a class: pass a counter")
-        lacks = [
-            name
-            for name in ("count_message", "count_text", "fixed_tokens")
-            if not callable(getattr(counter, name, None))
-        ]
-        if lacks:
-            raise ConfigurationError(
-                f"a usage baseline needs a counter that counts single messages; {counter_name(counter)} has"
-                f" no {lacks[0]}(). Pass EstimateCounter(), counter_for(...) or counter_from_text(...)"
-            )
+        inside = as_additive(counter)
         self._given = None if format is None else get_format(format)
-        self._format = self._given or get_format(getattr(counter, "format", "openai_chat"))
-        self._counter = reading(counter, self._format)
+        self._format = self._given or inside.format
+        self._counter = inside.with_format(self._format)
         self._bills = Bills()
         self._billed = Billed()
         self._lock = threading.Lock()
-        self.name = counter_name(counter)
-        self.exact = False
+        self.name = counter_name(inside)
 
     def with_format(self, format: str | Format, /) -> Self:
         """Return the same counter, with what was recorded so far, for another wire form."""
-        twin = super().with_format(format)
-        twin._counter = reading(self._counter, twin._format)
-        twin._given = twin._format
+        twin = copy(self)
+        twin._given = twin._format = get_format(format)
+        twin._counter = self._counter.with_format(twin._format)
         twin._billed = self._billed
         return twin
 
@@ -544,21 +530,18 @@ class UsageBaseline(Additive):
         twin._given = None
         return twin
 
-    def _for_one_fit(self) -> Self:
-        """Return the counter as it stands, which no later report changes: a fit goes by one set of bills."""
+    def snapshot(self) -> Self:
+        """Return the counter as it stands, which no later report changes."""
         with self._lock:
             return copy(self)
 
-    def __getstate__(self) -> object:
+    def __getstate__(self) -> dict[str, Any]:
         """Leave behind the lock, and what was read of the messages that were billed."""
-        own, slots = cast("tuple[Any, dict[str, Any]]", super().__getstate__())
-        return own, {**slots, "_lock": None, "_billed": Billed()}
+        return {**self.__dict__, "_lock": None, "_billed": Billed()}
 
-    def __setstate__(self, state: tuple[Any, dict[str, Any]]) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         """Take a lock of its own."""
-        own, slots = state
-        for name, value in {**(own or {}), **slots, "_lock": threading.Lock()}.items():
-            setattr(self, name, value)
+        self.__dict__.update(state, _lock=threading.Lock())
 
     # -- counting
 
@@ -580,7 +563,7 @@ class UsageBaseline(Additive):
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
         """Return what the bill leaves for it; what changed since is estimated."""
-        counted: int = self._counter.fixed_tokens(system, tools, has_system=has_system, extra=extra)
+        counted = self._counter.fixed_tokens(system, tools, has_system=has_system, extra=extra)
         bills = self._bills
         return max(0, bills.fixed_tokens + self._estimated(counted - bills.fixed_counted, bills))
 
@@ -597,7 +580,7 @@ class UsageBaseline(Additive):
             a bill, the margin of the counter inside; None if it does not say.
         """
         bills = self._bills
-        inside: int | None = getattr(self._counter, "margin_tokens", _unknown)(tokens)
+        inside = self._counter.margin_tokens(tokens)
         if not bills.total_tokens:
             return inside
         margin = bills.of_model.margin_tokens(abs(tokens - bills.total_tokens))
@@ -642,10 +625,10 @@ class UsageBaseline(Additive):
         if model is not None and not isinstance(model, str):
             raise ConfigurationError(f"model is the name of a model, not {model!r:.80}")
         form = detect(request, model=model) if self._given is None else self._given
-        counter = reading(self._counter, form)
+        counter = self._counter.with_format(form)
         messages, system, tools, extra = _taken_apart(form, request, system, tools)
         first = messages[0].get("role") if messages else None
-        fixed: int = counter.fixed_tokens(
+        fixed = counter.fixed_tokens(
             system, tools, has_system=bool(system) or first in _SYSTEM_ROLES, extra=extra
         )
         billed = self._billed.then(messages, form, counter)
@@ -666,7 +649,7 @@ class UsageBaseline(Additive):
 
     def _with_answer(self, bills: Bills, key: str | None, reported: Usage) -> Bills:
         # a tokenizer that is right needs no report, which counts without the framing of the next request
-        if key is None or getattr(self._counter, "exact", False) or not reported.answer_tokens:
+        if key is None or self._counter.exact or not reported.answer_tokens:
             return bills
         tokens = reported.answer_tokens
         return replace(
@@ -758,7 +741,3 @@ def _taken_apart(
         messages.insert(0, form.message("system", parts))
         system = None
     return messages, system, tools, extra
-
-
-def _unknown(tokens: int, /) -> None:
-    """Say that nobody knows how far off a count may be."""

@@ -7,18 +7,19 @@ leaves open which of the two it counts.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from trimtab._shared.checks import answers_later
 from trimtab._shared.steps import Steps, arun, run
-from trimtab.counting.base import AdditiveCounter, counter_name, failure_of
+from trimtab.counting.base import AdditiveCounter, RequestCounter, counter_name, failure_of
 from trimtab.counting.estimate import EstimateCounter
+from trimtab.counting.own import ASKED, OwnAdditiveCounter, methods_of, own_counter
 from trimtab.counting.simple import CharCounter, counter_from_text
 from trimtab.errors import ConfigurationError, ContextError
 
-__all__ = ["WORDS", "as_awaited", "as_counter", "counter_in_words"]
+__all__ = ["WORDS", "as_additive", "as_awaited", "as_counter", "counter_in_words"]
 
 WORDS = ("estimate", "chars")
 """Words for counters; "chars" may have a number behind it, as in "chars:4"."""
@@ -32,10 +33,15 @@ _REMEMBERED = 16
 """Functions whose answer to the probe is kept, and with it what was counted by text."""
 
 
-def as_counter(counter: Any, /) -> Any:
+def as_counter(counter: Any, /, *, later: bool = False) -> RequestCounter:
     """Return what counts for what was given: a counter, a function, or words such as "chars:4".
 
     A function that counts a text counts each text of a message, as `counter_from_text` makes it do.
+
+    Args:
+        counter: What a user gave.
+        later: Whether answers may be awaited: an async counter comes back as one that breaks off where an
+            answer is missing (`CountsNeeded`).
 
     Raises:
         ConfigurationError: It cannot count, or nobody can tell what it counts; with what to pass instead.
@@ -45,9 +51,13 @@ def as_counter(counter: Any, /) -> Any:
     if isinstance(counter, type):
         name = counter.__name__
         raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
-    call = getattr(counter, "count", counter)
-    if call is not counter and callable(call) and not _is_async(cast("Hashable", type(counter))):
+    if later and _is_async(counter):
+        from trimtab.counting.awaited import awaited_counter  # not above: only who awaits needs it
+
+        return awaited_counter(counter)
+    if isinstance(counter, RequestCounter):
         return counter
+    call = getattr(counter, "count", None) or getattr(counter, "count_request", counter)
     if counter is len:
         raise ConfigurationError(
             "counter=len counts messages, not tokens; pass counter_from_text(fn) or a Counter"
@@ -56,22 +66,22 @@ def as_counter(counter: Any, /) -> Any:
         raise ConfigurationError(
             f"counter must have count(messages) or be a function over a list of messages, not {counter!r:.80}"
         )
-    if call is not counter or answers_later(call):
+    if answers_later(call):
         raise ConfigurationError(
             f"{counter_name(counter)} counts asynchronously and fit() does not: await afit(...), or pass a"
             " counter that answers at once"
         )
+    if call is not counter:
+        return own_counter(counter)
     return _of_function(counter) if _is_hashable(counter) else _of_function.__wrapped__(counter)
 
 
-async def as_awaited(counter: Any, /) -> Any:
+async def as_awaited(counter: Any, /) -> RequestCounter | None:
     """Return what counts where answers may be awaited; see `as_counter`.
 
     Raises:
         ConfigurationError: As there; or it is an async function that counts a text.
     """
-    from trimtab.counting.awaited import awaited  # not above: only who awaits needs it
-
     if counter is None:
         return None
     if inspect.isroutine(counter) and answers_later(counter) and not await _counts_lists(counter):
@@ -80,8 +90,27 @@ async def as_awaited(counter: Any, /) -> Any:
             " lists of messages: write one that counts a list of messages, or pass an object with async"
             " methods count_message(message) and fixed_tokens(system, tools, *, has_system, extra)"
         )
-    made = awaited(counter)
-    return made if made is not counter else as_counter(counter)
+    return as_counter(counter, later=True)
+
+
+def as_additive(counter: Any, /) -> AdditiveCounter:
+    """Return a counter of single messages and texts, for who calculates with their sizes.
+
+    Raises:
+        ConfigurationError: It counts whole lists only, or is a class.
+    """
+    if isinstance(counter, type):
+        raise ConfigurationError(f"counter={counter.__name__} is a class: pass a counter")
+    if isinstance(counter, AdditiveCounter):
+        return counter
+    methods = methods_of(counter)
+    lacks = [name for name in ("count_message", "count_text", "fixed_tokens") if name not in methods]
+    if lacks:
+        raise ConfigurationError(
+            f"a usage baseline needs a counter that counts single messages; {counter_name(counter)} has"
+            f" no {lacks[0]}(). Pass EstimateCounter(), counter_for(...) or counter_from_text(...)"
+        )
+    return OwnAdditiveCounter(counter, methods)
 
 
 def counter_in_words(words: str, /) -> AdditiveCounter | None:
@@ -115,9 +144,8 @@ def _in_words(words: str) -> AdditiveCounter:
     return counter
 
 
-@lru_cache(maxsize=64)
-def _is_async(kind: Hashable) -> bool:
-    return inspect.iscoroutinefunction(getattr(kind, "count", None))
+def _is_async(counter: Any) -> bool:
+    return any(answers_later(method) for name, method in methods_of(counter).items() if name in ASKED)
 
 
 def _is_hashable(function: Any) -> bool:
@@ -129,7 +157,7 @@ def _is_hashable(function: Any) -> bool:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _of_function(function: Callable[[Any], Any]) -> Any:
+def _of_function(function: Callable[[Any], Any]) -> RequestCounter:
     """Return a function that counts lists as it is, and one that counts a text as a counter of messages."""
 
     def answer(asked: Any) -> _Answer:
@@ -139,7 +167,7 @@ def _of_function(function: Callable[[Any], Any]) -> Any:
             raise failure_of(cause, counter=counter_name(function), of="a probe") from cause
 
     if run(_probe(function), answer):
-        return function
+        return own_counter(function)
     return counter_from_text(function, name=f"{counter_name(function)}, a function of a text")
 
 

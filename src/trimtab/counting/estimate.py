@@ -155,8 +155,6 @@ class EstimateCounter(TextCounter):
         14
     """
 
-    __slots__ = ()
-
     def __init__(
         self,
         *,

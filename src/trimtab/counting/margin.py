@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from trimtab.counting.base import checked_count, counter_name
+from trimtab.counting.base import RequestCounter, checked_count, counter_name
 from trimtab.counting.media import is_seen, media_tokens
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Media, Pieces
@@ -14,20 +14,19 @@ from trimtab.models import MediaRule
 __all__ = ["known_margin", "margin_of", "unseen_tokens", "unsure_of"]
 
 
-def known_margin(counter: Any, tokens: int, /) -> int | None:
-    """Ask a counter how far a count of its may be off, either way; None if it does not say.
+def known_margin(counter: RequestCounter, tokens: int, /) -> int | None:
+    """Ask a counter how far a count of its may be off, either way; None if it does not say and is not exact.
 
     Raises:
         CountingError: It answered what is no number of tokens.
     """
-    ask = getattr(counter, "margin_tokens", None)
-    if ask is None:
-        return 0 if getattr(counter, "exact", False) is True else None
-    margin = ask(tokens)
-    return None if margin is None else checked_count(lambda: margin, counter, None)
+    margin = counter.margin_tokens(tokens)
+    if margin is None:
+        return 0 if counter.exact is True else None
+    return checked_count(lambda: margin, counter, None)
 
 
-def margin_of(counter: Any, tokens: int, /) -> int:
+def margin_of(counter: RequestCounter, tokens: int, /) -> int:
     """Ask the same of a counter that has to know.
 
     Raises:
@@ -42,18 +41,18 @@ def margin_of(counter: Any, tokens: int, /) -> int:
     return margin
 
 
-def unsure_of(counter: Any, tools: Any, pieces: Sequence[Pieces], /) -> int | None:
+def unsure_of(counter: RequestCounter, tools: Any, pieces: Sequence[Pieces], /) -> int | None:
     """Ask a counter how much of a count it cannot know, whatever its margin is otherwise.
 
     Returns:
         None for a counter that does not say, where there are media whose size nothing shows.
     """
     media = [medium for one in pieces for medium in one.media]
-    ask = getattr(counter, "unsure_tokens", None)
-    if ask is None:
+    unsure = counter.unsure_tokens(tools, media)
+    if unsure is None:
         return 0 if all(is_seen(medium, MediaRule()) for medium in media) else None
-    late: int = sum(ask(one.tools) for one in pieces if one.tools)
-    return late + int(ask(tools, media))
+    late = sum(counter.unsure_tokens(one.tools) or 0 for one in pieces if one.tools)
+    return late + int(unsure)
 
 
 def unseen_tokens(media: Iterable[Media], rule: MediaRule, /) -> int:

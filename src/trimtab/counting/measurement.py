@@ -9,14 +9,14 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_messages, in_words
-from trimtab.counting.base import counter_name
+from trimtab.counting.base import AdditiveCounter, CounterLike, RequestCounter, counter_name
 from trimtab.counting.door import as_counter
 from trimtab.counting.margin import known_margin, unsure_of
 from trimtab.counting.schemas import provider_tools
-from trimtab.counting.sizes import Fixed, Shares, Sizes, fixed_tokens_of, for_whole, sizes_for
+from trimtab.counting.sizes import Fixed, Shares, Sizes, fixed_tokens_of, sizes_for
 from trimtab.counting.texts import TextCounter
 from trimtab.errors import UnknownNameError
-from trimtab.formats import Format, Media, Pieces, Request, format_of, refuse_foreign
+from trimtab.formats import Format, Pieces, Request, format_of, refuse_foreign
 from trimtab.formats.values import Dict, entry_of
 from trimtab.models import facts_for, near_models
 
@@ -43,7 +43,7 @@ class Unknown(NamedTuple):
 
 
 def unknown_in(
-    counter: Any, tools: Any, pieces: Iterable[Pieces], request: Request | None = None, /
+    counter: RequestCounter, tools: Any, pieces: Iterable[Pieces], request: Request | None = None, /
 ) -> Unknown:
     """List what a count leaves out or takes at a guess.
 
@@ -53,21 +53,18 @@ def unknown_in(
         pieces: Its messages.
         request: The body; None if there is none.
     """
-    sees = getattr(counter, "sees", _sees)  # a black box may see what we do not
     media: Tally[str] = Tally()
-    guesses = getattr(counter, "guesses", None)
     guessed: Tally[str] = Tally()
     sealed: Tally[str] = Tally()
     stored = 0
     for one in pieces:
-        media.update(medium.kind for medium in one.media if not sees(medium))
+        media.update(medium.kind for medium in one.media if not counter.sees(medium))
         sealed.update({medium.name or "a part" for medium in one.media if medium.is_sealed})
         sealed["reasoning"] += one.sealed_chars > 0
         stored += one.is_elsewhere
-        if guesses is not None:
-            guessed.update(guesses(one))
+        guessed.update(counter.guesses(one))
     added = [] if request is None else list(request.unseen)
-    if getattr(getattr(counter, "framing", None), "prompts_by_default", False) and _PROMPT not in added:
+    if counter.framing is not None and counter.framing.prompts_by_default and _PROMPT not in added:
         added.append(_PROMPT)
     added += (f"the provider's own tool {name!r}" for name in provider_tools(tools))
     if stored:
@@ -91,21 +88,11 @@ def unknown_notes(unknown: Sequence[str], /) -> tuple[str, ...]:
     return (f"What this costs is not known from the request: {'; '.join(unknown)}.",) if unknown else ()
 
 
-def is_known(counter: Any, pieces: Iterable[Pieces], /) -> bool:
-    """Tell whether all that messages hold is counted by a rule that is known to the token."""
-    knows = getattr(counter, "knows", None)
-    return knows is None or all(map(knows, pieces))
-
-
-def _sees(_: Media) -> bool:
-    return True
-
-
 def _several(number: int, one: str) -> str:
     return f"{number:,} {one if number == 1 else one + 's'}"
 
 
-def model_notes(model: str | None, counter: Any, /) -> tuple[str, ...]:
+def model_notes(model: str | None, counter: RequestCounter, /) -> tuple[str, ...]:
     """Say where tokens are counted as for another model."""
     if model is None:
         return ()
@@ -211,7 +198,7 @@ def read_given(given: Any, /, *, format: str | Format, model: str | None, system
 
 def count_of_request(
     given: Any,
-    counter: Any,
+    counter: CounterLike,
     /,
     *,
     format: str | Format = "auto",
@@ -221,32 +208,31 @@ def count_of_request(
 ) -> Count:
     """Count messages or a whole body by a counter; see `trimtab.counting.measure`."""
     form, entries, fixed, request = read_given(given, format=format, model=model, system=system, tools=tools)
-    counter = as_counter(counter)
-    notes = model_notes(model, counter)
-    if hasattr(counter, "with_format"):
-        counter = counter.with_format(form)
-    if request is not None:
-        counter = for_whole(counter, fixed.tools)
+    made = as_counter(counter)
+    notes = model_notes(model, made)
+    made = made.with_format(form)
+    if request is not None and not fixed.tools:
+        made = made.without_tools()
     leads_system = bool(entries) and form.kind(entries[0]) == "system"
-    found = sizes_for(counter, entries, fixed)
+    found = sizes_for(made, entries, fixed)
     pieces = [form.pieces(entry) for entry in entries]
-    unknown = unknown_in(counter, fixed.tools, pieces, request)
+    unknown = unknown_in(made, fixed.tools, pieces, request)
     if isinstance(found, Shares):
-        count = _of_whole(counter, form, found.whole(entries), fixed, pieces, unknown)
+        count = _of_whole(made, form, found.whole(entries), fixed, pieces, unknown)
     else:
-        count = _of_parts(counter, form, found, fixed, pieces, unknown, leads_system=leads_system)
+        count = _of_parts(found.counter, form, found, fixed, pieces, unknown, leads_system=leads_system)
     return replace(count, notes=notes) if notes else count
 
 
 def _of_whole(
-    counter: Any, form: Format, tokens: int, fixed: Fixed, pieces: list[Pieces], unknown: Unknown
+    counter: RequestCounter, form: Format, tokens: int, fixed: Fixed, pieces: list[Pieces], unknown: Unknown
 ) -> Count:
     """Say what a black box said, and no more."""
     unsure = unsure_of(counter, fixed.tools, pieces)
     margin = known_margin(counter, tokens) if unknown.is_bounded else None
     return Count(
         tokens=tokens,
-        exact=getattr(counter, "exact", False) is True and unsure == 0 and not unknown.phrases,
+        exact=counter.exact is True and unsure == 0 and not unknown.phrases,
         margin_tokens=None if margin is None or unsure is None else margin + unsure,
         unknown=unknown.phrases,
         messages_tokens=None,
@@ -261,7 +247,7 @@ def _of_whole(
 
 
 def _of_parts(
-    counter: Any,
+    counter: AdditiveCounter,
     form: Format,
     found: Sizes,
     fixed: Fixed,
@@ -274,14 +260,13 @@ def _of_parts(
     if isinstance(counter, TextCounter):
         for index, tokens in _finished_thoughts(counter, form, found.messages, pieces):
             sizes[index] = max(0, sizes[index] - tokens)
-    price = getattr(counter, "media_tokens", None)
     media = [medium for one in pieces for medium in one.media]
-    of_media = None if price is None else sum(map(price, media))
+    of_media = _sum([counter.media_tokens(medium) for medium in media])
     beside = _beside(counter, fixed, has_system=leads_system or bool(fixed.system))
     tokens = sum(sizes) + found.fixed_tokens(leads_system)
     unsure = unsure_of(counter, fixed.tools, pieces)
-    known = is_known(counter, pieces)
-    exact = getattr(counter, "exact", False) is True and unsure == 0 and not unknown.phrases and known
+    known = all(map(counter.knows, pieces))
+    exact = counter.exact is True and unsure == 0 and not unknown.phrases and known
     if isinstance(counter, TextCounter):
         plain = known and not (fixed.tools or (fixed.extra or {}).get("response_format"))
         exact = exact and plain
@@ -306,6 +291,11 @@ def _of_parts(
     )
 
 
+def _sum(tokens: Sequence[int | None]) -> int | None:
+    known = [one for one in tokens if one is not None]
+    return sum(known) if len(known) == len(tokens) else None
+
+
 class _Beside(NamedTuple):
     """What a request costs beside its messages, in tokens."""
 
@@ -315,7 +305,7 @@ class _Beside(NamedTuple):
     output_schema: int
 
 
-def _beside(counter: Any, fixed: Fixed, *, has_system: bool) -> _Beside:
+def _beside(counter: AdditiveCounter, fixed: Fixed, *, has_system: bool) -> _Beside:
     """Tell the parts apart, by what each adds to those before it."""
     without_schema = {key: value for key, value in (fixed.extra or {}).items() if key != "response_format"}
     steps = (Fixed(), Fixed(fixed.system), Fixed(fixed.system, fixed.tools, without_schema), fixed)

@@ -8,14 +8,15 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 from trimtab._shared.checks import answers_later
-from trimtab.counting.awaited import Digests
-from trimtab.counting.base import checked_count, count_of, counter_name, failure_of
+from trimtab.counting.awaited import AsyncRequestCounter, Digests
+from trimtab.counting.base import CountRequest, checked_count, count_of, counter_name, failure_of
+from trimtab.counting.door import as_counter
 from trimtab.counting.estimate import EstimateCounter
 from trimtab.counting.margin import known_margin
 from trimtab.counting.simple import not_negative
@@ -193,7 +194,7 @@ class Said(NamedTuple):
     told: Told
 
 
-class StandIn:
+class Fallback:
     """A counter in the place of a provider.
 
     Raises:
@@ -203,29 +204,26 @@ class StandIn:
     __slots__ = ("_counter",)
 
     def __init__(self, counter: Any) -> None:
-        self._counter = EstimateCounter() if counter is None else counter
-        if isinstance(counter, type) or not callable(getattr(self._counter, "count_request", None)):
+        try:
+            self._counter = EstimateCounter() if counter is None else as_counter(counter)
+        except ConfigurationError as error:
             raise ConfigurationError(
-                "estimate is a counter with count_request(), as counter_for(...) makes it"
-            )
+                f"estimate is a counter, as counter_for(...) makes it: {error}"
+            ) from error
 
-    def count(
-        self, messages: Sequence[Any], system: Any = None, tools: Any = None, *extra: Mapping[str, Any]
-    ) -> int:
+    def count(self, request: CountRequest) -> int:
         """Estimate a request.
 
         Raises:
             CountingError: The counter failed.
         """
-        ask = self._counter.count_request
-        return checked_count(lambda: ask(list(messages), system, tools, *extra), self._counter, None)
+        return checked_count(lambda: self._counter.count_request(request), self._counter, None)
 
     def beside(self, tools: Any, extra: Mapping[str, Any] | None) -> int:
         """Estimate what an endpoint is not asked about."""
         if not tools and not extra:
             return 0
-        given = (extra,) if extra else ()
-        return max(0, self.count([], None, tools, *given) - self.count([]))
+        return max(0, self.count(CountRequest([], tools=tools, extra=extra)) - self.count(CountRequest([])))
 
     def margin_tokens(self, tokens: int, /) -> int:
         """Say how far off an estimate may be."""
@@ -240,7 +238,7 @@ class StandIn:
         most = tokens
         for question, told in said:
             tools = None if told.tools is not None else question.tools
-            by = self.count(question.messages, question.system, tools)
+            by = self.count(CountRequest(question.messages, system=question.system, tools=tools))
             most = max(most, -(-tokens * told.tokens // max(1, by)))
         return most
 
@@ -294,7 +292,7 @@ class _Loop:
             del self.flights[key]
 
 
-class RemoteCounter:
+class RemoteCounter(AsyncRequestCounter):
     """An async counter that asks the provider what a request costs; for `afit`.
 
     A whole request is asked about, so that what comes out is the provider's own number; what single messages
@@ -317,9 +315,6 @@ class RemoteCounter:
         >>> len(fitted.messages), fitted.report.tokens_after
         (4, 19)
     """
-
-    reads_extra = True
-    """Takes the other charged parts of a body as a fourth argument of `count_request`."""
 
     def __init__(
         self,
@@ -359,7 +354,7 @@ class RemoteCounter:
         if name is not None and not isinstance(name, str):
             raise ConfigurationError(f"name is a text, not {name!r:.80}")
         self._name = name or counter_name(ask)
-        self._stand_in = StandIn(estimate)
+        self._fallback = Fallback(estimate)
         self._timeout_seconds = _seconds("timeout_seconds", timeout_seconds)
         self._retry_after_seconds = _seconds("retry_after_seconds", retry_after_seconds, least=0.0)
         self._max_concurrent = not_negative("max_concurrent", max_concurrent)
@@ -430,30 +425,19 @@ class RemoteCounter:
 
         Not at all while the provider answers; else as far as the estimate says, a tenth if it does not.
         """
-        return 0 if self.exact else self._stand_in.margin_tokens(tokens)
+        return 0 if self.exact else self._fallback.margin_tokens(tokens)
 
-    def _for_one_fit(self) -> _ForOneFit:
-        """Return what one fit asks, which says of that fit's own counts whether they were estimated."""
-        return _ForOneFit(self)
+    def snapshot(self) -> _Snapshot:
+        """Return what one fit asks; it says of that fit's own counts what was estimated."""
+        return _Snapshot(self)
 
-    async def count(self, messages: Sequence[Any], /) -> int:
-        """Count a request that is these messages alone."""
-        return await self.count_request(messages)
-
-    async def count_request(
-        self,
-        messages: Sequence[Any],
-        system: Any = None,
-        tools: Any = None,
-        extra: Mapping[str, Any] | None = None,
-        /,
-    ) -> int:
+    async def count_request(self, request: CountRequest, /) -> int:
         """Ask the provider for the tokens of a request; else the estimate answers.
 
         A request without messages, which no provider takes, is always estimated; so are an output schema
         (`extra`), which the endpoints take in other words than requests do, and tools that one refuses.
         """
-        answer = await _ForOneFit(self).answered(messages, system, tools, extra)
+        answer = await _Snapshot(self).answered(request)
         self._estimated = answer.estimated
         return answer.tokens
 
@@ -542,16 +526,14 @@ class RemoteCounter:
                 self._known.popitem(last=False)
 
 
-class _ForOneFit:
+class _Snapshot(AsyncRequestCounter):
     """A remote counter, as one fit asks it: knows of each count of the fit whether it was estimated.
 
     Estimates err high, so that a budget holds whose margin was chosen while the provider still answered.
     """
 
-    reads_extra = True
-
     def __init__(self, counter: RemoteCounter) -> None:
-        self.digests = Digests()
+        self.digests: Digests = Digests()
         self._counter = counter
         self._said: deque[Said] = deque(maxlen=_COMPARED)
         self._estimated: str | None = None
@@ -580,47 +562,36 @@ class _ForOneFit:
         if self.exact:
             return 0
         self._has_margin = True
-        return self._counter._stand_in.margin_tokens(tokens)
+        return self._counter._fallback.margin_tokens(tokens)
 
-    async def count(self, messages: Sequence[Any], /) -> int:
-        """Count a request that is these messages alone."""
-        return await self.count_request(messages)
-
-    async def count_request(
-        self,
-        messages: Sequence[Any],
-        system: Any = None,
-        tools: Any = None,
-        extra: Mapping[str, Any] | None = None,
-        /,
-    ) -> int:
+    async def count_request(self, request: CountRequest, /) -> int:
         """Count as the counter does, and keep in mind how."""
-        answer = await self.answered(messages, system, tools, extra)
+        answer = await self.answered(request)
         self._estimated = answer.estimated or self._estimated
         return answer.tokens
 
-    async def answered(
-        self, messages: Sequence[Any], system: Any, tools: Any, extra: Mapping[str, Any] | None
-    ) -> _Answer:
-        counter, stand_in = self._counter, self._counter._stand_in
-        dicts = tuple(mapping_of(message) for message in messages)
+    async def answered(self, request: CountRequest) -> _Answer:
+        counter, fallback = self._counter, self._counter._fallback
+        extra, asked = request.extra, replace(request, extra=None)
+        dicts = tuple(mapping_of(message) for message in request.messages)
         if not dicts:
-            return _Answer(stand_in.count([], system, tools) + stand_in.beside(None, extra))
-        question = CountQuestion(messages=dicts, system=system, tools=tools or None)
-        said = await counter._said(self.digests.key_of("ask", (dicts, system, tools or None)), question)
+            return _Answer(fallback.count(asked) + fallback.beside(None, extra))
+        question = CountQuestion(messages=dicts, system=request.system, tools=request.tools or None)
+        key = self.digests.key_of("ask", (dicts, question.system, question.tools))
+        said = await counter._said(key, question)
         if isinstance(said, _Failed):
             latest = () if counter._latest is None else (counter._latest,)
-            tokens = stand_in.compared(stand_in.count(dicts, system, tools), self._said or latest)
-            return _Answer(self._raised(tokens + stand_in.beside(None, extra)), said.why)
+            tokens = fallback.compared(fallback.count(replace(asked, messages=dicts)), self._said or latest)
+            return _Answer(self._raised(tokens + fallback.beside(None, extra)), said.why)
         self._said.append(Said(question, said))
-        beside = stand_in.beside(said.tools, extra)
+        beside = fallback.beside(said.tools, extra)
         if not beside:
             return _Answer(said.tokens)
         what = " and ".join([*["tools"] * bool(said.tools), *["output schema"] * bool(extra)])
         return _Answer(said.tokens + self._raised(beside), f"{what}, which the endpoint does not take")
 
     def _raised(self, tokens: int) -> int:
-        return tokens if self._has_margin else tokens + self._counter._stand_in.margin_tokens(tokens)
+        return tokens if self._has_margin else tokens + self._counter._fallback.margin_tokens(tokens)
 
 
 def _seconds(name: str, value: float, *, least: float | None = None) -> float:

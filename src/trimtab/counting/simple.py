@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trimtab._shared.checks import answers_later
-from trimtab.counting.base import Additive, TextFunction, count_of, failure_of
+from trimtab.counting.base import AdditiveCounter, TextFunction, count_of, failure_of
 from trimtab.counting.cache import TextCounts
 from trimtab.counting.texts import TextCounter
 from trimtab.errors import ConfigurationError
@@ -24,7 +24,7 @@ ToolCallTokens = Callable[[str, str], int]
 """Tells what a tool call costs from its name and its arguments as text."""
 
 
-class CharCounter(Additive):
+class CharCounter(AdditiveCounter):
     """Counts characters and divides, rounding up once a message.
 
     Names, tool names and arguments count as text; roles and ids are free. Other unknown fields
@@ -34,8 +34,6 @@ class CharCounter(Additive):
         >>> CharCounter(4).count([{"role": "user", "content": "hello"}])
         2
     """
-
-    __slots__ = ("_part_tokens", "_ratio", "_tool_call_tokens")
 
     def __init__(
         self,
@@ -66,7 +64,6 @@ class CharCounter(Additive):
         self._tool_call_tokens = tool_call_tokens
         self._format = get_format(format)
         self.name = f"chars/{chars_per_token:g}"
-        self.exact = False
 
     def count_text(self, text: str, /) -> int:
         """Count a bare text, rounded up."""
@@ -100,7 +97,7 @@ class CharCounter(Additive):
         return count_of(answer, counter=self.name, of=f"a call of {name!r}")
 
 
-class FixedCounter(Additive):
+class FixedCounter(AdditiveCounter):
     """Charges the same for every message, part and call; for tests.
 
     Example:
@@ -108,7 +105,7 @@ class FixedCounter(Additive):
         12
     """
 
-    __slots__ = ("_per_message", "_per_part", "_per_tool_call")
+    name = "fixed"
 
     def __init__(
         self,
@@ -133,8 +130,6 @@ class FixedCounter(Additive):
         self._per_part = not_negative("per_part", per_part)
         self._per_tool_call = not_negative("per_tool_call", per_tool_call)
         self._format = get_format(format)
-        self.name = "fixed"
-        self.exact = False
 
     def count_text(self, text: str, /) -> int:
         """Return 0: texts are free, only what holds them is charged."""
@@ -196,8 +191,6 @@ def counter_from_text(
 
 class FunctionCounter(TextCounter):
     """Counts with a user's text function; made by `counter_from_text`."""
-
-    __slots__ = ()
 
     def _any_message(self, message: Any, counts: TextCounts) -> int:
         content = message.get("content")

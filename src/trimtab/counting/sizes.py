@@ -7,17 +7,23 @@ it is asked about lists only, and what a part of one costs is a share of the who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
-from trimtab.counting.base import Additive, checked_count, count_of, counter_name, placed
+from trimtab.counting.base import (
+    AdditiveCounter,
+    CountRequest,
+    RequestCounter,
+    checked_count,
+    count_of,
+    counter_name,
+    with_index,
+)
 from trimtab.counting.estimate import EstimateCounter
-from trimtab.counting.schemas import SETTINGS, with_functions
+from trimtab.counting.schemas import with_functions
 from trimtab.counting.texts import TextCounter
 from trimtab.errors import CountingError, FormatError
-from trimtab.formats import Format, Prices, mapping_of
-from trimtab.formats.values import compact_json
+from trimtab.formats import Prices, mapping_of
 
 __all__ = [
     "Fixed",
@@ -25,8 +31,6 @@ __all__ = [
     "Sizes",
     "counter_name",
     "fixed_tokens_of",
-    "for_whole",
-    "reading",
     "shared_out",
     "sizes_for",
 ]
@@ -58,25 +62,8 @@ class Fixed:
         self.tools, self.extra = with_functions(tools, extra) if extra else (tools, None)
 
 
-_CHECKED = (Additive.count_back, TextCounter.count_back)
+_CHECKED = (AdditiveCounter.count_back, TextCounter.count_back)
 """Ways to count back that check each size themselves."""
-
-
-class Traits(NamedTuple):
-    """What is known of a class of counters."""
-
-    checks_itself: bool
-    """Its own `count_back` checks each size."""
-    trusted: bool
-    """Its `count_message` is ours, which checks itself."""
-
-
-@lru_cache(maxsize=64)
-def _traits(kind: Hashable) -> Traits:
-    return Traits(
-        getattr(kind, "count_back", None) in _CHECKED,
-        getattr(kind, "count_message", None) is TextCounter.count_message,
-    )
 
 
 class Sizes:
@@ -84,18 +71,18 @@ class Sizes:
 
     additive = True
 
-    def __init__(self, counter: Any, messages: list[Any], fixed: Fixed | None) -> None:
-        self.counter = counter
+    def __init__(self, counter: AdditiveCounter, messages: list[Any], fixed: Fixed | None) -> None:
+        self.counter: Any = counter
         self.messages = messages
         self.known: list[int | None] = [None] * len(messages)
         """Tokens of each message; None where nobody asked."""
         self._fixed = Fixed() if fixed is None else fixed
         self._is_part = fixed is None
         self._fixed_counts: dict[bool, FixedCount] = {}
-        self._back = getattr(counter, "count_back", None)
-        traits = _traits(cast("Hashable", type(counter)))
-        self._checks_itself = traits.checks_itself
-        self._own = counter.count_message if traits.trusted else None
+        self._checks_itself = type(counter).count_back in _CHECKED
+        self._own = (
+            counter.count_message if type(counter).count_message is TextCounter.count_message else None
+        )
 
     def fixed_tokens(self, leads_system: bool, /) -> int:
         """Return what a request costs beside its messages: framing, tools, system text beside them.
@@ -135,7 +122,7 @@ class Sizes:
                 # our own counters check themselves
                 size = self._own(message) if self._own is not None else self.message(message, index)
             except (CountingError, FormatError) as error:
-                raise placed(error, index) from error.__cause__
+                raise with_index(error, index) from error.__cause__
             self.known[index] = size
         return size
 
@@ -160,20 +147,17 @@ class Sizes:
         Returns:
             The lowest position counted; `stop` if there was nothing to count.
         """
-        if self._back is not None:
-            if self._checks_itself:
-                return int(self._back(self.messages, start, stop, room_tokens, self.known))
-            return self._checked_back(start, stop, room_tokens)
-        index = stop
-        while index > start and room_tokens >= 0:
-            index -= 1
-            room_tokens -= self.of(index)
-        return index
+        if self._checks_itself:
+            low: int = self.counter.count_back(self.messages, start, stop, room_tokens, self.known)
+            return low
+        return self._checked_back(start, stop, room_tokens)
 
     def _checked_back(self, start: int, stop: int, room_tokens: int) -> int:
         """Let a counter of a user's count back, and look at what it filled in."""
-        counter, known, count_back = self.counter, self.known, cast("Callable[..., Any]", self._back)
-        low = checked_count(lambda: count_back(self.messages, start, stop, room_tokens, known), counter, None)
+        counter, known = self.counter, self.known
+        low = checked_count(
+            lambda: counter.count_back(self.messages, start, stop, room_tokens, known), counter, None
+        )
         if not start <= low <= stop:
             name = counter_name(counter)
             raise CountingError(
@@ -195,14 +179,14 @@ class Sizes:
         Returns:
             The lowest position counted; None if counter or format cannot do both at once.
         """
-        prices = getattr(self.counter, "prices", None)
+        prices = self.counter.prices
         if prices is None:
             return None
         try:
             return history.walk(start, room_tokens, self.known, prices)
         except (CountingError, FormatError) as error:
             at = next(i for i in range(history.walked_from - 1, -1, -1) if self.known[i] is None)
-            raise placed(error, at) from error.__cause__
+            raise with_index(error, at) from error.__cause__
 
     def total(self, start: int, stop: int, /) -> int:
         """Sum messages already counted."""
@@ -233,11 +217,10 @@ class Shares(Sizes):
 
     additive = False
 
-    def __init__(self, counter: Any, messages: list[Any], fixed: Fixed | None) -> None:
+    def __init__(self, counter: RequestCounter, messages: list[Any], fixed: Fixed | None) -> None:
         self.counter = counter
         self.messages = messages
         self.known = [None] * len(messages)
-        self._back = None
         self._checks_itself = False
         self._own = None
         self._fixed = Fixed() if fixed is None else fixed
@@ -275,16 +258,8 @@ class Shares(Sizes):
     def _asked(self, messages: Sequence[Any]) -> int:
         """Ask the black box."""
         counter, fixed = self.counter, self._fixed
-        whole = getattr(counter, "count_request", None)
-        listed = list(messages)
-        if whole is not None and getattr(counter, "reads_extra", False):
-            return checked_count(lambda: whole(listed, fixed.system, fixed.tools, fixed.extra), counter, None)
-        if whole is not None:
-            listed = [*_leading(Fixed(extra=fixed.extra)), *listed]
-            return checked_count(lambda: whole(listed, fixed.system, fixed.tools), counter, None)
-        listed = [*_leading(fixed), *listed]
-        count = getattr(counter, "count", counter)
-        return checked_count(lambda: count(listed), counter, None)
+        request = CountRequest(list(messages), system=fixed.system, tools=fixed.tools, extra=fixed.extra)
+        return checked_count(lambda: counter.count_request(request), counter, None)
 
     def whole(self, messages: Sequence[Any], /) -> int:
         """Ask for the size of the whole conversation, once; `messages` are all of it."""
@@ -303,7 +278,7 @@ class Shares(Sizes):
         try:
             return self._estimate.count_message(mapping_of(message))
         except FormatError as error:
-            raise (error if index is None else placed(error, index)) from error.__cause__
+            raise (error if index is None else with_index(error, index)) from error.__cause__
 
     def alone(self, message: Any, /) -> int:
         """Ask for the size of a message that trimtab wrote."""
@@ -322,42 +297,23 @@ class Shares(Sizes):
         return start
 
 
-def sizes_for(counter: Any, messages: list[Any], fixed: Fixed | None) -> Sizes:
+def sizes_for(counter: RequestCounter, messages: list[Any], fixed: Fixed | None) -> Sizes:
     """Make the table of sizes for a counter: additive if it counts single messages.
 
     Without `fixed` it is one of a part of a request, which is charged nothing beside its messages.
     """
-    kind = Sizes if hasattr(counter, "count_message") else Shares
-    return kind(counter, messages, fixed)
+    if isinstance(counter, AdditiveCounter):
+        return Sizes(counter, messages, fixed)
+    return Shares(counter, messages, fixed)
 
 
-def for_whole(counter: Any, tools: Any, /) -> Any:
-    """Return a counter for a whole request: some charge a call's frame only where there are tools."""
-    return counter if tools or not hasattr(counter, "without_tools") else counter.without_tools()
-
-
-def reading(counter: Any, format: Format, /) -> Any:
-    """Return a counter that reads this wire form; one that does not say what it reads as it is."""
-    read = getattr(counter, "format", None)
-    return counter if read is None or read is format else counter.with_format(format)
-
-
-def fixed_tokens_of(counter: Any, fixed: Fixed, has_system: bool, /) -> int:
-    """Ask a counter what a request costs beside its messages, in the way it can tell."""
-    of_request = getattr(counter, "fixed_tokens", None)
-    if of_request is not None:
-        return checked_count(
-            lambda: of_request(fixed.system, fixed.tools, has_system=has_system, extra=fixed.extra),
-            counter,
-            None,
-        )
-    whole = getattr(counter, "count_request", None)
-    if whole is not None:
-        leading = _leading(Fixed(extra=fixed.extra))
-        return checked_count(lambda: whole(leading, fixed.system, fixed.tools), counter, None)
-    base = checked_count(lambda: counter.count([]), counter, None)
-    parts = _leading(fixed)
-    return base + (checked_count(lambda: counter.count_message(parts[0]), counter, None) if parts else 0)
+def fixed_tokens_of(counter: AdditiveCounter, fixed: Fixed, has_system: bool, /) -> int:
+    """Ask a counter what a request costs beside its messages."""
+    return checked_count(
+        lambda: counter.fixed_tokens(fixed.system, fixed.tools, has_system=has_system, extra=fixed.extra),
+        counter,
+        None,
+    )
 
 
 class FixedCount(NamedTuple):
@@ -368,26 +324,10 @@ class FixedCount(NamedTuple):
     tools_tokens: int
 
 
-def _fixed_count(counter: Any, fixed: Fixed, has_system: bool) -> FixedCount:
+def _fixed_count(counter: AdditiveCounter, fixed: Fixed, has_system: bool) -> FixedCount:
     tokens = fixed_tokens_of(counter, fixed, has_system)
     if not (fixed.system or fixed.tools or fixed.extra):
         return FixedCount(tokens, 0, 0)
     bare = fixed_tokens_of(counter, Fixed(), has_system)
     without_tools = fixed_tokens_of(counter, Fixed(system=fixed.system), has_system)
     return FixedCount(tokens, without_tools - bare, tokens - without_tools)
-
-
-def _leading(fixed: Fixed) -> list[dict[str, Any]]:
-    """Write what is not among the messages as one system message, for counters that take no more."""
-    charged = {key: value for key, value in (fixed.extra or {}).items() if key not in SETTINGS}
-    parts = [_text_of(value) for value in (fixed.system, fixed.tools, charged) if value]
-    return [{"role": "system", "content": "\n".join(parts)}] if parts else []
-
-
-def _text_of(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    try:
-        return compact_json(value)
-    except FormatError as error:
-        raise FormatError(f"system text, tools or an output schema: {error}") from error

@@ -7,9 +7,9 @@ import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, Self
 
-from trimtab.counting.base import Additive, TextFunction, placed
+from trimtab.counting.base import AdditiveCounter, TextFunction, with_index
 from trimtab.counting.cache import TextCache, TextCounts
 from trimtab.counting.margin import unseen_tokens
 from trimtab.counting.media import is_seen, media_tokens
@@ -33,7 +33,7 @@ _ROLES = ("system", "developer", "user", "assistant", "tool")
 _RESULT_ROLES = ("tool", "function")
 
 
-class TextCounter(Additive):
+class TextCounter(AdditiveCounter):
     """Counts the texts of a message with a text function, and adds what framing costs.
 
     Sizes of messages add up to the whole, so a conversation is counted from its newest message
@@ -41,7 +41,7 @@ class TextCounter(Additive):
     Safe to share between threads if the text function is.
     """
 
-    __slots__ = ("_cache", "_exact_form", "_framings", "_margins", "_prices", "framing", "margin", "media")
+    framing: Framing
 
     def __init__(
         self,
@@ -89,18 +89,18 @@ class TextCounter(Additive):
 
         It is exact in the form it was made for only: how another is framed is less well known.
         """
-        twin = copy.copy(self)
-        twin._format = form = get_format(format)
-        twin.exact = form.name == self._exact_form
-        twin.framing = self._framings.get(form.name, self._framings[""])
-        twin.margin = self._margins.get(form.name, self._margins[""])
-        twin._prices = None
+        twin = super().with_format(format)
+        if twin is not self:
+            form = twin._format.name
+            twin.exact = form == self._exact_form
+            twin.framing = self._framings.get(form, self._framings[""])
+            twin.margin = self._margins.get(form, self._margins[""])
+            twin._prices = None
         return twin
 
-    def __getstate__(self) -> object:
+    def __getstate__(self) -> dict[str, Any]:
         """Leave behind what is looked up again when it is needed."""
-        own, slots = cast("tuple[Any, dict[str, Any]]", super().__getstate__())
-        return own, {**slots, "_prices": None}
+        return {**self.__dict__, "_prices": None}
 
     def without_tools(self) -> Self:
         """Return the same counter for a whole request that has no tools."""
@@ -209,7 +209,7 @@ class TextCounter(Additive):
         try:
             low = self._format.count_back(messages, span, room_tokens, sizes, structure, prices)
         except (CountingError, FormatError) as error:
-            raise placed(error, next(i for i in span if sizes[i] is None)) from error.__cause__
+            raise with_index(error, next(i for i in span if sizes[i] is None)) from error.__cause__
         finally:
             for index, message in structure.replaced.items():  # the list is not this counter's
                 messages[index] = message

@@ -213,7 +213,7 @@ def _learn(working_set: WorkingSet, given: ViewGiven, reported: Usage) -> None:
 
 def _answer_counted(working_set: WorkingSet, given: ViewGiven) -> int:
     """Return the counted size of the answer, if it was added already; 0 if not, or if counts are exact."""
-    if getattr(working_set.reader.options.tokens_by, "exact", False):
+    if working_set.reader.options.tokens_by.exact:
         return 0  # a tokenizer that is right needs no report, which counts without framing
     since = {
         version: message

@@ -23,8 +23,8 @@ from trimtab._shared.checks import (
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import CounterLike, EstimateCounter
+from trimtab.counting.base import RequestCounter, counter_name
 from trimtab.counting.baseline import UsageBaseline
-from trimtab.counting.sizes import counter_name
 from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError, SummaryError
 from trimtab.formats import Format, SystemLike, ToolSchema, format_of
 from trimtab.formats.foreign import check_message
@@ -224,7 +224,7 @@ class Options:
     resolved: Budget | None = field(init=False, default=None)
     """The budget with its margin; None where the log says what is left of it."""
     wire_format: Format = field(init=False)
-    tokens_by: Any = field(init=False)
+    tokens_by: RequestCounter = field(init=False)
     """The counter in use."""
     measured: tuple[Block, ...] = field(init=False, default=())
     """The blocks of the context when its room was measured."""
@@ -319,7 +319,7 @@ class Options:
         """Ids of calls whose results are still to come, as the context says."""
         return frozenset() if self.context is None else frozenset(self.context._policy.pending_calls)
 
-    def _counter(self) -> Any:
+    def _counter(self) -> RequestCounter:
         policy = None if self.context is None else self.context._policy
         counter = self.counter if self.counter is not None or policy is None else policy.counter
         model = self.model if self.model is not None or policy is None else policy.model

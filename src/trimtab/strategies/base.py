@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, assembled, keep_parts, merge_edits
+from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.shorten import Keep, shorten
 from trimtab.counting.sizes import Shares, Sizes
 from trimtab.errors import ConfigurationError
@@ -425,8 +426,8 @@ class EvictionRequest:
 
         The bare marker if only that fits; None if not even that does.
         """
-        count = getattr(self.sizes.counter, "count_text", None)
-        if count is None:
+        counter = self.sizes.counter
+        if not isinstance(counter, AdditiveCounter):
             message = self.history.format.message
             empty = self.sizes.message(message("user", [""]))
             return shorten(
@@ -435,7 +436,7 @@ class EvictionRequest:
                 count=lambda t: max(0, self.sizes.message(message("user", [t])) - empty),
                 keep=keep,
             )
-        return shorten(text, limit_tokens, count=count, keep=keep)
+        return shorten(text, limit_tokens, count=counter.count_text, keep=keep)
 
     # -- cuts: everything from one message on
 

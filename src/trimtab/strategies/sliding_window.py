@@ -85,7 +85,6 @@ class _Weights:
 
     def __init__(self, request: EvictionRequest) -> None:
         self._request = request
-        self._own = getattr(request.sizes.counter, "weight", None)
         self._known: dict[int, float] = {}
 
     def __getitem__(self, index: int) -> float:
@@ -96,8 +95,8 @@ class _Weights:
 
     def _weigh(self, index: int) -> float:
         message: dict[str, Any] = self._request.history.messages[index]
-        if self._own is not None:
-            weight = self._own(message)
+        weight = self._request.sizes.counter.weight(message)
+        if weight is not None:
             if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
                 name = counter_name(self._request.sizes.counter)
                 raise CountingError(

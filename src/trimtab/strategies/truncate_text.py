@@ -220,7 +220,7 @@ class _Search:
             near = replace(bracket)
             near.close(lambda level: self._foretold(slots, level, near), limit_tokens=limit)
             tokens = size(near.low)
-            if tokens == near.low_tokens and getattr(request.sizes.counter, "exact", False):
+            if tokens == near.low_tokens and request.sizes.counter.exact:
                 return near.low
             for level in (near.low, near.high):
                 if bracket.low < level < bracket.high:
@@ -250,7 +250,7 @@ class _Search:
         alone, path = _alone(message, slot.path)
         saved = sizes.message(alone, slot.index)
         saved -= sizes.message(with_texts(alone, {path: CUT_MARKER}), slot.index)
-        if weigh and abs(saved) <= 1 and not getattr(sizes.counter, "exact", False):
+        if weigh and abs(saved) <= 1 and not sizes.counter.exact:
             saved = sizes.message(message, slot.index)
             saved -= sizes.message(with_texts(message, {slot.path: CUT_MARKER}), slot.index)
         return CUT_MARKER if saved > 0 else slot.text

@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any
 
 from trimtab._shared.checks import is_whole
+from trimtab.counting import CountRequest
+from trimtab.counting.door import as_counter
 from trimtab.testing.errors import ContractBroken, broken
 from trimtab.testing.generate import conversations
 
@@ -184,16 +186,17 @@ class _Check:
 
     def check_count_request(self) -> None:
         """System text and tools come on top, and cost something."""
-        count_request = getattr(self.counter, "count_request", None)
-        if count_request is None:
+        if not hasattr(self.counter, "count_request"):
             return
+        ask = as_counter(self.counter).count_request
         tools = [{"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}]
         for at, sample in enumerate(self.samples):
             of = f"sample {at} as a request"
-            bare = self.checked(partial(count_request, list(sample), None, None), of, "count_request")
+            bare = self.checked(partial(ask, CountRequest(list(sample))), of, "count_request")
             if bare != (alone := self.count(list(sample), of)):
                 broken("count_request", f"{self.name} answered {bare} for {of}, and {alone} for its messages")
-            full = self.checked(partial(count_request, list(sample), "Be brief.", tools), of, "count_request")
+            request = CountRequest(list(sample), system="Be brief.", tools=tools)
+            full = self.checked(partial(ask, request), of, "count_request")
             if full < bare:
                 broken(
                     "count_request",

@@ -12,6 +12,7 @@ from trimtab._fit import fit
 from trimtab.budget import Budget
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assembled, owns_text
+from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
 from trimtab.formats import DEFAULT, Path, get_format
@@ -281,7 +282,7 @@ def _shown(counter: Any) -> str:
 def _request(sample: Messages, counter: Any, limit_tokens: int) -> EvictionRequest:
     """Make the request that `fit` would make."""
     history = History(sample, format=get_format(DEFAULT))
-    sizes = sizes_for(counter, history.messages, Fixed())
+    sizes = sizes_for(as_counter(counter), history.messages, Fixed())
     counted = None if isinstance(sizes, Shares) else count_back(history, sizes, limit_tokens)
     return EvictionRequest(history, sizes, limit_tokens=limit_tokens, counted=counted)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
-from trimtab.counting.base import Additive
+from trimtab.counting.base import AdditiveCounter
 from trimtab.formats import DEFAULT, Format, get_format, mapping_of
 
 
-class WordCounter(Additive):
+class WordCounter(AdditiveCounter):
     """One token a word, none for framing.
 
     Boundaries in tests are exact and read off the text. Words of texts, of tool names and of call
@@ -28,17 +28,11 @@ class WordCounter(Additive):
         ['three', 'four five']
     """
 
-    __slots__ = ("_format",)
-
     name = "words"
     exact = True
 
     def __init__(self, *, format: str | Format = DEFAULT) -> None:
         self._format = get_format(format)
-
-    def with_format(self, format: str | Format, /) -> Self:
-        """Return such a counter for another wire form."""
-        return type(self)(format=format)
 
     def count_message(self, message: Any, /) -> int:
         """Count the words of one message."""

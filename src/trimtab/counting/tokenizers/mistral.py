@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from trimtab.counting.base import Additive, TextFunction
+from trimtab.counting.base import AdditiveCounter, TextFunction
 from trimtab.counting.cache import TextCache
 from trimtab.counting.media import base64_of, image_size, is_seen, media_tokens
 from trimtab.counting.schemas import function_tool, system_texts, with_functions
@@ -37,7 +37,7 @@ _BY_SIZE = MediaRule(pixels_per_token=1)
 """For telling what is seen: an image of any detail costs by its size here."""
 
 
-class MistralCounter(Additive):
+class MistralCounter(AdditiveCounter):
     """Counts requests of Mistral's models as they are billed.
 
     Images whose size cannot be seen cost the most they may. Of `Framing`, `per_request_tokens` is what a
@@ -55,7 +55,7 @@ class MistralCounter(Additive):
         cache: Where counts of texts are remembered. None: in one of its own.
     """
 
-    __slots__ = ("_cache", "_exact_form", "_own_form", "framing", "margin", "media")
+    framing: Framing
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from trimtab._shared.lazy import package_of
-from trimtab.counting.base import Additive, TextFunction
+from trimtab.counting.base import AdditiveCounter, CountRequest, TextFunction
 from trimtab.counting.cache import TextCache
 from trimtab.counting.media import media_tokens
 from trimtab.counting.schemas import function_tool, system_texts, with_functions
@@ -331,7 +331,7 @@ def _to_json(
     )
 
 
-class TemplateCounter(Additive):
+class TemplateCounter(AdditiveCounter):
     """Counts what a server counts that renders a chat template and splits the text.
 
     A message costs the difference it makes to a small request rendered with and without it. What
@@ -351,21 +351,6 @@ class TemplateCounter(Additive):
         media: What is charged for images, sound and files. None: `MediaRule()`.
         format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
     """
-
-    __slots__ = (
-        "_correction_tokens",
-        "_fixed",
-        "_known",
-        "_made_of",
-        "_render",
-        "_served",
-        "_shape",
-        "_sizes",
-        "_special",
-        "_text",
-        "media",
-        "spread_tokens",
-    )
 
     def __init__(
         self,
@@ -402,8 +387,7 @@ class TemplateCounter(Additive):
     def __copy__(self) -> TemplateCounter:
         """Share the counts."""
         twin = object.__new__(type(self))
-        for slot in (*Additive.__slots__, *TemplateCounter.__slots__):
-            setattr(twin, slot, getattr(self, slot))
+        twin.__dict__.update(self.__dict__)
         return twin
 
     def clear(self) -> None:
@@ -580,7 +564,7 @@ class TemplateCounter(Additive):
             for tools in (None, TOOLS):
                 try:
                     whole_tokens = self._tokens(probe, tools, answer_begins=True)
-                    short.append(whole_tokens - self.count_request(probe, None, tools))
+                    short.append(whole_tokens - self.count_request(CountRequest(probe, tools=tools)))
                 except CountingError:
                     continue  # a shape that the template refuses costs nothing
         self._fixed.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -17,7 +17,7 @@ from typing import Any, Self
 from trimtab._fit import fit
 from trimtab._shared.checks import in_words, near_names
 from trimtab.conversation.validity import validate
-from trimtab.counting import CharCounter, FixedCounter
+from trimtab.counting import AdditiveCounter, CharCounter, CountRequest, FixedCounter
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, UnknownNameError
 from trimtab.formats import Request, get_format, mapping_of
 from trimtab.strategies import EvictionRequest, EvictionResult, Strategy, create_strategy
@@ -29,7 +29,7 @@ __all__ = ["COUNTERS", "Case", "cases", "check", "read_cases", "run", "strategy_
 # `Case`: a request, a budget, and what is right about an answer to it.
 
 
-COUNTERS: Mapping[str, Any] = {
+COUNTERS: Mapping[str, Callable[[str], AdditiveCounter]] = {
     "words": lambda form: WordCounter(format=form),
     "chars": lambda form: CharCounter(format=form),
     "fixed": lambda form: FixedCounter(3, 2, 5, format=form),
@@ -86,8 +86,8 @@ class Case:
     def count_tokens(self, messages: Sequence[Any], /) -> int:
         """Count the request with these messages in place of its own."""
         parts = self.parts
-        count = _counter_of(self).count_request
-        return int(count(messages, parts.system, parts.tools, parts.extra))
+        request = CountRequest(messages, system=parts.system, tools=parts.tools, extra=parts.extra)
+        return _counter_of(self).count_request(request)
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data, without what is as usual."""
@@ -116,7 +116,7 @@ class Case:
 _ALWAYS = ("id", "form", "request", "budget_tokens")
 
 
-def _counter_of(case: Case) -> Any:
+def _counter_of(case: Case) -> AdditiveCounter:
     return COUNTERS[case.counter](case.form)
 
 
