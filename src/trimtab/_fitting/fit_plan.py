@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,13 @@ from trimtab._fitting.prepare import BLOCK, Work
 from trimtab._fitting.request import held
 from trimtab._shared.checks import move_to_source
 from trimtab.budget import Budget
-from trimtab.conversation import History
+from trimtab.conversation import History, Unit
 from trimtab.counting.sizes import Shares, Sizes
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
 from trimtab.formats import Format, Request
-from trimtab.strategies.base import EvictionRequest
+from trimtab.strategies.base import EvictionRequest, waits
 from trimtab.strategies.cuts import count_back
-from trimtab.strategies.runner import Settled, running
+from trimtab.strategies.runner import Settled, reads_newest, run, running
 from trimtab.strategies.summarizer import SummaryCall, drive
 
 if TYPE_CHECKING:
@@ -131,10 +131,17 @@ def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, 
     history, sizes, limit = work.history, work.sizes, budget.input_tokens
     try:
         counted = _counted_back(history, sizes, limit)
-        request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, counted=counted)
         total = _total_if_known(history, sizes, counted)
+        request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, counted=counted)
+        newest = _newest(work, counted) if total is None else None
         if total is not None and total <= limit:
             settled = Settled(cut=0, tokens=total)
+        elif newest is not None:
+            settled = run(work.strategy, request.among(newest))
+            if settled.fits:
+                request = request.among(newest)
+            else:  # how much it takes at least is told by all there is
+                settled = run(work.strategy, request)
         else:
             settled = yield from running(work.strategy, request)
         history.look_over(settled.cut, also=settled.before)
@@ -142,6 +149,15 @@ def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, 
         move_to_source(error, lead=work.lead, origin=work.origin)
         raise
     return FitPlan(portion=work, settled=settled, request=request, budget=budget)
+
+
+def _newest(work: Work, counted: int | None) -> Sequence[Unit] | None:
+    """Group the newest turns alone, where the strategy asks for no other; None: whatever it asks for."""
+    history = work.history
+    strategy = work.strategy
+    if counted is None or not history.asks_for_all or waits(strategy) or not reads_newest(strategy):
+        return None
+    return history.newest_turns(counted)
 
 
 def _counted_back(history: History, sizes: Sizes, limit_tokens: int) -> int | None:

@@ -83,6 +83,8 @@ class History:
         self._newest: int | None = None
         self._alone: dict[int, bool] = {}
         self._units: tuple[Unit, ...] | None = None
+        self._newest_turns: tuple[Unit, ...] | None = None
+        self._is_alone_here = not (elsewhere or followed or self._answered or self._holds or self._apart)
         self.head = self._leading() if leading is None else leading
         """Number of leading system messages; 0 where these may leave."""
 
@@ -383,6 +385,8 @@ class History:
     def units(self) -> tuple[Unit, ...]:
         """All units in order of their first message; pairs the whole conversation."""
         if self._units is None:
+            if self._newest_turns is not None:
+                self._forget()
             self.read(0)
             pairing = pair(self.structure, range(len(self)))
             pairing.part_from(self._apart, self.structure)
@@ -396,6 +400,121 @@ class History:
                 units = with_openers(units, self.cannot_lead, self.user_at_or_before)
             self._units = tuple(with_stored(units, pairing) if self.elsewhere else units)
         return self._units
+
+    def newest_turns(self, counted: int, /) -> tuple[Unit, ...] | None:
+        """Group the newest turns, and those older ones that something must stay of.
+
+        The first of these turns holds the message `counted`, at which the limit is passed. What is bound,
+        what answers what and what an order asks for ends with a turn: one is read as if it were all. Of
+        older turns those alone are read that hold a pin, and the latest message that stands for what was
+        before it is looked for by its shape.
+
+        Args:
+            counted: The newest message that cannot stay along with all behind it.
+
+        Returns:
+            Units in order; None where it takes the whole conversation to tell: a result whose call is in an
+            older turn, ids of calls that wait and are not found, parts of the conversation elsewhere.
+        """
+        if self._units is not None or not self.protect or not self._is_alone_here:
+            return None
+        start = self._turn_at(min(counted, self.count - 1))
+        if start is None or start <= self.head:
+            return None
+        if self._newest_turns is not None:
+            self._forget()
+        kept = self._latest_kept(start)
+        asked = {index for index in self.pins if index < start}
+        if kept is not None:
+            self.structure.kept = {kept}
+            asked.add(kept)
+        read = self._read_turns(start, asked - set(range(self.head)))
+        if read is None:
+            return None
+        units = [Unit((index,), kind="system", state="pinned") for index in range(self.head)] + read
+        if self.format.rules.ordered:
+            units = with_openers(units, self.cannot_lead, self.user_at_or_before)
+        self._newest_turns = tuple(units)
+        return self._newest_turns
+
+    def _turn_at(self, index: int) -> int | None:
+        """Find the message of the user that opens the turn of a message, stands alone and may come first."""
+        user = self.user_at_or_before(index)
+        while user is not None and not (self.stands_alone(user) and not self.cannot_lead(user)):
+            user = self.user_at_or_before(user - 1) if user else None
+        return user
+
+    def _latest_kept(self, start: int) -> int | None:
+        """Find the latest message before `start` that stands for what was before it, if none behind does."""
+        if not self.format.rules.keeps_messages:
+            return None
+        found = self.format.latest_compaction(self.messages)
+        return found if 0 <= found < start else None
+
+    def _read_turns(self, start: int, asked: Collection[int]) -> list[Unit] | None:
+        """Group the turns from `start` on and those of single older messages; None if they are not whole."""
+        spans = [(start, self.count)]
+        for index in sorted(asked, reverse=True):
+            if index < spans[-1][0]:
+                first = self._turn_at(index)
+                if first is None or first < self.head:
+                    return None
+                after = self.user_at_or_after(index + 1)
+                while after is not None and after < spans[-1][0] and not self.stands_alone(after):
+                    after = self.user_at_or_after(after + 1)
+                spans.append((first, spans[-1][0] if after is None else min(after, spans[-1][0])))
+        found: list[Unit] = []
+        waiting = set(self.pending_calls)
+        for first, stop in spans:
+            units = self._group(first, stop, waiting)
+            if units is None:
+                return None
+            found[:0] = units
+        return None if waiting else found
+
+    def _group(self, start: int, stop: int, waiting: set[str]) -> list[Unit] | None:
+        """Read and group a span of turns as if they were all there is; None if they are not."""
+        # What follows shows that the turn is not the last, of which a form may ask for more.
+        columns = self._columns(start, min(stop + 1, self.count))
+        columns.count = stop - start
+        pairing = pair(columns, range(stop - start))
+        alone = columns.references or columns.elsewhere or pairing.repeated
+        if alone or any(None in owners for owners in pairing.owner.values()):
+            return None
+        newest = stop == self.count
+        if pairing.unanswered and not newest:
+            return None  # an answer may stand further on
+        self._take(columns, start)
+        if newest:
+            self._read_from = start
+        last_turn = self._last_turn() - start if newest else columns.count
+        opened = open_calls(pairing, last_turn=last_turn, pending_calls=self.pending_calls)
+        at = {start + index for index, _ in opened}
+        waiting.difference_update(call_id for ids in columns.calls.values() for call_id in ids)
+        units = [self._unit_of(group.moved(start), at) for group in members(columns, pairing)]
+        units.sort(key=lambda unit: unit.indices[0])
+        return units
+
+    def _take(self, columns: Structure, start: int) -> None:
+        """Put the columns of a span where they belong."""
+        own = self.structure
+        own.kinds.update((start + index, kind) for index, kind in columns.kinds.items())
+        own.calls.update((start + index, ids) for index, ids in columns.calls.items())
+        own.answers.update((start + index, answers) for index, answers in columns.answers.items())
+        own.loose.update((start + index, parts) for index, parts in columns.loose.items())
+        own.bound.update(start + index for index in columns.bound)
+        own.dangling.update(start + index for index in columns.dangling)
+        own.needs.update((start + index, start + at) for index, at in columns.needs.items())
+        if columns.kept:
+            own.kept = {max(start + max(columns.kept), *own.kept, -1)}
+
+    def _forget(self) -> None:
+        """Begin again: what was read turn by turn is read in one go where all of it is asked for."""
+        replaced = self.structure.replaced
+        self.structure = Structure(self.count)
+        self.structure.replaced, self.structure.elsewhere = replaced, self.elsewhere
+        self._newest_turns = None
+        self._read_from = self.count
 
     @property
     def leads_system(self) -> bool:

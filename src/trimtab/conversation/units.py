@@ -127,6 +127,13 @@ class Group:
         if part is not None:
             self.parts.setdefault(index, []).append(part)
 
+    def moved(self, by: int) -> Group:
+        """Return the same group further back in a longer conversation."""
+        made = Group(self.kind)
+        made.indices = {index + by for index in self.indices}
+        made.parts = {index + by: parts for index, parts in self.parts.items()}
+        return made
+
     def take(self, other: Group) -> None:
         """Become one with another."""
         self.indices |= other.indices

@@ -459,6 +459,13 @@ class Format(ABC):
         for index in range(start, stop):
             structure.kinds[index] = self.kind(structure.read_as_dict(messages, index))
 
+    def latest_compaction(self, messages: Sequence[Any], /) -> int:
+        """Find the latest message that stands for those before it; -1 if none does.
+
+        It may not leave (`Rules.keeps_messages`), and is looked for among messages that are not read.
+        """
+        return -1
+
     def count_back(
         self,
         messages: list[Any],

@@ -457,6 +457,10 @@ class EvictionRequest:
         """Return the same request, with cuts over units that were grouped from everything."""
         return self._with()
 
+    def among(self, units: Sequence[Unit], /) -> EvictionRequest:
+        """Return the same request with some of its units alone: the others surely leave."""
+        return self._with(alive=units)
+
     def protecting(self, roles: Iterable[str], /) -> EvictionRequest:
         """Return the same request in which units with a message of these roles stay."""
         wanted = frozenset(roles)

@@ -16,7 +16,7 @@ from trimtab.strategies.base import (
     strategy_data,
     waits,
 )
-from trimtab.strategies.runner import check_step, checked_answer, is_ours
+from trimtab.strategies.runner import check_step, checked_answer, is_ours, reads_newest
 from trimtab.strategies.summarizer import SummaryCall, drive
 
 __all__ = ["Cascade"]
@@ -39,7 +39,7 @@ class Cascade:
         'cascade'
     """
 
-    __slots__ = ("asks_model", "steps")
+    __slots__ = ("asks_model", "reads_newest", "steps")
 
     def __init__(self, *steps: Strategy) -> None:
         if not steps:
@@ -50,6 +50,8 @@ class Cascade:
         """The strategies, cheapest first."""
         self.asks_model = any(getattr(step, "asks_model", False) for step in steps)
         """True if one of the steps asks a model."""
+        self.reads_newest = reads_newest(steps[0])
+        """True if the first step lets the oldest leave: the others are asked about what that keeps."""
 
     def __repr__(self) -> str:
         return f"Cascade({', '.join(map(repr, self.steps))})"

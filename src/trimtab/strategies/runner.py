@@ -32,7 +32,7 @@ from trimtab.strategies.summarizer import SummaryCall, drive
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["Settled", "check_step", "checked_answer", "is_ours", "run", "running"]
+__all__ = ["Settled", "check_step", "checked_answer", "is_ours", "reads_newest", "run", "running"]
 
 
 # Checks of the values a strategy answers with: their kinds, and words of closed lists.
@@ -46,6 +46,14 @@ def is_ours(strategy: object, /) -> bool:
     Looking over the kinds of values in each answer costs a tenth of a fit; subclasses are not ours.
     """
     return type(strategy).__module__.startswith("trimtab.strategies.")
+
+
+def reads_newest(strategy: Any, /) -> bool:
+    """Tell whether a strategy lets the oldest units leave, and asks for none older than those that fit.
+
+    A class derived from ours may ask for more than that.
+    """
+    return is_ours(strategy) and getattr(strategy, "reads_newest", False)
 
 
 def breach(name: str, what: str) -> NoReturn:

@@ -171,6 +171,11 @@ class SlidingWindow:
         put(self, "target_ratio", check_fraction("target_ratio", target_ratio))
 
     @property
+    def reads_newest(self) -> bool:
+        """True unless older messages than those that fit have a say."""
+        return not (self.protect_roles or self.keep_turns or self.keep_first_user)
+
+    @property
     def name(self) -> str:
         """The word for it in reports and data."""
         return "sliding_window"

@@ -115,6 +115,14 @@ class Anthropic(Format):
     def kind(self, message: Dict, /) -> Kind:
         return kind_of(message)
 
+    def latest_compaction(self, messages: Sequence[Any], /) -> int:
+        for index in range(len(messages) - 1, -1, -1):
+            message = messages[index]
+            content = message.get("content") if message.__class__ is dict else item_of(message, "content")
+            if content.__class__ is not str and any(map(compacts, as_list(content) or ())):
+                return index
+        return -1
+
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         Scan(messages, structure).read(start, stop)
 

@@ -122,6 +122,14 @@ class OpenAIResponses(Format):
     def kind(self, message: Dict, /) -> Kind:
         return kind_of(message)
 
+    def latest_compaction(self, messages: Sequence[Any], /) -> int:
+        for index in range(len(messages) - 1, -1, -1):
+            item = messages[index]
+            kind = item.get("type") if item.__class__ is dict else type_of(item)
+            if kind == "compaction":
+                return index
+        return -1
+
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         kinds: dict[int, Kind] = structure.kinds
         previous: Dict | None = None
