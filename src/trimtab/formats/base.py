@@ -662,10 +662,10 @@ REGISTRY: dict[str, Format] = {}
 def _find_registered(kind: type[Format], name: str, state: dict[str, Any]) -> Format:
     """Return the wire form that is registered under a name; another of its kind where none is."""
     found = REGISTRY.get(name)
-    if type(found) is kind and vars(found) == state:
+    if found is not None and type(found) is kind and vars(found) == state:
         return found
     made = object.__new__(kind)
-    made.__dict__.update(state)
+    vars(made).update(state)
     return made
 
 
