@@ -32,92 +32,27 @@ __all__ = [
     "register_models",
 ]
 
-
-# How gateways, clouds and frameworks spell the names of models.
-
-
 _MAKERS = frozenset(
-    (
-        "openai",
-        "openai-chat",
-        "openai-responses",
-        "anthropic",
-        "google",
-        "google-gla",
-        "gemini",
-        "mistral",
-        "mistralai",
-        "deepseek",
-        "deepseek-ai",
-        "zai",
-        "z-ai",
-        "zai-org",
-        "xai",
-        "x-ai",
-        "meta",
-        "meta_llama",
-        "meta-llama",
-        "qwen",
-        "alibaba",
-        "dashscope",
-        "moonshot",
-        "moonshotai",
-        "minimax",
-        "minimaxai",
-        "cohere",
-        "cohere_chat",
-        "amazon",
-        "amazon-nova",
-        "amazon_nova",
-        "models",
-    )
+    {
+        *("openai", "openai-chat", "openai-responses", "anthropic", "google", "google-gla", "gemini"),
+        *("mistral", "mistralai", "deepseek", "deepseek-ai", "zai", "z-ai", "zai-org", "xai", "x-ai"),
+        *("meta", "meta_llama", "meta-llama", "qwen", "alibaba", "dashscope", "moonshot"),
+        *("moonshotai", "minimax", "minimaxai", "cohere", "cohere_chat", "amazon", "amazon-nova"),
+        *("amazon_nova", "models"),
+    }
 )
 _HOSTS = frozenset(
-    (
-        "azure",
-        "azure_ai",
-        "azure-ai",
-        "openrouter",
-        "github",
-        "github_copilot",
-        "google-vertex",
-        "vertex_ai",
-        "groq",
-        "bedrock",
-        "bedrock_converse",
-        "bedrock_mantle",
-        "converse",
-        "invoke",
-        "cerebras",
-        "together",
-        "together_ai",
-        "fireworks",
-        "fireworks_ai",
-        "accounts",
-        "huggingface",
-        "ollama",
-        "ollama_chat",
-        "deepinfra",
-        "novita",
-        "nebius",
-        "hyperbolic",
-        "sambanova",
-        "nvidia_nim",
-        "databricks",
-        "snowflake",
-        "cloudflare",
-        "@cf",
-        "vercel",
-        "vercel_ai_gateway",
-        "baseten",
-        "replicate",
-        "watsonx",
-        "hosted_vllm",
-        "vllm",
-        "lm_studio",
-    )
+    {
+        *("azure", "azure_ai", "azure-ai", "openrouter", "github", "github_copilot", "google-vertex"),
+        *("vertex_ai", "groq", "bedrock", "bedrock_converse", "bedrock_mantle", "converse", "invoke"),
+        *("cerebras", "together", "together_ai", "fireworks", "fireworks_ai", "accounts"),
+        *("huggingface", "ollama", "ollama_chat", "deepinfra", "novita", "nebius", "hyperbolic"),
+        *("sambanova", "nvidia_nim", "databricks", "snowflake", "cloudflare", "@cf", "vercel"),
+        *("vercel_ai_gateway", "baseten", "replicate", "watsonx", "hosted_vllm", "vllm", "lm_studio"),
+    }
 )
 """Who serves models of others, perhaps with a smaller window."""
+
 _PREFIXES = _MAKERS | _HOSTS
 """Words that gateways and frameworks put before a model's name, with "/" or ":"."""
 
@@ -209,14 +144,10 @@ def _unprefixed(model: str, *, first: str | None = None) -> list[str]:
         # a fine-tuned model is "ft:base:organisation:suffix:id"
         names.append(tail.split(":")[0] if head == "ft" else tail)
         head, mark, tail = _split(names[-1])
-    names += [bare for bare in map(_without_region, names) if bare not in names]
+    names += [bare for name in names if (bare := _REGION.sub("", name)) not in names]
     names += [found[1] for found in map(_BEDROCK.match, names) if found]
     names += [_DATED.sub("", name) for name in names]
     return names + [found[1] for found in map(_NUMBERED.match, names) if found]
-
-
-def _without_region(name: str) -> str:
-    return _REGION.sub("", name)
 
 
 def _split(name: str) -> tuple[str, str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any, Literal, NamedTuple
 
 from trimtab._shared.checks import is_number, is_whole
@@ -247,11 +248,8 @@ class Unnamed(NamedTuple):
     """Over what the maker's known rows count, from the least to the most."""
 
 
-# What is registered is looked at once: a wrong fact would break a count far from here.
-
-
 def check_facts(facts: Any, /) -> None:
-    """Refuse facts that cannot be.
+    """Refuse facts that cannot be, as they are registered: a wrong one would break a count far from here.
 
     Raises:
         ConfigurationError: With the fact and what it has to be.
@@ -266,48 +264,43 @@ def check_facts(facts: Any, /) -> None:
             raise ConfigurationError(f"{facts.name}: {name} is {wanted}, not {value!r:.80}")
 
 
-def _is_limit(value: Any) -> bool:
-    return value is None or is_whole(value, least=1)
+def _is(*kinds: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kinds)
 
 
-def _is_factor(value: Any) -> bool:
-    return is_number(value) and value > 0
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_text_or_none(value: Any) -> bool:
-    return value is None or isinstance(value, str)
-
-
-def _is_by_form(value: Any, kind: type) -> bool:
-    return isinstance(value, tuple) and all(
-        isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], kind)
-        for pair in value
+def _is_by_form(kind: type) -> Callable[[Any], bool]:
+    return lambda value: (
+        isinstance(value, tuple)
+        and all(
+            isinstance(pair, tuple)
+            and len(pair) == 2
+            and isinstance(pair[0], str)
+            and isinstance(pair[1], kind)
+            for pair in value
+        )
     )
 
 
-_LIMIT = (_is_limit, "a whole number of tokens above 0, or None")
-_ENCODING = (_is_text_or_none, "the name of an encoding, or None")
+_LIMIT = (
+    lambda value: value is None or (is_whole(value) and value > 0),
+    "a whole number of tokens above 0, or None",
+)
+_TEXT = (_is(str), "a text")
+_ENCODING = (_is(str, NoneType), "the name of an encoding, or None")
+_FLAG = (_is(bool), "True or False")
 _FACTS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "window_tokens": _LIMIT,
     "output_tokens": _LIMIT,
-    "text_factor": (_is_factor, "a number above 0"),
-    "provider": (_is_text, "a text"),
-    "format": (_is_text, "a text"),
+    "text_factor": (lambda value: is_number(value) and value > 0, "a number above 0"),
+    "provider": _TEXT,
+    "format": _TEXT,
     "encoding": _ENCODING,
     "near_encoding": _ENCODING,
-    "exact": (_is_flag, "True or False"),
-    "open_weights": (_is_flag, "True or False"),
-    "framing": (lambda value: isinstance(value, Framing), "a Framing"),
-    "media": (lambda value: isinstance(value, MediaRule), "a MediaRule"),
-    "margin": (lambda value: value is None or isinstance(value, Margin), "a Margin, or None"),
-    "framings": (lambda value: _is_by_form(value, Framing), "a tuple of (wire form, Framing)"),
-    "margins": (lambda value: _is_by_form(value, Margin), "a tuple of (wire form, Margin)"),
+    "exact": _FLAG,
+    "open_weights": _FLAG,
+    "framing": (_is(Framing), "a Framing"),
+    "media": (_is(MediaRule), "a MediaRule"),
+    "margin": (_is(Margin, NoneType), "a Margin, or None"),
+    "framings": (_is_by_form(Framing), "a tuple of (wire form, Framing)"),
+    "margins": (_is_by_form(Margin), "a tuple of (wire form, Margin)"),
 }
