@@ -42,9 +42,12 @@ __all__ = [
     "SystemLike",
     "TextSlot",
     "ToolSchema",
+    "content_of",
     "faults_at",
     "named_in",
     "numbered",
+    "output_schema",
+    "text_part",
 ]
 
 Kind = Literal["system", "user", "assistant", "tool", "other"]
@@ -412,6 +415,25 @@ class Request:
     def model(self) -> str:
         """The model that the body names; "" if it names none."""
         return as_text((self.body or {}).get("model")) or ""
+
+
+def output_schema(schema: Mapping[str, Any], /) -> Dict:
+    """Write the schema an answer must follow as `Request.extra` holds it in every wire form: as Chat does."""
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def content_of(parts: Sequence[Any], text_part: Callable[[str], Any], /) -> Any:
+    """Make the content of a message: a text of nothing or of one text, else parts."""
+    if not parts:
+        return ""
+    if len(parts) == 1 and isinstance(parts[0], str):
+        return parts[0]
+    return [text_part(part) if isinstance(part, str) else part for part in parts]
+
+
+def text_part(text: str, /) -> Dict:
+    """Write a text as most forms do where content is a list."""
+    return {"type": "text", "text": text}
 
 
 def named_in(body: Mapping[str, Any], unseen: Mapping[str, str], /) -> tuple[str, ...]:

@@ -39,7 +39,10 @@ from trimtab.formats.base import (
     Rules,
     Structure,
     TextSlot,
+    content_of,
     named_in,
+    output_schema,
+    text_part,
 )
 from trimtab.formats.values import (
     Dict,
@@ -227,10 +230,7 @@ class Anthropic(Format):
         A role the API lacks is the user's. One of the role "system" is for the front of a request, from where
         its text is lifted; see `lifted`.
         """
-        content: Any = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
-        if len(parts) == 1 and isinstance(parts[0], str):
-            content = parts[0]
-        return {"role": _role(role), "content": content or ""}
+        return {"role": _role(role), "content": content_of(parts, text_part)}
 
     def with_role(self, message: Any, role: str, /) -> Any:
         """Return a shallow copy of the caller's message with another role."""
@@ -243,8 +243,7 @@ class Anthropic(Format):
         """
         content, blocks = item_of(message, "content"), blocks_of(message)
         if isinstance(content, str) and content.strip():
-            marked: Dict = {"type": "text", "text": content, "cache_control": value}
-            return with_values(message, {("content",): [marked]})
+            return with_values(message, {("content",): [{**text_part(content), "cache_control": value}]})
         for at in range(len(blocks) - 1, -1, -1):
             block = as_dict(blocks[at])
             if block is not None and type_of(block) not in _UNMARKED and block.get("text") != "":
@@ -316,7 +315,7 @@ def _system(system: Any) -> Any:
 def _system_blocks(system: Any) -> list[Any]:
     parts = as_list(system)
     parts = (system,) if parts is None else parts
-    return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts if part]
+    return [text_part(part) if isinstance(part, str) else part for part in parts if part]
 
 
 def _output_schema(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -324,7 +323,7 @@ def _output_schema(body: Mapping[str, Any]) -> dict[str, Any]:
     form = as_dict(item_of(body.get("output_config"), "format")) or as_dict(body.get("output_format")) or {}
     if form.get("type") != "json_schema" or not isinstance(form.get("schema"), Mapping):
         return {}
-    return {"response_format": {"type": "json_schema", "json_schema": {"schema": form["schema"]}}}
+    return output_schema({"schema": form["schema"]})
 
 
 def _unsure(body: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from copy import deepcopy
 from typing import Any
 
 from trimtab.errors import FormatError
-from trimtab.formats.base import Request
+from trimtab.formats.base import Request, output_schema
 from trimtab.formats.gemini.read import DATA_KEYS, SIGNATURE, key_in, parts_for, unchecked_signature, value_in
 from trimtab.formats.values import (
     REDACTED,
@@ -179,12 +179,7 @@ def _extra(settings: Any) -> dict[str, Any]:
         schema = maker() if callable(maker) else {"title": schema.__name__}
     name = item_of(schema, "title")
     named = {"name": name} if isinstance(name, str) else {}
-    return {
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {**named, "schema": as_dict(schema) or schema},
-        }
-    }
+    return output_schema({**named, "schema": as_dict(schema) or schema})
 
 
 def redacted_of(message: Dict) -> Dict:

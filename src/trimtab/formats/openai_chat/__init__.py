@@ -21,8 +21,10 @@ from trimtab.formats.base import (
     Rules,
     Structure,
     TextSlot,
+    content_of,
     named_in,
     numbered,
+    text_part,
 )
 from trimtab.formats.openai_chat.edit import redacted_of
 from trimtab.formats.openai_chat.faults import faults_of
@@ -229,7 +231,7 @@ class OpenAIChat(Format):
         """Make a message of texts, ready-made content parts and ready-made tool calls."""
         calls = [part for part in parts if _is_call(part)]
         content = [part for part in parts if not _is_call(part)]
-        made: Dict = {"role": role, "content": _content(content)}
+        made: Dict = {"role": role, "content": content_of(content, text_part)}
         if calls:
             made["content"] = made["content"] or None
             made["tool_calls"] = calls
@@ -245,8 +247,7 @@ class OpenAIChat(Format):
             message = mapping_of(message)  # a model refuses, or warns of, content of another type
         content, parts = item_of(message, "content"), as_list(item_of(message, "content"))
         if isinstance(content, str):
-            part: Dict = {"type": "text", "text": content, "cache_control": value}
-            return with_values(message, {("content",): [part]})
+            return with_values(message, {("content",): [{**text_part(content), "cache_control": value}]})
         if parts and as_dict(parts[-1]) is not None:
             return with_values(message, {("content", len(parts) - 1, "cache_control"): value})
         return with_values(message, {("cache_control",): value})
@@ -331,11 +332,3 @@ def _says_something(message: Any) -> bool:
 def _is_call(part: Any) -> bool:
     entry = None if isinstance(part, str) else as_dict(part)
     return entry is not None and ("function" in entry or "custom" in entry)
-
-
-def _content(parts: Sequence[Any]) -> str | list[Any]:
-    if not parts:
-        return ""
-    if len(parts) == 1 and isinstance(parts[0], str):
-        return parts[0]
-    return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from trimtab.errors import FormatError
@@ -21,7 +22,9 @@ from trimtab.formats.base import (
     Rules,
     Structure,
     TextSlot,
+    content_of,
     named_in,
+    output_schema,
 )
 from trimtab.formats.openai_responses.edit import redacted_of
 from trimtab.formats.openai_responses.faults import faults_of
@@ -252,12 +255,9 @@ class OpenAIResponses(Format):
 
         The model's texts are joined: as parts they would need the id of a response.
         """
-        if not parts or (len(parts) == 1 and isinstance(parts[0], str)):
-            return {"role": role, "content": parts[0] if parts else ""}
         if role == "assistant" and all(isinstance(part, str) for part in parts):
             return {"role": role, "content": "\n\n".join(parts)}
-        content = [_text_part(role, part) if isinstance(part, str) else part for part in parts]
-        return {"role": role, "content": content}
+        return {"role": role, "content": content_of(parts, partial(_text_part, role))}
 
     def with_role(self, message: Any, role: str, /) -> Any:
         """Return a shallow copy of the caller's message with another role.
@@ -337,8 +337,7 @@ def _extra(body: Mapping[str, Any]) -> dict[str, Any]:
     format = as_dict(item_of(body.get("text"), "format")) or {}
     if format.get("type") != "json_schema":
         return {}
-    schema = {key: value for key, value in format.items() if key != "type"}
-    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+    return output_schema({key: value for key, value in format.items() if key != "type"})
 
 
 def _instructions(system: Any) -> Any:
