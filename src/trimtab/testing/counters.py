@@ -12,7 +12,7 @@ from typing import Any
 from trimtab._shared.checks import is_whole
 from trimtab.counting import CountRequest
 from trimtab.counting.door import as_counter
-from trimtab.testing.errors import ContractBroken, broken
+from trimtab.testing.errors import Dumped, ask, broken
 from trimtab.testing.generate import conversations
 
 Messages = list[Any]
@@ -106,11 +106,7 @@ class _Check:
         return self.checked(partial(self.ask, messages), of)
 
     def checked(self, call: Callable[[], Any], of: str, rule: str = "answers") -> int:
-        try:
-            answer = call()
-        except Exception as error:
-            what = f"{rule}: {self.name} raised {type(error).__name__} for {of}: {error!s:.200}"
-            raise ContractBroken(what, rule=rule) from error
+        answer = ask(call, rule, f"{self.name} (asked about {of})")
         if not is_whole(answer, least=0):
             broken(rule, f"{self.name} answered {answer!r} for {of}; a count is an integer >= 0")
         return answer
@@ -188,15 +184,15 @@ class _Check:
         """System text and tools come on top, and cost something."""
         if not hasattr(self.counter, "count_request"):
             return
-        ask = as_counter(self.counter).count_request
+        count_request = as_counter(self.counter).count_request
         tools = [{"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}]
         for at, sample in enumerate(self.samples):
             of = f"sample {at} as a request"
-            bare = self.checked(partial(ask, CountRequest(list(sample))), of, "count_request")
+            bare = self.checked(partial(count_request, CountRequest(list(sample))), of, "count_request")
             if bare != (alone := self.count(list(sample), of)):
                 broken("count_request", f"{self.name} answered {bare} for {of}, and {alone} for its messages")
             request = CountRequest(list(sample), system="Be brief.", tools=tools)
-            full = self.checked(partial(ask, request), of, "count_request")
+            full = self.checked(partial(count_request, request), of, "count_request")
             if full < bare:
                 broken(
                     "count_request",
@@ -207,7 +203,7 @@ class _Check:
         for at, sample in enumerate(self.samples):
             of = f"sample {at} as objects"
             plain = self.count(list(sample), of)
-            dumped = [_Dumped(message) for message in sample]
+            dumped = [Dumped(message) for message in sample]
             objects = self.checked(partial(self.ask, dumped), of, "reads_objects")
             if objects != plain:
                 broken("reads_objects", f"{self.name} answered {objects} for {of}, and {plain} for its dicts")
@@ -222,16 +218,6 @@ class _Check:
 
     def _count_in_thread(self, sample: Messages) -> int:
         return self.count(list(sample), "a sample in a thread")
-
-
-class _Dumped:
-    """A message as SDKs return it: an object that can be written as a dict."""
-
-    def __init__(self, message: dict[str, Any]) -> None:
-        self._message = message
-
-    def model_dump(self, **_options: Any) -> dict[str, Any]:
-        return copy.deepcopy(self._message)
 
 
 def _call(arguments: str) -> Messages:

@@ -1,8 +1,14 @@
-"""`ContractBroken`: what the contract suites raise."""
+"""`ContractBroken`, and what the contract suites share: how they ask, and how they say what is broken."""
 
 from __future__ import annotations
 
-from typing import NoReturn
+import copy
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+__all__ = ["ContractBroken", "Dumped", "ask", "broken"]
+
+T = TypeVar("T")
 
 
 class ContractBroken(AssertionError):
@@ -24,3 +30,30 @@ def broken(rule: str, message: str, /) -> NoReturn:
         ContractBroken: Always.
     """
     raise ContractBroken(f"{rule}: {message}", rule=rule)
+
+
+def ask(call: Callable[[], T], rule: str, where: str, /) -> T:
+    """Call into what is checked; whatever it raises breaks a rule.
+
+    Raises:
+        ContractBroken: It raised.
+    """
+    try:
+        return call()
+    except ContractBroken:
+        raise
+    except Exception as error:
+        raise ContractBroken(
+            f"{rule}: {where} raised {type(error).__name__}: {error!s:.200}", rule=rule
+        ) from error
+
+
+class Dumped:
+    """A message as SDKs return it: an object that can be written as a dict."""
+
+    def __init__(self, message: dict[str, Any]) -> None:
+        self._message = message
+
+    def model_dump(self, **_options: Any) -> dict[str, Any]:
+        """Write it."""
+        return copy.deepcopy(self._message)

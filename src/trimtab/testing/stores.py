@@ -21,367 +21,11 @@ from trimtab.stores import (
     Store,
     query_terms,
 )
-from trimtab.testing.errors import ContractBroken, broken
+from trimtab.testing.errors import ContractBroken, ask, broken
 
 __all__ = ["check_store"]
 
-
-# How the contract of stores asks one: events, sessions, and what an error must be.
-
-
 E = TypeVar("E", bound=Exception)
-
-
-def note(text: str = "", *, id: str | None = None) -> Event:
-    """Make an event that is no message."""
-    return Event(id=id or uuid.uuid4().hex, kind="note", time=1.25, data={"text": text})
-
-
-def entry(message: Any) -> Event:
-    """Make an event of a message."""
-    return Event(id=uuid.uuid4().hex, kind="message", time=1.25, data={"message": message})
-
-
-def refusal(call: Callable[[], object], kind: type[E], rule: str, what: str = "") -> E:
-    """Insist that a call raises an error of a kind, and return it."""
-    try:
-        answer = call()
-    except kind as error:
-        return error
-    except Exception as error:
-        wanted = f"{rule}: {what!r:.80} raised {type(error).__name__}, not {kind.__name__}: {error!s:.200}"
-        raise ContractBroken(wanted, rule=rule) from error
-    return broken(rule, f"{what!r:.80} answered {answer!r:.80}, where {kind.__name__} is due")
-
-
-class Asking:
-    """A store, and the names of the sessions made in it."""
-
-    def __init__(self, store: Store, *, prefix: str) -> None:
-        self.store = store
-        self.prefix = prefix
-        self.made: list[str] = []
-
-    def new_session(self, name: str = "") -> str:
-        """Return a name nobody has used."""
-        self.made.append(f"{self.prefix}{len(self.made)}-{name}")
-        return self.made[-1]
-
-    def filled(self, count: int) -> str:
-        """Make a session of so many events."""
-        session = self.new_session()
-        self.append(session, 0, count)
-        return session
-
-    def append(self, session: str, expected: int, count: int, *, first_id: str | None = None) -> Appended:
-        """Add so many events; none is no request at all."""
-        if not count:
-            return Appended(expected)
-        events = [note(f"event {expected + at}", id=None if at else first_id) for at in range(count)]
-        return self.store.append(AppendRequest(session=session, expected_version=expected, events=events))
-
-    def load(self, session: str) -> list[Event]:
-        """Read a whole session."""
-        return self.store.load(LoadRequest(session=session))
-
-    def query(self, session: str, text: str, *, limit: int = 50) -> SearchRequest:
-        """Ask for the messages with any term of a text."""
-        return SearchRequest(session=session, terms=query_terms(text), limit=limit)
-
-    def equal(self, rule: str, got: object, wanted: object, claim: str) -> None:
-        """Insist on an answer."""
-        if got != wanted:
-            broken(rule, f"{claim}: got {got!r:.300}, wanted {wanted!r:.300}")
-
-    def clean(self) -> None:
-        """Delete every session that was made."""
-        for session in self.made:
-            self.store.delete(session)
-
-
-# The contract of stores under many writers at once.
-
-
-_WRITERS = 8
-_EACH = 5
-_PATIENT = Retry(attempts=500, first_seconds=0.002, max_seconds=0.1)
-
-
-def check_threads(check: Asking) -> None:
-    """Append from many threads to one session through one handle; all of it is there, once, in order."""
-    session = check.new_session()
-
-    def write(writer: int) -> None:
-        for at in range(_EACH):
-            event = note(f"{writer}/{at}")
-
-            def attempt(event: Any = event) -> None:
-                newest = check.store.load(LoadRequest(session=session, limit=1, newest_first=True))
-                version = newest[0].version if newest else 0
-                check.store.append(AppendRequest(session=session, expected_version=version, events=[event]))
-
-            _PATIENT.call(attempt)
-
-    with ThreadPoolExecutor(_WRITERS) as pool:
-        list(pool.map(write, range(_WRITERS)))
-    _check_whole(check, session, "threads")
-
-
-async def check_tasks(check: Asking, store: Store) -> None:
-    """Append from many tasks to one session, and from as many to one each."""
-    session = check.new_session()
-
-    async def write(writer: int) -> None:
-        for at in range(_EACH):
-            event = note(f"{writer}/{at}")
-
-            async def attempt(event: Any = event) -> None:
-                newest = await store.aload(LoadRequest(session=session, limit=1, newest_first=True))
-                version = newest[0].version if newest else 0
-                await store.aappend(AppendRequest(session=session, expected_version=version, events=[event]))
-
-            await _PATIENT.acall(attempt)
-
-    await asyncio.gather(*map(write, range(_WRITERS)))
-    _check_whole(check, session, "tasks")
-    own = [check.new_session() for _ in range(_WRITERS)]
-    await asyncio.gather(
-        *(
-            store.aappend(AppendRequest(session=one, expected_version=0, events=[note(), note()]))
-            for one in own
-        )
-    )
-    check.equal("tasks", [len(check.load(one)) for one in own], [2] * _WRITERS, "each task has its session")
-
-
-def _check_whole(check: Asking, session: str, rule: str) -> None:
-    events = check.load(session)
-    check.equal(rule, [event.version for event in events], list(range(1, _WRITERS * _EACH + 1)), "no gap")
-    texts = [str(event.data["text"]) for event in events]
-    wanted = sorted(f"{writer}/{at}" for writer in range(_WRITERS) for at in range(_EACH))
-    check.equal(rule, sorted(texts), wanted, "nothing is lost or stored twice")
-    for writer in range(_WRITERS):
-        own = [text for text in texts if text.startswith(f"{writer}/")]
-        check.equal(rule, own, sorted(own), "each writer's events stand in its order")
-
-
-# The contract of stores on what was deleted: who still means it changes nothing and reads nothing.
-
-
-_RULE = "incarnation"
-
-
-def _requests(session: str, deleted: str, versions: int, again: Event) -> list[AppendRequest]:
-    """Write what somebody may still ask for who read a session of so many events before it was deleted."""
-    base = AppendRequest(
-        session=session, expected_version=versions, events=[entry({"content": "late"})], incarnation=deleted
-    )
-    return [
-        base,
-        AppendRequest(session=session, expected_version=versions - 1, events=[note()], incarnation=deleted),
-        AppendRequest(session=session, expected_version=versions, events=[again], incarnation=deleted),
-        AppendRequest(
-            session=session,
-            expected_version=versions,
-            events=[note()],
-            rewrites=[again],
-            incarnation=deleted,
-        ),
-    ]
-
-
-def check_incarnations(check: Asking) -> None:
-    """Delete a session, begin it anew with the very same events, and ask for the one that was deleted."""
-    session = check.new_session()
-    messages = [entry({"content": f"a heron {at}"}) for at in range(3)]
-    begin = AppendRequest(session=session, expected_version=0, events=messages)
-    first = check.store.append(begin).incarnation
-    _check_named(check, session, first)
-    if check.store.append(begin).incarnation != first:
-        broken(_RULE, "a repeated append says another incarnation than the first")
-    own = AppendRequest(session=session, expected_version=3, events=[note()], incarnation=first)
-    check.equal(_RULE, check.store.append(own)[:2], (4, False), "who means the one that is there may add")
-    newest = check.load(session)[0]
-
-    check.store.delete(session, incarnation=first)
-    check.store.delete(session, incarnation=first)  # as after an answer that was lost
-    _check_refused(check, session, first, _requests(session, first, 4, newest))
-    check.equal(_RULE, check.load(session), [], "a late writer begins no session")
-
-    again = AppendRequest(session=session, expected_version=0, events=[*messages, note()])
-    second = check.store.append(again).incarnation
-    if second == first:
-        broken(_RULE, f"a session that was deleted and begun anew has the incarnation it had, {first!r:.80}")
-    _check_named(check, session, second)
-    stored = check.load(session)
-    _check_refused(check, session, first, _requests(session, first, 4, stored[0]))
-    late = partial(check.store.delete, session, incarnation=first)
-    refusal(late, SessionDeletedError, _RULE, "a late deletion")
-    check.equal(_RULE, check.load(session), stored, "a late writer changes nothing of what is there now")
-    check.store.delete(session, incarnation=second)
-    check.equal(_RULE, check.load(session), [], "who means the one that is there may delete it")
-
-
-def _check_named(check: Asking, session: str, incarnation: str) -> None:
-    if not incarnation:
-        broken(_RULE, "an append answers no incarnation")
-    newest = LoadRequest(session=session, limit=1, newest_first=True, incarnation=incarnation)
-    one = LoadRequest(session=session, ids=(check.load(session)[0].id,), incarnation=incarnation)
-    query = check.query(session, "heron")
-    asked = SearchRequest(session=session, terms=query.terms, limit=9, incarnation=incarnation)
-    reads = {
-        "load": check.store.load(newest),
-        "load by ids": check.store.load(one),
-        "search": check.store.search(asked),
-    }
-    for what, events in reads.items():
-        said = {event.incarnation for event in events}
-        check.equal(_RULE, said, {incarnation}, f"events of {what} say the incarnation that append answered")
-
-
-def _check_refused(check: Asking, session: str, deleted: str, appends: list[AppendRequest]) -> None:
-    for request in appends:
-        error = refusal(partial(check.store.append, request), SessionDeletedError, _RULE, "a late append")
-        check.equal(_RULE, error.session, session, "the error names the session")
-    terms = check.query(session, "heron").terms
-    reads = (
-        LoadRequest(session=session, incarnation=deleted),
-        LoadRequest(session=session, limit=1, newest_first=True, incarnation=deleted),
-        LoadRequest(session=session, ids=("nobody",), incarnation=deleted),
-    )
-    for read in reads:
-        refusal(partial(check.store.load, read), SessionDeletedError, _RULE, "a late load")
-    search = SearchRequest(session=session, terms=terms, limit=9, incarnation=deleted)
-    refusal(partial(check.store.search, search), SessionDeletedError, _RULE, "a late search")
-
-
-async def acheck_incarnations(check: Asking, store: Store) -> None:
-    """Ask for a session that was deleted, in the forms for asyncio."""
-    session = check.new_session()
-    begin = AppendRequest(session=session, expected_version=0, events=[entry({"content": "a heron"})])
-    deleted = (await store.aappend(begin)).incarnation
-    await store.adelete(session, incarnation=deleted)
-    await store.aappend(AppendRequest(session=session, expected_version=0, events=[note()]))
-    late = AppendRequest(session=session, expected_version=1, events=[note()], incarnation=deleted)
-    search = SearchRequest(session=session, terms=("heron",), limit=9, incarnation=deleted)
-    for what, call in (
-        ("aappend", partial(store.aappend, late)),
-        ("aload", partial(store.aload, LoadRequest(session=session, incarnation=deleted))),
-        ("asearch", partial(store.asearch, search)),
-        ("adelete", partial(store.adelete, session, incarnation=deleted)),
-    ):
-        try:
-            await call()
-        except SessionDeletedError:
-            continue
-        broken(_RULE, f"{what} answered, though the session it meant was deleted")
-    check.equal(_RULE, len(check.load(session)), 1, "a late task changes nothing of what is there now")
-
-
-# The contract of `Store.search`.
-
-
-_CALL = {"name": "find_heron", "arguments": '{"place": "r\\u00edo"}'}
-_PICTURE = {"url": "data:image/png;base64,heronheron"}
-_MESSAGES: tuple[dict[str, Any], ...] = (
-    {"role": "user", "content": "The heron stands in the river"},
-    {"role": "user", "content": [{"type": "text", "text": "A HERON, and an otter"}]},
-    {"role": "assistant", "tool_calls": [{"id": "otter", "type": "function", "function": _CALL}]},
-    {"role": "tool", "tool_call_id": "c1", "content": "北京今天天气晴朗"},
-    {"role": "user", "content": "上海的天气 and the river otter"},
-    {"role": "assistant", "content": "Straße, naïve, ﬁne, १२ नमस्ते"},
-    {"role": "user", "content": [{"type": "image_url", "image_url": _PICTURE}]},
-)
-
-_QUERIES: tuple[tuple[str, list[int]], ...] = (
-    ("heron", [3, 2, 1]),
-    ("Heron!", [3, 2, 1]),
-    ("otter", [5, 2]),
-    ("river heron", [1, 5, 3, 2]),
-    ("otter river heron", [5, 2, 1, 3]),
-    ("天气", [5, 4]),
-    ("北京", [4]),
-    ("京北", []),
-    ("晴", [4]),
-    ("北京天气", [4, 5]),
-    ("STRASSE", [6]),
-    ("fine", [6]),
-    ("नमस्ते", [6]),
-    ("find", [3]),
-    ("río", [3]),
-    ("user", []),
-    ("c1", []),
-    ("png", []),
-    ("her", []),
-    ("nowhere", []),
-    ("", []),
-    ("heron AND NOT river", [5, 2, 1, 3]),
-    ('"heron" * OR', [3, 2, 1]),
-)
-"""What is asked, and the versions found: more of the terms first, newer before older."""
-
-
-def check_search(check: Asking) -> None:
-    """Ask for what is there and what is not, in a short session and at the end of a long one."""
-    for before in (0, 700):
-        session = check.new_session()
-        others = [entry({"content": f"filler number {at}"}) for at in range(before)]
-        events = [*others, *map(entry, _MESSAGES), note("heron otter 天气")]
-        check.store.append(AppendRequest(session=session, expected_version=0, events=events))
-        for text, versions in _QUERIES:
-            _expect(check, session, text, [before + version for version in versions])
-        _check_limits(check, session, before)
-        _check_growth(check, session, before)
-    other = check.filled(1)
-    check.equal(
-        "search", check.store.search(check.query(other, "heron")), [], "another session finds nothing"
-    )
-    check.equal(
-        "search",
-        check.store.search(check.query(check.new_session(), "heron")),
-        [],
-        "nor one that is not there",
-    )
-
-
-def _expect(check: Asking, session: str, text: str, versions: list[int]) -> None:
-    found = [event.version for event in check.store.search(check.query(session, text))]
-    check.equal("search", found, versions, f"a search for {text!r}")
-
-
-def _check_limits(check: Asking, session: str, before: int) -> None:
-    for limit, versions in ((0, []), (1, [before + 3]), (2, [before + 3, before + 2])):
-        found = check.store.search(check.query(session, "heron", limit=limit))
-        check.equal("search", [event.version for event in found], versions, f"the best {limit}")
-    found = check.store.search(check.query(session, "heron", limit=1))
-    check.equal("search", found, [check.load(session)[before + 2]], "an event found is the event stored")
-    odd = SearchRequest(
-        session=session, terms=("Heron", "find_heron", "\ud800", "a\0b", "", "heron", "heron"), limit=9
-    )
-    found = check.store.search(odd)
-    check.equal(
-        "search",
-        [event.version for event in found],
-        [before + 3, before + 2, before + 1],
-        "terms nobody can have",
-    )
-
-
-def _check_growth(check: Asking, session: str, before: int) -> None:
-    """What was added since is found; what was rewritten is found by its new text only."""
-    version = before + len(_MESSAGES) + 1
-    late = AppendRequest(session=session, expected_version=version, events=[entry({"content": "late heron"})])
-    check.store.append(late)
-    _expect(check, session, "late", [version + 1])
-    stored = check.load(session)[before]
-    new = replace(stored, data={"message": {"role": "user", "content": "withdrawn"}})
-    check.store.append(
-        AppendRequest(session=session, expected_version=version + 1, events=[note()], rewrites=[new])
-    )
-    _expect(check, session, "stands", [])
-    _expect(check, session, "withdrawn", [before + 1])
-    _expect(check, session, "heron", [version + 1, before + 3, before + 2])
-
 
 _TEXTS = {
     "empty": "",
@@ -447,6 +91,85 @@ def _made(make_store: Callable[[], Store]) -> Store:
     return store
 
 
+# How a store is asked.
+
+
+def note(text: str = "", *, id: str | None = None) -> Event:
+    """Make an event that is no message."""
+    return Event(id=id or uuid.uuid4().hex, kind="note", time=1.25, data={"text": text})
+
+
+def append_request(session: str, version: int, events: list[Event], **more: Any) -> AppendRequest:
+    """Ask for events to be added to a session at a version."""
+    return AppendRequest(session=session, expected_version=version, events=events, **more)
+
+
+def entry(message: Any) -> Event:
+    """Make an event of a message."""
+    return Event(id=uuid.uuid4().hex, kind="message", time=1.25, data={"message": message})
+
+
+def refusal(call: Callable[[], object], kind: type[E], rule: str, what: str = "") -> E:
+    """Insist that a call raises an error of a kind, and return it."""
+    try:
+        answer = call()
+    except kind as error:
+        return error
+    except Exception as error:
+        wanted = f"{rule}: {what!r:.80} raised {type(error).__name__}, not {kind.__name__}: {error!s:.200}"
+        raise ContractBroken(wanted, rule=rule) from error
+    return broken(rule, f"{what!r:.80} answered {answer!r:.80}, where {kind.__name__} is due")
+
+
+class Asking:
+    """A store, and the names of the sessions made in it."""
+
+    def __init__(self, store: Store, *, prefix: str) -> None:
+        self.store = store
+        self.prefix = prefix
+        self.made: list[str] = []
+
+    def new_session(self, name: str = "") -> str:
+        """Return a name nobody has used."""
+        self.made.append(f"{self.prefix}{len(self.made)}-{name}")
+        return self.made[-1]
+
+    def filled(self, count: int) -> str:
+        """Make a session of so many events."""
+        session = self.new_session()
+        self.append(session, 0, count)
+        return session
+
+    def append(self, session: str, expected: int, count: int, *, first_id: str | None = None) -> Appended:
+        """Add so many events; none is no request at all."""
+        if not count:
+            return Appended(expected)
+        events = [note(f"event {expected + at}", id=None if at else first_id) for at in range(count)]
+        return self.store.append(append_request(session, expected, events))
+
+    def load(self, session: str) -> list[Event]:
+        """Read a whole session."""
+        return self.store.load(LoadRequest(session=session))
+
+    def query(self, session: str, text: str, *, limit: int = 50) -> SearchRequest:
+        """Ask for the messages with any term of a text."""
+        return SearchRequest(session=session, terms=query_terms(text), limit=limit)
+
+    def found(self, session: str, text: str, *, limit: int = 50) -> list[int]:
+        """Search, and give the versions found."""
+        return [event.version for event in self.store.search(self.query(session, text, limit=limit))]
+
+    def equal(self, rule: str, got: object, wanted: object, claim: str) -> None:
+        """Insist on an answer."""
+        if got != wanted:
+            broken(rule, f"{claim}: got {got!r:.300}, wanted {wanted!r:.300}")
+
+    def clean(self) -> None:
+        """Delete every session that was made."""
+        for session in self.made:
+            self.store.delete(session)
+
+
 class _Check(Asking):
     """One run of the contract over one store."""
 
@@ -479,7 +202,7 @@ class _Check(Asking):
         session = self.filled(3)
         before = self.load(session)
         for expected in (0, 2, 4, 99):
-            request = AppendRequest(session=session, expected_version=expected, events=[note(), note()])
+            request = append_request(session, expected, [note(), note()])
             error = refusal(partial(self.store.append, request), VersionConflictError, "conflict")
             carried = (error.session, error.expected_version, error.actual_version)
             self.equal("conflict", carried, (session, expected, 3), "a conflict carries both versions")
@@ -488,7 +211,7 @@ class _Check(Asking):
     def check_idempotence(self) -> None:
         session = self.new_session()
         batch = [note(), note(), note()]
-        first = AppendRequest(session=session, expected_version=0, events=batch)
+        first = append_request(session, 0, batch)
         self.store.append(first)
         stored = self.load(session)
         for moved in (0, 2):
@@ -504,7 +227,7 @@ class _Check(Asking):
         before = self.load(session)
         other = Event(id=taken, kind="note", time=5.0, data={"text": "another"})
         for events in ([other], [note(), other], [note(), note(), other]):
-            request = AppendRequest(session=session, expected_version=2, events=events)
+            request = append_request(session, 2, events)
             refusal(partial(self.store.append, request), ConfigurationError, "ids")
             self.equal(
                 "atomic", self.load(session), before, "an append that is refused adds none of its events"
@@ -525,15 +248,11 @@ class _Check(Asking):
             "an infinite time": [replace(note(), time=float("inf"))],
         }
         for what, events in wrong.items():
-            request = AppendRequest(session=session, expected_version=1, events=events)
+            request = append_request(session, 1, events)
             refusal(partial(self.store.append, request), ConfigurationError, "refuses", what)
         for name in ("", "a\0b", "\ud800", "x" * 513):
-            refusal(
-                partial(self.store.load, LoadRequest(session=name)),
-                ConfigurationError,
-                "refuses",
-                name,
-            )
+            load = partial(self.store.load, LoadRequest(session=name))
+            refusal(load, ConfigurationError, "refuses", name)
             refusal(partial(self.store.delete, name), ConfigurationError, "refuses", name)
         self.equal("refuses", len(self.load(session)), 1, "what is refused is not stored")
 
@@ -541,7 +260,7 @@ class _Check(Asking):
         session = self.filled(4)
         before = self.load(session)
         new = replace(before[1], data={"text": "rewritten"}, state={"small": True})
-        request = AppendRequest(session=session, expected_version=4, events=[note()], rewrites=[new])
+        request = append_request(session, 4, [note()], rewrites=[new])
         stale = replace(request, expected_version=3)
         refusal(lambda: self.store.append(stale), VersionConflictError, "rewrites")
         for wrong in (
@@ -598,7 +317,7 @@ class _Check(Asking):
         event = Event(
             id="mine", kind="note", time=1.5, data=data, state={"deep": {"list": [1, 2.5, None, True]}}
         )
-        self.store.append(AppendRequest(session=session, expected_version=0, events=[event]))
+        self.store.append(append_request(session, 0, [event]))
         data["text"].append("changed later")
         got = self.load(session)[0]
         self.equal("plain_data", got.data, {"text": ["mine"]}, "what the caller changes later is not stored")
@@ -618,7 +337,7 @@ class _Check(Asking):
         session = self.new_session("名前 'quoted\" %_\\ 👩")
         sent = [entry({"role": "user", "content": text, text[:50]: what}) for what, text in _TEXTS.items()]
         for at, event in enumerate(sent):
-            self.store.append(AppendRequest(session=session, expected_version=at, events=[event]))
+            self.store.append(append_request(session, at, [event]))
         for what, event, got in zip(_TEXTS, sent, self.load(session), strict=True):
             if got.data != event.data:
                 broken("texts", f"{what} did not come back as it was")
@@ -664,9 +383,9 @@ def _check_handles(check: _Check, make_store: Callable[[], Store]) -> None:
     try:
         events = other.load(LoadRequest(session=session))
         check.equal("handles", events, check.load(session), "another handle reads what was written")
-        other.append(AppendRequest(session=session, expected_version=2, events=[note()]))
+        other.append(append_request(session, 2, [note()]))
         check.equal("handles", len(check.load(session)), 3, "the first sees what another handle wrote")
-        late = AppendRequest(session=session, expected_version=2, events=[note()])
+        late = append_request(session, 2, [note()])
         refusal(lambda: check.store.append(late), VersionConflictError, "handles")
     finally:
         if other is not check.store:
@@ -694,7 +413,7 @@ async def _async_part(check: _Check, make_store: Callable[[], Store]) -> None:
 
 async def _check_async_forms(check: _Check, store: Store) -> None:
     session, message = check.new_session(), entry({"content": "an otter sleeps"})
-    request = AppendRequest(session=session, expected_version=0, events=[message])
+    request = append_request(session, 0, [message])
     check.equal("asynchronous", (await store.aappend(request))[:2], (1, False), "aappend stores")
     check.equal("asynchronous", (await store.aappend(request))[:2], (1, True), "aappend knows a repeated one")
     check.equal(
@@ -703,7 +422,7 @@ async def _check_async_forms(check: _Check, store: Store) -> None:
     found = await store.asearch(check.query(session, "otter"))
     check.equal("asynchronous", found, check.load(session), "asearch finds")
     check.equal("asynchronous", session in await store.asessions(), True, "asessions lists")
-    stale = AppendRequest(session=session, expected_version=0, events=[note()])
+    stale = append_request(session, 0, [note()])
     try:
         await store.aappend(stale)
     except VersionConflictError as error:
@@ -715,10 +434,265 @@ async def _check_async_forms(check: _Check, store: Store) -> None:
 
 
 def _check_close(store: Store) -> None:
-    try:
-        store.close()
-        store.close()
-    except Exception as error:
-        from trimtab.testing.errors import ContractBroken
+    for _ in range(2):
+        ask(store.close, "close", "closing twice")
 
-        raise ContractBroken(f"close: closing twice raised {error!r}", rule="close") from error
+
+# `Store.search`.
+
+
+_CALL = {"name": "find_heron", "arguments": '{"place": "r\\u00edo"}'}
+_PICTURE = {"url": "data:image/png;base64,heronheron"}
+_MESSAGES: tuple[dict[str, Any], ...] = (
+    {"role": "user", "content": "The heron stands in the river"},
+    {"role": "user", "content": [{"type": "text", "text": "A HERON, and an otter"}]},
+    {"role": "assistant", "tool_calls": [{"id": "otter", "type": "function", "function": _CALL}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "北京今天天气晴朗"},
+    {"role": "user", "content": "上海的天气 and the river otter"},
+    {"role": "assistant", "content": "Straße, naïve, ﬁne, १२ नमस्ते"},
+    {"role": "user", "content": [{"type": "image_url", "image_url": _PICTURE}]},
+)
+
+_QUERIES: tuple[tuple[str, list[int]], ...] = (
+    ("heron", [3, 2, 1]),
+    ("Heron!", [3, 2, 1]),
+    ("otter", [5, 2]),
+    ("river heron", [1, 5, 3, 2]),
+    ("otter river heron", [5, 2, 1, 3]),
+    ("天气", [5, 4]),
+    ("北京", [4]),
+    ("京北", []),
+    ("晴", [4]),
+    ("北京天气", [4, 5]),
+    ("STRASSE", [6]),
+    ("fine", [6]),
+    ("नमस्ते", [6]),
+    ("find", [3]),
+    ("río", [3]),
+    ("user", []),
+    ("c1", []),
+    ("png", []),
+    ("her", []),
+    ("nowhere", []),
+    ("", []),
+    ("heron AND NOT river", [5, 2, 1, 3]),
+    ('"heron" * OR', [3, 2, 1]),
+)
+"""What is asked, and the versions found: more of the terms first, newer before older."""
+
+
+def check_search(check: Asking) -> None:
+    """Ask for what is there and what is not, in a short session and at the end of a long one."""
+    for before in (0, 700):
+        session = check.new_session()
+        others = [entry({"content": f"filler number {at}"}) for at in range(before)]
+        events = [*others, *map(entry, _MESSAGES), note("heron otter 天气")]
+        check.store.append(append_request(session, 0, events))
+        for text, versions in _QUERIES:
+            _expect(check, session, text, [before + version for version in versions])
+        _check_limits(check, session, before)
+        _check_growth(check, session, before)
+    other = check.filled(1)
+    check.equal("search", check.found(other, "heron"), [], "another session finds nothing")
+    check.equal("search", check.found(check.new_session(), "heron"), [], "nor one that is not there")
+
+
+def _expect(check: Asking, session: str, text: str, versions: list[int]) -> None:
+    check.equal("search", check.found(session, text), versions, f"a search for {text!r}")
+
+
+def _check_limits(check: Asking, session: str, before: int) -> None:
+    for limit, versions in ((0, []), (1, [before + 3]), (2, [before + 3, before + 2])):
+        check.equal("search", check.found(session, "heron", limit=limit), versions, f"the best {limit}")
+    found = check.store.search(check.query(session, "heron", limit=1))
+    check.equal("search", found, [check.load(session)[before + 2]], "an event found is the event stored")
+    odd = SearchRequest(
+        session=session, terms=("Heron", "find_heron", "\ud800", "a\0b", "", "heron", "heron"), limit=9
+    )
+    found = check.store.search(odd)
+    check.equal(
+        "search",
+        [event.version for event in found],
+        [before + 3, before + 2, before + 1],
+        "terms nobody can have",
+    )
+
+
+def _check_growth(check: Asking, session: str, before: int) -> None:
+    """What was added since is found; what was rewritten is found by its new text only."""
+    version = before + len(_MESSAGES) + 1
+    late = append_request(session, version, [entry({"content": "late heron"})])
+    check.store.append(late)
+    _expect(check, session, "late", [version + 1])
+    stored = check.load(session)[before]
+    new = replace(stored, data={"message": {"role": "user", "content": "withdrawn"}})
+    check.store.append(append_request(session, version + 1, [note()], rewrites=[new]))
+    _expect(check, session, "stands", [])
+    _expect(check, session, "withdrawn", [before + 1])
+    _expect(check, session, "heron", [version + 1, before + 3, before + 2])
+
+
+# What was deleted: who still means it changes nothing and reads nothing.
+
+
+_RULE = "incarnation"
+
+
+def _requests(session: str, deleted: str, versions: int, again: Event) -> list[AppendRequest]:
+    """Write what somebody may still ask for who read a session of so many events before it was deleted."""
+    base = append_request(session, versions, [entry({"content": "late"})], incarnation=deleted)
+    return [
+        base,
+        append_request(session, versions - 1, [note()], incarnation=deleted),
+        append_request(session, versions, [again], incarnation=deleted),
+        append_request(session, versions, [note()], rewrites=[again], incarnation=deleted),
+    ]
+
+
+def check_incarnations(check: Asking) -> None:
+    """Delete a session, begin it anew with the very same events, and ask for the one that was deleted."""
+    session = check.new_session()
+    messages = [entry({"content": f"a heron {at}"}) for at in range(3)]
+    begin = append_request(session, 0, messages)
+    first = check.store.append(begin).incarnation
+    _check_named(check, session, first)
+    if check.store.append(begin).incarnation != first:
+        broken(_RULE, "a repeated append says another incarnation than the first")
+    own = append_request(session, 3, [note()], incarnation=first)
+    check.equal(_RULE, check.store.append(own)[:2], (4, False), "who means the one that is there may add")
+    newest = check.load(session)[0]
+
+    check.store.delete(session, incarnation=first)
+    check.store.delete(session, incarnation=first)  # as after an answer that was lost
+    _check_refused(check, session, first, _requests(session, first, 4, newest))
+    check.equal(_RULE, check.load(session), [], "a late writer begins no session")
+
+    again = append_request(session, 0, [*messages, note()])
+    second = check.store.append(again).incarnation
+    if second == first:
+        broken(_RULE, f"a session that was deleted and begun anew has the incarnation it had, {first!r:.80}")
+    _check_named(check, session, second)
+    stored = check.load(session)
+    _check_refused(check, session, first, _requests(session, first, 4, stored[0]))
+    late = partial(check.store.delete, session, incarnation=first)
+    refusal(late, SessionDeletedError, _RULE, "a late deletion")
+    check.equal(_RULE, check.load(session), stored, "a late writer changes nothing of what is there now")
+    check.store.delete(session, incarnation=second)
+    check.equal(_RULE, check.load(session), [], "who means the one that is there may delete it")
+
+
+def _check_named(check: Asking, session: str, incarnation: str) -> None:
+    if not incarnation:
+        broken(_RULE, "an append answers no incarnation")
+    newest = LoadRequest(session=session, limit=1, newest_first=True, incarnation=incarnation)
+    one = LoadRequest(session=session, ids=(check.load(session)[0].id,), incarnation=incarnation)
+    query = check.query(session, "heron")
+    asked = SearchRequest(session=session, terms=query.terms, limit=9, incarnation=incarnation)
+    reads = {
+        "load": check.store.load(newest),
+        "load by ids": check.store.load(one),
+        "search": check.store.search(asked),
+    }
+    for what, events in reads.items():
+        said = {event.incarnation for event in events}
+        check.equal(_RULE, said, {incarnation}, f"events of {what} say the incarnation that append answered")
+
+
+def _check_refused(check: Asking, session: str, deleted: str, appends: list[AppendRequest]) -> None:
+    for request in appends:
+        error = refusal(partial(check.store.append, request), SessionDeletedError, _RULE, "a late append")
+        check.equal(_RULE, error.session, session, "the error names the session")
+    terms = check.query(session, "heron").terms
+    reads = (
+        LoadRequest(session=session, incarnation=deleted),
+        LoadRequest(session=session, limit=1, newest_first=True, incarnation=deleted),
+        LoadRequest(session=session, ids=("nobody",), incarnation=deleted),
+    )
+    for read in reads:
+        refusal(partial(check.store.load, read), SessionDeletedError, _RULE, "a late load")
+    search = SearchRequest(session=session, terms=terms, limit=9, incarnation=deleted)
+    refusal(partial(check.store.search, search), SessionDeletedError, _RULE, "a late search")
+
+
+async def acheck_incarnations(check: Asking, store: Store) -> None:
+    """Ask for a session that was deleted, in the forms for asyncio."""
+    session = check.new_session()
+    begin = append_request(session, 0, [entry({"content": "a heron"})])
+    deleted = (await store.aappend(begin)).incarnation
+    await store.adelete(session, incarnation=deleted)
+    await store.aappend(append_request(session, 0, [note()]))
+    late = append_request(session, 1, [note()], incarnation=deleted)
+    search = SearchRequest(session=session, terms=("heron",), limit=9, incarnation=deleted)
+    for what, call in (
+        ("aappend", partial(store.aappend, late)),
+        ("aload", partial(store.aload, LoadRequest(session=session, incarnation=deleted))),
+        ("asearch", partial(store.asearch, search)),
+        ("adelete", partial(store.adelete, session, incarnation=deleted)),
+    ):
+        try:
+            await call()
+        except SessionDeletedError:
+            continue
+        broken(_RULE, f"{what} answered, though the session it meant was deleted")
+    check.equal(_RULE, len(check.load(session)), 1, "a late task changes nothing of what is there now")
+
+
+# Many writers at once.
+
+
+_WRITERS = 8
+_EACH = 5
+_PATIENT = Retry(attempts=500, first_seconds=0.002, max_seconds=0.1)
+
+
+def check_threads(check: Asking) -> None:
+    """Append from many threads to one session through one handle; all of it is there, once, in order."""
+    session = check.new_session()
+
+    def write(writer: int) -> None:
+        for at in range(_EACH):
+            event = note(f"{writer}/{at}")
+
+            def attempt(event: Any = event) -> None:
+                newest = check.store.load(LoadRequest(session=session, limit=1, newest_first=True))
+                version = newest[0].version if newest else 0
+                check.store.append(append_request(session, version, [event]))
+
+            _PATIENT.call(attempt)
+
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        list(pool.map(write, range(_WRITERS)))
+    _check_whole(check, session, "threads")
+
+
+async def check_tasks(check: Asking, store: Store) -> None:
+    """Append from many tasks to one session, and from as many to one each."""
+    session = check.new_session()
+
+    async def write(writer: int) -> None:
+        for at in range(_EACH):
+            event = note(f"{writer}/{at}")
+
+            async def attempt(event: Any = event) -> None:
+                newest = await store.aload(LoadRequest(session=session, limit=1, newest_first=True))
+                version = newest[0].version if newest else 0
+                await store.aappend(append_request(session, version, [event]))
+
+            await _PATIENT.acall(attempt)
+
+    await asyncio.gather(*map(write, range(_WRITERS)))
+    _check_whole(check, session, "tasks")
+    own = [check.new_session() for _ in range(_WRITERS)]
+    await asyncio.gather(*(store.aappend(append_request(one, 0, [note(), note()])) for one in own))
+    check.equal("tasks", [len(check.load(one)) for one in own], [2] * _WRITERS, "each task has its session")
+
+
+def _check_whole(check: Asking, session: str, rule: str) -> None:
+    events = check.load(session)
+    check.equal(rule, [event.version for event in events], list(range(1, _WRITERS * _EACH + 1)), "no gap")
+    texts = [str(event.data["text"]) for event in events]
+    wanted = sorted(f"{writer}/{at}" for writer in range(_WRITERS) for at in range(_EACH))
+    check.equal(rule, sorted(texts), wanted, "nothing is lost or stored twice")
+    for writer in range(_WRITERS):
+        own = [text for text in texts if text.startswith(f"{writer}/")]
+        check.equal(rule, own, sorted(own), "each writer's events stand in its order")
