@@ -1,4 +1,4 @@
-"""Units: the messages that stay or leave together.
+"""What belongs together, and what may stand where: units, what a provider would refuse, how it is mended.
 
 A unit is an assistant message with calls plus every message that answers them, wherever they
 are; a message bound to the next one plus that one; or a message alone. Its members are whole

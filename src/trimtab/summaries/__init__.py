@@ -1,4 +1,4 @@
-"""Summaries: what writes a short text in place of messages that leave."""
+"""Summarizers: an endpoint of a model, one that needs no model, and the seam for one of your own."""
 
 from __future__ import annotations
 
