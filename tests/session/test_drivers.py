@@ -326,9 +326,9 @@ def test_an_interrupted_wait_for_the_turn_leaves_it_free() -> None:
     assert store.asked.wait(SECONDS)
 
     def interrupt() -> None:
-        while not session._lock._waiting:
+        while not session._runner._lock._waiting:
             threading.Event().wait(0.001)
-        session._lock._waiting[0].granted.set_exception(KeyboardInterrupt())
+        session._runner._lock._waiting[0].granted.set_exception(KeyboardInterrupt())
 
     in_thread(interrupt)
     with pytest.raises(KeyboardInterrupt):
@@ -412,7 +412,7 @@ def test_a_loop_that_stands_still_is_passed_over() -> None:
         here = threading.get_ident()
 
         def let() -> None:
-            while here not in session._lock._still:
+            while here not in session._runner._lock._still:
                 threading.Event().wait(0.001)
             store.let.set()
 
@@ -833,9 +833,9 @@ def test_what_is_left_of_a_session_in_a_child() -> None:
     """No job; and no working_set, if an operation of another thread was cut off."""
     gate = Gate()
     session = begun(gate)
-    with session._lock:
+    with session._runner._lock:
         joined(in_thread(_after_fork))
-    assert session._core.working_set is None
+    assert session._runner.core.working_set is None
     gate.let.set()
     assert session.summary is None
     session.drain()

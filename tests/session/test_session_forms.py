@@ -101,7 +101,7 @@ def played(session: Session, form: str, body: Body, messages: list[Message]) -> 
 
 def functions(session: Session) -> dict[str, Any]:
     """Return what no log keeps."""
-    options = session._core.in_force
+    options = session._runner.core.in_force
     return {"counter": options.counter, "summarizer": options.summarizer}
 
 

@@ -139,9 +139,9 @@ def test_a_view_that_lost_messages_teaches_no_factor() -> None:
     session.add(user(words(130)))
     assert len(session.messages()) == 10  # the oldest found no room
     assert session.token_count > 900
-    learned = session._core.working_set.state.learned  # type: ignore[union-attr]
+    learned = session._runner.core.working_set.state.learned  # type: ignore[union-attr]
     ask(session, 1_040)
-    assert session._core.working_set.state.learned == learned  # type: ignore[union-attr]
+    assert session._runner.core.working_set.state.learned == learned  # type: ignore[union-attr]
 
 
 def test_only_a_message_of_the_model_is_the_answer() -> None:

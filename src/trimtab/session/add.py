@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from trimtab.errors import (
     StoreUnavailableError,
     VersionConflictError,
 )
-from trimtab.session.core import Core
+from trimtab.session.core import Core, new_event_id
 from trimtab.session.effects import Steps
 from trimtab.session.log import read_unit, read_working_set
 from trimtab.session.messages import SessionUnit
@@ -22,8 +22,9 @@ from trimtab.session.state import Members
 from trimtab.session.summarize import messages_of, summarize_if_due, tell_gone
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
+from trimtab.stores.rows import check_session_name
 
-__all__ = ["add_messages", "eviction", "make_room"]
+__all__ = ["add_messages", "check_messages", "eviction", "make_room"]
 
 
 # Making room once the budget was passed: evict, summarize, place_message out of view.
@@ -93,6 +94,29 @@ class _Batch:
     evicted: list[SessionUnit] = field(default_factory=list)
     seen: dict[int, SessionUnit] = field(default_factory=dict)
     """What was in view when the budget was passed, and what came since."""
+
+
+def check_messages(messages: Sequence[Any], ids: Sequence[str | None] | None) -> tuple[list[Any], list[str]]:
+    """Return the messages of a call of `extend`, and an id for each.
+
+    Raises:
+        ConfigurationError: One of them is no list, or they are of different lengths.
+    """
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+        raise ConfigurationError(
+            f"extend takes a list of messages, not {messages!r:.80}: write extend([message]), or add(message)"
+        )
+    if isinstance(ids, str) or (ids is not None and not isinstance(ids, Iterable)):
+        raise ConfigurationError(f"ids is a list with an id for each message: write [{ids!r:.80}]")
+    listed = list(messages)
+    given = [None] * len(listed) if ids is None else list(ids)
+    if len(given) != len(listed):
+        raise ConfigurationError(f"there are {len(listed)} messages and {len(given)} ids")
+    for one in given:
+        if one is not None:
+            check_session_name(one, what="a message's id")
+    named = [new_event_id() if one is None else one for one in given]
+    return listed, named
 
 
 def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Steps[list[Event]]:

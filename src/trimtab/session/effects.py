@@ -1,7 +1,7 @@
-"""What a session needs from outside, and the two drivers that get it: one algorithm, two colours.
+"""What a session needs from outside, and how it is got, at once or awaited.
 
-The algorithms of a session are generators. They yield what they need (a call of the store, an answer of
-the summarizer) and are sent the result; what fails is raised where it was asked for.
+The operations of a session are generators (`trimtab._shared.steps`). They yield what they need: a call of the
+store, an answer of the summarizer.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from contextvars import copy_context
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from trimtab._shared.steps import arun, run
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
@@ -29,10 +28,12 @@ __all__ = [
     "Effect",
     "FitContext",
     "Steps",
-    "arun_steps",
+    "aask",
+    "aperform",
+    "ask",
+    "ask_anyhow",
     "is_async",
-    "run_asking",
-    "run_steps",
+    "perform",
 ]
 
 T = TypeVar("T")
@@ -72,73 +73,35 @@ Asking = Callable[[], AbstractContextManager[None]]
 """What surrounds a question to a summarizer."""
 
 
-def run_steps(
-    steps: Steps[T], store: Store, /, *, incarnation: Callable[[], str | None], asking: Asking = nullcontext
-) -> T:
-    """Run an algorithm to its end, waiting for each thing it needs.
+def perform(effect: Effect, store: Store, incarnation: str | None, asking: Asking, /) -> Any:
+    """Get what an algorithm needs.
 
     Args:
-        steps: The algorithm.
+        effect: What it needs.
         store: Where the session is kept.
-        incarnation: Says which session of its name every request means.
+        incarnation: Which session of its name every request means; None: whichever is there.
         asking: Surrounds each question to the summarizer.
     """
-    return run(steps, lambda effect: _perform(_meant(effect, incarnation()), store, asking))
-
-
-async def arun_steps(
-    steps: Steps[T], store: Store, /, *, incarnation: Callable[[], str | None], asking: Asking = nullcontext
-) -> T:
-    """Run an algorithm to its end, awaiting each thing it needs; see `run_steps`.
-
-    What is being written is awaited to its end even when the task is cancelled: it may be stored by then,
-    and the algorithm has to know.
-    """
-
-    def answer(effect: Effect) -> Awaitable[Any]:
-        return _aperform(_meant(effect, incarnation()), store, asking)
-
-    return await arun(steps, answer, uncut=(AppendRequest, Delete))
-
-
-def _meant(effect: Effect, incarnation: str | None) -> Effect:
-    """Say in a request which session of its name is meant."""
-    if isinstance(effect, LoadRequest | AppendRequest | SearchRequest):
-        return replace(effect, incarnation=incarnation)
-    return effect
-
-
-def run_asking(steps: Steps[T], /) -> T:
-    """Run an algorithm that asks a summarizer and nothing else, in a thread of its own; it may be async."""
-    return run(steps, _ask_anyhow)
-
-
-def _ask_anyhow(question: Effect) -> str:
-    if not isinstance(question, AskSummary):
-        raise TypeError(f"a summary in the background needs no {type(question).__name__}")
-    return asyncio.run(aask(question)) if is_async(question.summarizer) else ask(question)
-
-
-def _perform(effect: Effect, store: Store, asking: Asking) -> Any:
     if isinstance(effect, LoadRequest):
-        return store.load(effect)
+        return store.load(replace(effect, incarnation=incarnation))
     if isinstance(effect, AppendRequest):
-        return store.append(effect)
+        return store.append(replace(effect, incarnation=incarnation))
     if isinstance(effect, SearchRequest):
-        return store.search(effect)
+        return store.search(replace(effect, incarnation=incarnation))
     if isinstance(effect, Delete):
         return store.delete(effect.session, **_which(effect))
     with asking():
         return effect.context.fit() if isinstance(effect, FitContext) else ask(effect)
 
 
-async def _aperform(effect: Effect, store: Store, asking: Asking) -> Any:
+async def aperform(effect: Effect, store: Store, incarnation: str | None, asking: Asking, /) -> Any:
+    """Await what an algorithm needs; see `perform`."""
     if isinstance(effect, LoadRequest):
-        return await store.aload(effect)
+        return await store.aload(replace(effect, incarnation=incarnation))
     if isinstance(effect, AppendRequest):
-        return await store.aappend(effect)
+        return await store.aappend(replace(effect, incarnation=incarnation))
     if isinstance(effect, SearchRequest):
-        return await store.asearch(effect)
+        return await store.asearch(replace(effect, incarnation=incarnation))
     if isinstance(effect, Delete):
         return await store.adelete(effect.session, **_which(effect))
     with asking():
@@ -194,6 +157,11 @@ def _asked(question: AskSummary) -> str:
             f"{word_of(question.summarizer)} is async, and a session that is not awaited cannot wait for it:"
             " await aadd(...) instead of calling add(...)"
         ) from error
+
+
+def ask_anyhow(question: AskSummary, /) -> str:
+    """Ask a summarizer in a thread that has no event loop; it may be async all the same."""
+    return asyncio.run(aask(question)) if is_async(question.summarizer) else ask(question)
 
 
 async def aask(question: AskSummary, /) -> str:

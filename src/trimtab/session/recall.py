@@ -11,7 +11,7 @@ from trimtab.session.messages import RECALL_TAG
 from trimtab.stores import Event
 
 if TYPE_CHECKING:
-    from trimtab.session.looks import Looks
+    from trimtab.session.session import Session
 
 __all__ = ["RecallTool"]
 
@@ -28,7 +28,7 @@ class RecallTool:
         ('recall', 'Nothing was found.')
     """
 
-    def __init__(self, session: Looks, /, *, limit: int = 5) -> None:
+    def __init__(self, session: Session, /, *, limit: int = 5) -> None:
         self._session = session
         self._limit = limit
         # Frameworks make a tool of a function, and read these.

@@ -1,4 +1,4 @@
-"""What runs a session's algorithms: turns and a retry in both colours, and summaries in the background."""
+"""Runs the operations of a session under its lock, with retries; summaries in the background."""
 
 from __future__ import annotations
 
@@ -10,21 +10,25 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
 
+from trimtab._shared.steps import arun, run
 from trimtab.errors import ConfigurationError, StoreError, SummaryError
 from trimtab.session.core import Core
-from trimtab.session.effects import Steps, arun_steps, run_asking, run_steps
+from trimtab.session.effects import Delete, Effect, Steps, aask, aperform, ask_anyhow, is_async, perform
 from trimtab.session.lock import SessionLock, running_future
+from trimtab.session.options import as_given, functions_of
 from trimtab.session.summarize import early_job, finish, is_due, most_summaries, try_summary
 from trimtab.session.summary import Job, Written
-from trimtab.stores import MemoryStore, Retry, Store
+from trimtab.session.working_set import WorkingSet
+from trimtab.stores import AppendRequest, MemoryStore, Retry, Store
 from trimtab.stores.rows import check_session_name
 from trimtab.stores.secrets import show
 
-__all__ = ["Driven"]
+__all__ = ["Runner"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _log = logging.getLogger("trimtab.session")
@@ -52,10 +56,10 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-class Driven:
+class Runner:
     """Runs the operations of one session, one after the other."""
 
-    def _set_up(
+    def __init__(
         self,
         given: Mapping[str, Any],
         *,
@@ -65,75 +69,151 @@ class Driven:
         retry: Retry | None,
         allow_missing: bool,
     ) -> None:
-        self._id = check_session_name(secrets.token_hex(16) if id is None else id)
-        self._store: Store = MemoryStore() if store is None else store
+        self.id = check_session_name(secrets.token_hex(16) if id is None else id)
+        self.store: Store = MemoryStore() if store is None else store
         if isinstance(store, str):
             raise ConfigurationError(f"store is a Store: write store=open_store({show(store)})")
-        if not isinstance(self._store, Store):
-            raise ConfigurationError(f"store is a Store, not {self._store!r:.80}")
-        self._retry = Retry(attempts=1) if retry is None else retry
-        self._core = Core(self._id, given, begins=begins, allow_missing=allow_missing)
-        self._lock = SessionLock(self._id)
+        if not isinstance(self.store, Store):
+            raise ConfigurationError(f"store is a Store, not {self.store!r:.80}")
+        self.retry = Retry(attempts=1) if retry is None else retry
+        self.core = Core(self.id, given, begins=begins, allow_missing=allow_missing)
+        self._lock = SessionLock(self.id)
         self._writings: list[Writing] = []
         _living.add(self)
 
-    def __repr__(self) -> str:
-        """Name the session, its store and its budget; tokens in view as far as it was read. No content."""
-        core = self._core
-        working_set = core.working_set or core.last_working_set
-        shown = []
-        if core.options is not None:
-            tokens = core.options.budget_tokens if working_set is None else working_set.state.budget_tokens
-            budget = f"{tokens:,}" if tokens else "not read yet"
-            shown.append(
-                f"budget {budget}"
-                if working_set is None
-                else f"{working_set.breakdown.total:,} of {budget} tokens"
-            )
-            shown += [f"version {working_set.version}"] if working_set is not None else []
-            shown += [f"model {core.options.model}"] if core.options.model is not None else []
-        return f"<Session {self._id!r} in {self._store!r}: {', '.join(shown) or 'not read yet'}>"
+    def run(self, operation: Callable[Concatenate[Core, P], Steps[T]], *args: P.args, **named: P.kwargs) -> T:
+        """Run an operation of the session to its end."""
+        return self.run_ahead(0, operation, *args, **named)
 
-    def __enter__(self) -> Self:
-        return self
+    async def arun(
+        self, operation: Callable[Concatenate[Core, P], Steps[T]], *args: P.args, **named: P.kwargs
+    ) -> T:
+        """Run an operation of the session to its end; see `run`."""
+        return await self.arun_ahead(0, operation, *args, **named)
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    def _run(self, make: Callable[[], Steps[T]], *, then_background: int = 0) -> T:
-        """Run an algorithm; then begin so many summaries in the background, at most."""
+    def run_ahead(
+        self,
+        summaries: int,
+        operation: Callable[Concatenate[Core, P], Steps[T]],
+        *args: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        """Run an operation; then begin so many summaries in the background, at most."""
         with self._lock:
-            done = self._retry.call(
-                lambda: run_steps(
-                    self._whole(make()),
-                    self._store,
-                    incarnation=self._core.incarnation,
-                    asking=self._lock.asking,
-                )
+            done = self.retry.call(
+                lambda: run(self._whole(operation(self.core, *args, **named)), self._perform)
             )
-            if then_background:  # in the same turn: there may be no other one in this thread
-                self._start_background(then_background)
+            if summaries:  # in the same turn: there may be no other one in this thread
+                self._start_background(summaries)
             return done
 
-    async def _arun(self, make: Callable[[], Steps[T]], *, then_background: int = 0) -> T:
+    async def arun_ahead(
+        self,
+        summaries: int,
+        operation: Callable[Concatenate[Core, P], Steps[T]],
+        *args: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        """Run an operation, and begin summaries; see `run_ahead`."""
         async with self._lock:
-            done = await self._retry.acall(
-                lambda: arun_steps(
-                    self._whole(make()),
-                    self._store,
-                    incarnation=self._core.incarnation,
-                    asking=self._lock.asking,
-                )
+            done = await self.retry.acall(
+                lambda: self._awhole(self._whole(operation(self.core, *args, **named)))
             )
-            if then_background:
-                await self._astart_background(then_background)
+            if summaries:
+                await self._astart_background(summaries)
             return done
+
+    def _perform(self, effect: Effect) -> Any:
+        return perform(effect, self.store, self.core.incarnation(), self._lock.asking)
+
+    async def _awhole(self, steps: Steps[T]) -> T:
+        """Run an operation; what it writes is awaited even where it is cancelled: it may be stored."""
+        return await arun(
+            steps,
+            lambda effect: aperform(effect, self.store, self.core.incarnation(), self._lock.asking),
+            uncut=(AppendRequest, Delete),
+        )
+
+    def describe(self) -> str:
+        """Say in words how large the session is, as far as it was read; no content."""
+        core = self.core
+        known, options = core.working_set or core.last_working_set, core.options
+        if options is None:
+            return "not read yet"
+        tokens = options.budget_tokens if known is None else known.state.budget_tokens
+        budget = f"{tokens:,}" if tokens else "not read yet"
+        if known is None:
+            said = [f"budget {budget}"]
+        else:
+            said = [f"{known.breakdown.total:,} of {budget} tokens", f"version {known.version}"]
+        return ", ".join([*said, f"model {options.model}"] if options.model is not None else said)
+
+    def known(self, *, may_block: bool = False) -> WorkingSet:
+        """Return where the session stands, read from the store only where that holds up nobody.
+
+        Raises:
+            ConfigurationError: It would hold up an event loop.
+        """
+        core = self.core
+        if core.working_set is not None:
+            return core.working_set
+        if running_loop() is not None:
+            if core.last_working_set is not None and self._lock.others:
+                return core.last_working_set  # an operation this loop may have to go on with is underway
+            if not may_block and not isinstance(self.store, MemoryStore):
+                raise ConfigurationError(
+                    f"session {self.id!r} has to be read from its store, and that would hold up the event"
+                    " loop of this thread: `await session.arefresh()` first (or `session.refresh()` where"
+                    " nobody else uses the loop, as in a notebook)"
+                )
+        return self.run(Core.ready)
+
+    def check_summarizer(self, *, sync_in_background: bool = False) -> None:
+        """Refuse a summarizer that would have to be awaited.
+
+        Raises:
+            ConfigurationError: It is async.
+        """
+        core = self.core
+        if core.working_set is None and core.last_working_set is None:  # what was left out, its log says
+            self.run(Core.ready)
+        options = core.in_force
+        if options.summarizer is None or (options.background and not sync_in_background):
+            return
+        if is_async(options.summarizer):
+            raise ConfigurationError(
+                "the summarizer is async: await aadd(...) instead of calling add(...), or pass"
+                " background=True; the same for the other methods, asummarize(...) among them"
+            )
+
+    def fork_target(self, id: str | None, store: Store | None) -> tuple[Store, str]:
+        """Say where a fork is kept, and by which name.
+
+        Raises:
+            ConfigurationError: It would be this very session.
+        """
+        target = self.store if store is None else store
+        name = secrets.token_hex(16) if id is None else check_session_name(id)
+        if name == self.id and target is self.store:
+            raise ConfigurationError(
+                f"session {name!r} cannot be its own fork: pass another id, None for a new one, or another"
+                " store"
+            )
+        return target, name
+
+    def fork(self, store: Store, name: str, *, at: int) -> Runner:
+        """Make what runs a fork, whose log was copied up to a version."""
+        core, options = self.core, self.core.in_force
+        functions = functions_of(options)
+        given = {name: functions[name] for name in functions if name not in core.missing}
+        return Runner(
+            given if at else as_given(options.to_data(), given),  # nothing was copied that knows the rest
+            begins=not at,
+            store=store,
+            id=name,
+            retry=self.retry,
+            allow_missing=core.allow_missing,
+        )
 
     def _whole(self, steps: Steps[T]) -> Steps[T]:
         """Have an algorithm that is cut off in the middle, as by a cancellation, leave nothing half done."""
@@ -142,19 +222,19 @@ class Driven:
         except Exception:
             raise
         except BaseException:
-            self._core.working_set = None
+            self.core.working_set = None
             raise
 
-    def _in_child(self) -> None:
+    def begin_in_child(self) -> None:
         """Begin anew after a fork: the threads, and what they were at, are the parent's."""
         if self._lock.in_child():
-            self._core.working_set = None
+            self.core.working_set = None
         self._writings = []
-        self._core.job = None
+        self.core.job = None
 
     def _next_job(self, *, early: bool) -> Steps[Job | None]:
         """Make the job of a background summary if one is due, or soon will be, and none is being written."""
-        core = self._core
+        core = self.core
         self._underway()
         options, working_set = core.options, core.working_set
         if options is None or not options.background or core.job is not None or working_set is None:
@@ -167,15 +247,15 @@ class Driven:
             core.working_set = None  # what came before it is stored: it is tried again
             return None
 
-    def _begun(self, job: Job, loop: asyncio.AbstractEventLoop | None, summaries: int) -> Writing:
-        self._core.job = job
-        writing = Writing(job, loop, most_summaries(self._core, summaries))
+    def _begin(self, job: Job, loop: asyncio.AbstractEventLoop | None, summaries: int) -> Writing:
+        self.core.job = job
+        writing = Writing(job, loop, most_summaries(self.core, summaries))
         self._writings.append(writing)
         return writing
 
-    def _ended(self, writing: Writing) -> None:
-        if self._core.job is writing.job:
-            self._core.job = None
+    def _end(self, writing: Writing) -> None:
+        if self.core.job is writing.job:
+            self.core.job = None
         if writing in self._writings:
             self._writings.remove(writing)
             writing.done.set_result(None)
@@ -184,42 +264,37 @@ class Driven:
         """List the summaries that are being written; one whose event loop was closed is not."""
         for writing in self._writings.copy():
             if writing.loop is not None and writing.loop.is_closed():
-                self._ended(writing)
+                self._end(writing)
         return self._writings.copy()
 
     def _start_background(self, summaries: int) -> None:
-        job = run_steps(self._next_job(early=True), self._store, incarnation=self._core.incarnation)
+        job = run(self._next_job(early=True), self._perform)
         if job is None:
             return
-        writing = self._begun(job, None, summaries)
-        name = f"trimtab-session-{self._id[:16]}"
+        writing = self._begin(job, None, summaries)
+        name = f"trimtab-session-{self.id[:16]}"
         thread = threading.Thread(target=self._work, args=(writing,), name=name, daemon=True)
         try:
             thread.start()
         except RuntimeError as error:  # no more threads; the message is stored by now
-            self._ended(writing)
-            _log.warning("session %r: no summary in the background: %s", self._id, error)
+            self._end(writing)
+            _log.warning("session %r: no summary in the background: %s", self.id, error)
 
     def _work(self, writing: Writing) -> None:
         """Write a summary beside the conversation and put it in force; more where enough goes on waiting."""
         try:
             with self._lock.asking(background=True):
                 for _ in range(writing.summaries):
-                    written = run_asking(try_summary(self._core, writing.job))
+                    written = run(try_summary(self.core, writing.job), ask_anyhow)
                     with self._lock:
-                        goes_on = run_steps(
-                            self._concluding(writing, written),
-                            self._store,
-                            incarnation=self._core.incarnation,
-                        )
-                        if not goes_on:
+                        if not run(self._conclude(writing, written), self._perform):
                             return
         finally:
-            self._ended(writing)
+            self._end(writing)
 
-    def _concluding(self, writing: Writing, written: Written | SummaryError) -> Steps[bool]:
+    def _conclude(self, writing: Writing, written: Written | SummaryError) -> Steps[bool]:
         """Carry out what came of a summary; True if the next one is to be written."""
-        core = self._core
+        core = self.core
         if core.job is not writing.job:
             return False
         done = False
@@ -227,7 +302,7 @@ class Driven:
             done = yield from self._whole(finish(core, writing.job, written))
         except StoreError as error:
             core.working_set = None  # it is read again, and the summary tried again
-            _log.warning("session %r: a summary was put off: %s", self._id, error)
+            _log.warning("session %r: a summary was put off: %s", self.id, error)
         finally:
             core.job = None
         job = (yield from self._next_job(early=False)) if done and writing.summaries > 1 else None
@@ -236,35 +311,26 @@ class Driven:
         return job is not None
 
     async def _astart_background(self, summaries: int) -> None:
-        job = await arun_steps(self._next_job(early=True), self._store, incarnation=self._core.incarnation)
+        job = await self._awhole(self._next_job(early=True))
         if job is not None:
-            writing = self._begun(job, asyncio.get_running_loop(), summaries)
+            writing = self._begin(job, asyncio.get_running_loop(), summaries)
             writing.task = asyncio.create_task(self._awork(writing))
             # not at the end of the task: one that is cancelled before it begins has none
-            writing.task.add_done_callback(lambda _: self._ended(writing))
+            writing.task.add_done_callback(lambda _: self._end(writing))
 
     async def _awork(self, writing: Writing) -> None:
         with self._lock.asking(background=True):
             for _ in range(writing.summaries):
-                written = await arun_steps(
-                    try_summary(self._core, writing.job), self._store, incarnation=self._core.incarnation
-                )
+                written = await arun(try_summary(self.core, writing.job), aask)
                 async with self._lock:
-                    goes_on = await arun_steps(
-                        self._concluding(writing, written), self._store, incarnation=self._core.incarnation
-                    )
-                    if not goes_on:
+                    if not await self._awhole(self._conclude(writing, written)):
                         return
 
     def drain(self) -> None:
         """Wait until no summary is being written in the background.
 
-        Whether by a thread, after `add`, or by a task, after `aadd`. What writes one, and the hooks it
-        calls, do not wait for themselves.
-
         Raises:
-            ConfigurationError: It would wait for the thread it is called in: in a hook, or for a task of
-                the same event loop. Await `adrain` there.
+            ConfigurationError: It would wait for the thread it is called in.
         """
         self._lock.refuse_summarizer()
         if self._lock.in_background:
@@ -273,7 +339,7 @@ class Driven:
             loop = writing.loop
             if loop is not None and (loop is running_loop() or not loop.is_running()):
                 raise ConfigurationError(
-                    f"session {self._id!r}: a task of an event loop writes a summary, and cannot while this"
+                    f"session {self.id!r}: a task of an event loop writes a summary, and cannot while this"
                     " thread waits for it: await adrain() in that loop"
                 )
             with self._lock.standing_still():
@@ -287,24 +353,13 @@ class Driven:
         for writing in self._underway():
             await asyncio.wrap_future(writing.done)
 
-    def close(self) -> None:
-        """Wait for a summary in the background.
 
-        The store stays open: others may use it.
-        """
-        self.drain()
-
-    async def aclose(self) -> None:
-        """Wait for a summary in the background; see `close`."""
-        await self.adrain()
-
-
-_living: WeakSet[Driven] = WeakSet()
+_living: WeakSet[Runner] = WeakSet()
 
 
 def _after_fork() -> None:
-    for driven in list(_living):
-        driven._in_child()
+    for runner in list(_living):
+        runner.begin_in_child()
 
 
 # Windows has no fork.

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from trimtab._fitting.callbacks import OnTrim
+from trimtab._fitting.fitted import Fitted
+from trimtab._shared.checks import check_flag
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import CounterLike
-from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, SystemLike, ToolSchema
-from trimtab.session.add import add_messages
+from trimtab.session.add import add_messages, check_messages
 from trimtab.session.change import (
     begin_anew,
     calibrate,
@@ -20,20 +21,32 @@ from trimtab.session.change import (
     replace_anchors,
     set_pin,
 )
-from trimtab.session.copies import Copies
 from trimtab.session.core import Core, new_event_id
-from trimtab.session.effects import Steps, is_async
-from trimtab.session.options import UNSET, HooksLike, SummaryMode, Unset, refuse_set
+from trimtab.session.options import UNSET, HooksLike, SessionOptions, SummaryMode, Unset, refuse_set
+from trimtab.session.plain import copy_plain
+from trimtab.session.recall import RecallTool
+from trimtab.session.runner import Runner
+from trimtab.session.snapshot import read_snapshot, readable, snapshot_of
 from trimtab.session.summarize import CATCH_UP, summarize_waiting
 from trimtab.session.undo import redact_messages, undo_decision
-from trimtab.stores import Event, Retry, Store
-from trimtab.stores.rows import check_session_name
+from trimtab.session.view import (
+    SessionStatus,
+    ViewDiff,
+    diff_views,
+    fit_view,
+    log_pages,
+    recall_messages,
+    status_of,
+)
+from trimtab.session.working_set import WorkingSet
+from trimtab.session.zones import TokenBreakdown, Zones, shares
+from trimtab.stores import Event, Retry, Store, acopy_session, copy_session
 from trimtab.strategies.summarizer import SummarizerLike
 
 __all__ = ["Session"]
 
 
-class Session(Copies):
+class Session:
     """A conversation in an append-only log, and a view of it that always fits.
 
     Everything that is added is kept. What a model is shown is a view: system text, anchors, a running
@@ -168,10 +181,370 @@ class Session(Copies):
         }
         given = {name: value for name, value in options.items() if value is not UNSET}
         given.update(budget=budget, hooks=hooks, format=format, on_trim=on_trim)
-        self._set_up(given, begins=True, store=store, id=id, retry=retry, allow_missing=allow_missing)
-        begun = self._core.in_force
+        self._runner = Runner(
+            given, begins=True, store=store, id=id, retry=retry, allow_missing=allow_missing
+        )
+        begun = self._runner.core.in_force
         if begun.budget_tokens and (store is None or id is None):  # else its log may say more, or less
-            Core(self._id, given, begins=True, allow_missing=True).begin()  # refuses what leaves no room
+            Core(self.id, given, begins=True, allow_missing=True).begin()  # refuses what leaves no room
+
+    @classmethod
+    def open(
+        cls,
+        store: Store,
+        id: str,
+        *,
+        summarizer: SummarizerLike | None = None,
+        counter: CounterLike | None = None,
+        hooks: HooksLike | None = None,
+        context: Context | None = None,
+        on_trim: OnTrim | None = None,
+        retry: Retry | None = None,
+        allow_missing: bool = False,
+    ) -> Self:
+        """Open a session that is in a store, with the options it was made with.
+
+        Args:
+            summarizer: The function it was made with; a log keeps no functions. The same for the others.
+            allow_missing: Go on without them: no summary is written, and tokens are estimated.
+
+        Raises:
+            ConfigurationError: One it was made with is missing; when it is first used.
+            UnknownNameError: There is no such session; when it is first used.
+        """
+        functions = {
+            "summarizer": summarizer,
+            "counter": counter,
+            "hooks": hooks,
+            "context": context,
+            "on_trim": on_trim,
+        }
+        given = {name: function for name, function in functions.items() if function is not None}
+        return cls._of(
+            Runner(given, begins=False, store=store, id=id, retry=retry, allow_missing=allow_missing)
+        )
+
+    @classmethod
+    def _of(cls, runner: Runner) -> Self:
+        session = cls.__new__(cls)
+        session._runner = runner
+        return session
+
+    def fork(self, at: int | None = None, *, id: str | None = None, store: Store | None = None) -> Self:
+        """Start a second conversation on what was said up to a version.
+
+        Args:
+            at: The version; None: the newest.
+            id: Name of the new session; None: a new one.
+            store: Where to keep it; None: in the same store.
+
+        Raises:
+            ConfigurationError: It would be this very session: `id` is its own, in the same store.
+            SessionDeletedError: It was deleted meanwhile, and another one may have its name.
+        """
+        target, name = self._runner.fork_target(id, store)
+        at = self._runner.run(Core.known_version, at)
+        if at:
+            meant = self._runner.core.incarnation()
+            copy_session(self.store, target, self.id, to=name, before=at + 1, incarnation=meant)
+        return self._of(self._runner.fork(target, name, at=at))
+
+    async def afork(
+        self, at: int | None = None, *, id: str | None = None, store: Store | None = None
+    ) -> Self:
+        """Start a second conversation; see `fork`."""
+        target, name = self._runner.fork_target(id, store)
+        at = await self._runner.arun(Core.known_version, at)
+        if at:
+            meant = self._runner.core.incarnation()
+            await acopy_session(self.store, target, self.id, to=name, before=at + 1, incarnation=meant)
+        return self._of(self._runner.fork(target, name, at=at))
+
+    def snapshot(self, *, history: bool = True) -> dict[str, Any]:
+        """Return the session as plain data, for `Session.restore`.
+
+        Args:
+            history: The whole log, as long as the conversation. False: the view and what is needed to go on
+                (options, anchors, the summary, messages that are recent, in view, or wait for a summary),
+                as long as the budget allows. What left the view before is then not in it: nothing of
+                that is shown again, found by `recall` or taken back by `undo`.
+
+        Complexity: reads what it writes.
+        """
+        check_flag("history", history)
+        self.drain()
+        return self._runner.run(snapshot_of, history=history)
+
+    async def asnapshot(self, *, history: bool = True) -> dict[str, Any]:
+        """Return the session as plain data; see `snapshot`."""
+        check_flag("history", history)
+        await self.adrain()
+        return await self._runner.arun(snapshot_of, history=history)
+
+    @classmethod
+    def restore(
+        cls,
+        data: Mapping[str, Any],
+        *,
+        store: Store | None = None,
+        id: str | None = None,
+        retry: Retry | None = None,
+        allow_missing: bool = False,
+        **options: Unpack[SessionOptions],
+    ) -> Self:
+        """Make a session of a snapshot: the same messages, counts and later behaviour.
+
+        Args:
+            store: Where to keep it; None: in memory. A session of that id there is only taken if it is
+                the beginning of this one.
+            id: Its name; None: the one it had.
+            retry: As for `Session`; the same for `allow_missing`.
+            options: Options of `Session`: functions again, and what is to change. One that is left out stays
+                as it was.
+
+        Raises:
+            CorruptSessionError: It is no snapshot, or of another version.
+            ConfigurationError: A function it was made with is missing, or an option is out of range.
+        """
+        runner, source = read_snapshot(
+            data, options, store=store, id=id, retry=retry, allow_missing=allow_missing
+        )
+        if source is not None:
+            copy_session(source, runner.store, runner.id)
+        with readable():
+            runner.run(Core.refresh)
+        return cls._of(runner)
+
+    @classmethod
+    async def arestore(
+        cls,
+        data: Mapping[str, Any],
+        *,
+        store: Store | None = None,
+        id: str | None = None,
+        retry: Retry | None = None,
+        allow_missing: bool = False,
+        **options: Unpack[SessionOptions],
+    ) -> Self:
+        """Make a session of a snapshot; see `restore`."""
+        runner, source = read_snapshot(
+            data, options, store=store, id=id, retry=retry, allow_missing=allow_missing
+        )
+        if source is not None:
+            await acopy_session(source, runner.store, runner.id)
+        with readable():
+            await runner.arun(Core.refresh)
+        return cls._of(runner)
+
+    @property
+    def id(self) -> str:
+        """Its name in the store."""
+        return self._runner.id
+
+    @property
+    def store(self) -> Store:
+        """Where its log is kept."""
+        return self._runner.store
+
+    @property
+    def version(self) -> int:
+        """The number of events in its log, as far as this object knows.
+
+        Raises:
+            ConfigurationError: Nothing was read yet, and an event loop runs in this thread; the same for
+                every property that tells where the session stands.
+        """
+        return self._now.version
+
+    @property
+    def hook_errors(self) -> int:
+        """How many hooks have failed; each was logged."""
+        return self._runner.core.hook_errors
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Functions it was made with and is opened without, by kind; see `allow_missing`."""
+        self._runner.known()
+        missing = self._runner.core.missing.items()
+        return {
+            kind: name.removeprefix(f"{kind} ") if isinstance(name, str) else "" for kind, name in missing
+        }
+
+    @property
+    def _now(self) -> WorkingSet:
+        return self._runner.known()
+
+    @property
+    def context(self) -> Context | None:
+        """The context the history is a block of; its other blocks may be changed."""
+        options = self._runner.core.options
+        return self._runner.core.given.get("context") if options is None else options.context
+
+    @property
+    def format(self) -> Format:
+        """The wire form of its messages."""
+        core = self._runner.core
+        if core.options is None:
+            self._runner.known()
+        return core.in_force.wire_format
+
+    @property
+    def system(self) -> Any:
+        """System text to send beside the messages.
+
+        None if there is none, or where it is the first of them.
+        """
+        return copy_plain(self._now.reader.system_apart)
+
+    @property
+    def summary(self) -> str | None:
+        """The text of the summary in force; None if there is none."""
+        summary = self._now.summary
+        return None if summary is None else summary.text
+
+    @property
+    def anchors(self) -> list[dict[str, Any]]:
+        """The anchors in force; those written by a summarizer included."""
+        now = self._now
+        written = [] if now.anchor_summary is None else [now.anchor_summary.message]
+        return [copy_plain(message) for message in (*now.anchors, *written)]
+
+    @property
+    def budget_tokens(self) -> int:
+        """Input tokens in force."""
+        return self._now.state.budget_tokens
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of what is in view."""
+        return self._now.breakdown.total
+
+    @property
+    def token_breakdown(self) -> TokenBreakdown:
+        """Tokens of what is in view, by zone."""
+        return self._now.breakdown
+
+    @property
+    def recent_message_count(self) -> int:
+        """Messages in view as they were said, those that wait for a summary too.
+
+        `status()` counts those that are out of view.
+        """
+        return self._now.messages
+
+    @property
+    def total_message_count(self) -> int:
+        """Messages in view: the recent, system text, anchors and the summary."""
+        return self._now.total_messages
+
+    def allocate_zones(self) -> Zones:
+        """Say how the budget is shared now."""
+        now = self._now
+        return shares(now.reader.options, now.state.room_tokens, now.permanent_tokens)
+
+    def status(self) -> SessionStatus:
+        """Say where the session stands, in numbers."""
+        return status_of(self._runner.known(may_block=True), self._runner.core)
+
+    async def astatus(self) -> SessionStatus:
+        """Say where the session stands, in numbers; see `status`."""
+        return status_of(await self._runner.arun(Core.ready), self._runner.core)
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Return the view, ready to send: it fits, and is as valid as what was added.
+
+        Raises:
+            BudgetExceededError: What must stay does not fit even at its shortest.
+        """
+        return self.fit().messages
+
+    async def amessages(self) -> list[dict[str, Any]]:
+        """Return the view; see `messages`."""
+        return (await self.afit()).messages
+
+    def fit(self, *, at: int | None = None) -> Fitted[dict[str, Any]]:
+        """Return the view with its report.
+
+        Args:
+            at: A version of the log: the view as it was then. None: the view now.
+        """
+        return self._runner.run(fit_view, at)
+
+    async def afit(self, *, at: int | None = None) -> Fitted[dict[str, Any]]:
+        """Return the view with its report; see `fit`."""
+        return await self._runner.arun(fit_view, at)
+
+    def view_at(self, version: int, /) -> list[dict[str, Any]]:
+        """Return the view as it was at a version of the log.
+
+        Redacted messages say what is left of them.
+
+        Raises:
+            ConfigurationError: There is no such version.
+        """
+        return self.fit(at=version).messages
+
+    async def aview_at(self, version: int, /) -> list[dict[str, Any]]:
+        """Return the view as it was at a version; see `view_at`."""
+        return (await self.afit(at=version)).messages
+
+    def diff(self, a: int, b: int, /) -> ViewDiff:
+        """Say what two views differ in: messages that came, that left, summaries."""
+        return self._runner.run(diff_views, a, b)
+
+    async def adiff(self, a: int, b: int, /) -> ViewDiff:
+        """Say what two views differ in; see `diff`."""
+        return await self._runner.arun(diff_views, a, b)
+
+    def history(
+        self, *, after: int = 0, before: int | None = None, kinds: Collection[str] | None = ("message",)
+    ) -> Iterator[Event]:
+        """Read the log, oldest first: everything that was ever said.
+
+        Args:
+            after: Only versions above this.
+            before: Only versions below this.
+            kinds: Kinds of events; None: all, decisions too.
+        """
+        pages = self._runner.run(log_pages, after, before)
+        while events := self._runner.run(lambda _: pages.next()):
+            yield from (event for event in events if kinds is None or event.kind in kinds)
+
+    async def ahistory(
+        self, *, after: int = 0, before: int | None = None, kinds: Collection[str] | None = ("message",)
+    ) -> AsyncIterator[Event]:
+        """Read the log; see `history`."""
+        pages = await self._runner.arun(log_pages, after, before)
+        while events := await self._runner.arun(lambda _: pages.next()):
+            for event in events:
+                if kinds is None or event.kind in kinds:
+                    yield event
+
+    def recall(self, query: str, /, limit: int = 5) -> list[Event]:
+        """Find messages that are no longer in view.
+
+        Those with more words of the query come first, newer before older where they have as many.
+        """
+        return self._runner.run(recall_messages, query, limit)
+
+    async def arecall(self, query: str, /, limit: int = 5) -> list[Event]:
+        """Find messages that are no longer in view; see `recall`."""
+        return await self._runner.arun(recall_messages, query, limit)
+
+    def recall_tool(self, *, limit: int = 5) -> RecallTool:
+        """Make a tool for an agent: a schema, and what answers its calls."""
+        return RecallTool(self, limit=limit)
+
+    def refresh(self) -> int:
+        """Read where the session stands, and return its version.
+
+        Another worker may have added to it.
+        """
+        return self._runner.run(Core.refresh).version
+
+    async def arefresh(self) -> int:
+        """Read where the session stands; see `refresh`."""
+        return (await self._runner.arun(Core.refresh)).version
 
     def add(self, message: Any, /, *, id: str | None = None) -> Event:
         """Add a message: stored first, and never refused for its size.
@@ -196,55 +569,14 @@ class Session(Copies):
 
     def extend(self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None) -> list[Event]:
         """Add messages in one step: all of them are stored, or none."""
-        self._check_summarizer()
-        return self._run(self._adding(messages, ids), then_background=1)
+        self._runner.check_summarizer()
+        return self._runner.run_ahead(1, add_messages, *check_messages(messages, ids))
 
     async def aextend(
         self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None
     ) -> list[Event]:
         """Add messages in one step; see `extend`."""
-        return await self._arun(self._adding(messages, ids), then_background=1)
-
-    def _adding(
-        self, messages: Sequence[Any], ids: Sequence[str | None] | None
-    ) -> Callable[[], Steps[list[Event]]]:
-        if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
-            raise ConfigurationError(
-                f"extend takes a list of messages, not {messages!r:.80}: write extend([message]), or"
-                " add(message)"
-            )
-        if isinstance(ids, str) or (ids is not None and not isinstance(ids, Iterable)):
-            raise ConfigurationError(f"ids is a list with an id for each message: write [{ids!r:.80}]")
-        listed = list(messages)
-        given = [None] * len(listed) if ids is None else list(ids)
-        if len(given) != len(listed):
-            raise ConfigurationError(f"there are {len(listed)} messages and {len(given)} ids")
-        for one in given:
-            if one is not None:
-                check_session_name(one, what="a message's id")
-        named = [new_event_id() if one is None else one for one in given]
-        return lambda: add_messages(self._core, listed, named)
-
-    def _check_summarizer(self, *, sync_in_background: bool = False) -> None:
-        core = self._core
-        if core.working_set is None and core.last_working_set is None:  # what was left out, its log says
-            self._run(core.ready)
-        options = core.in_force
-        if options.summarizer is None or (options.background and not sync_in_background):
-            return
-        if is_async(options.summarizer):
-            raise ConfigurationError(
-                "the summarizer is async: await aadd(...) instead of calling add(...), or pass"
-                " background=True; the same for the other methods, asummarize(...) among them"
-            )
-
-    if not TYPE_CHECKING:  # a type checker that sees it would take any name for one that can be set
-
-        def __setattr__(self, name: str, value: object) -> None:
-            """Refuse an option or a property: it would be set without effect. Other names are free."""
-            if not name.startswith("_"):
-                refuse_set(Session, type(self), name)
-            object.__setattr__(self, name, value)
+        return await self._runner.arun_ahead(1, add_messages, *check_messages(messages, ids))
 
     def set_budget(self, budget: Budget | float, /) -> None:
         """Change the budget.
@@ -258,12 +590,12 @@ class Session(Copies):
             ConfigurationError: It is below 100.
             BudgetExceededError: What is always shown passes it; nothing was changed.
         """
-        self._check_summarizer()
-        self._run(lambda: change_budget(self._core, budget), then_background=CATCH_UP)
+        self._runner.check_summarizer()
+        self._runner.run_ahead(CATCH_UP, change_budget, budget)
 
     async def aset_budget(self, budget: Budget | float, /) -> None:
         """Change the budget; see `set_budget`."""
-        await self._arun(lambda: change_budget(self._core, budget), then_background=CATCH_UP)
+        await self._runner.arun_ahead(CATCH_UP, change_budget, budget)
 
     def summarize(self) -> int:
         """Have everything that waits for a summary summarized now, due or not.
@@ -278,14 +610,14 @@ class Session(Copies):
             ConfigurationError: The session has no summarizer, or an async one.
             SummaryError: The summarizer failed; what is left goes on waiting.
         """
-        self._check_summarizer(sync_in_background=True)
+        self._runner.check_summarizer(sync_in_background=True)
         self.drain()
-        return self._run(lambda: summarize_waiting(self._core))
+        return self._runner.run(summarize_waiting)
 
     async def asummarize(self) -> int:
         """Have everything that waits for a summary summarized now; see `summarize`."""
         await self.adrain()
-        return await self._arun(lambda: summarize_waiting(self._core))
+        return await self._runner.arun(summarize_waiting)
 
     def record_usage(self, usage: Any, /) -> None:
         """Take in what the provider reported for the view given last.
@@ -304,12 +636,12 @@ class Session(Copies):
             ConfigurationError: It is no usage, this object has given no view since the last report, or
                 the session has a Context.
         """
-        self._check_summarizer()
-        self._run(lambda: calibrate(self._core, usage), then_background=CATCH_UP)
+        self._runner.check_summarizer()
+        self._runner.run_ahead(CATCH_UP, calibrate, usage)
 
     async def arecord_usage(self, usage: Any, /) -> None:
         """Take in what the provider reported; see `record_usage`."""
-        await self._arun(lambda: calibrate(self._core, usage), then_background=CATCH_UP)
+        await self._runner.arun_ahead(CATCH_UP, calibrate, usage)
 
     def set_anchors(self, messages: Sequence[Any], /) -> None:
         """Replace the anchors.
@@ -317,12 +649,12 @@ class Session(Copies):
         Raises:
             BudgetExceededError: They pass their cap, or leave no room; nothing was changed.
         """
-        self._check_summarizer()
-        self._run(lambda: replace_anchors(self._core, messages))
+        self._runner.check_summarizer()
+        self._runner.run(replace_anchors, messages)
 
     async def aset_anchors(self, messages: Sequence[Any], /) -> None:
         """Replace the anchors; see `set_anchors`."""
-        await self._arun(lambda: replace_anchors(self._core, messages))
+        await self._runner.arun(replace_anchors, messages)
 
     def clear(self) -> None:
         """Begin anew with an empty view; the log stays.
@@ -333,11 +665,11 @@ class Session(Copies):
             BudgetExceededError: The anchors that return pass their cap, or leave no room; nothing was
                 changed.
         """
-        self._run(lambda: begin_anew(self._core))
+        self._runner.run(begin_anew)
 
     async def aclear(self) -> None:
         """Begin anew; see `clear`."""
-        await self._arun(lambda: begin_anew(self._core))
+        await self._runner.arun(begin_anew)
 
     def pin(self, event: Event | str, /) -> None:
         """Keep a message, and what belongs to it, in every view.
@@ -351,19 +683,19 @@ class Session(Copies):
 
         Complexity: O(1) in the log; reads the unit of the message.
         """
-        self._run(lambda: set_pin(self._core, event, pinned=True))
+        self._runner.run(set_pin, event, pinned=True)
 
     async def apin(self, event: Event | str, /) -> None:
         """Keep a message in every view; see `pin`."""
-        await self._arun(lambda: set_pin(self._core, event, pinned=True))
+        await self._runner.arun(set_pin, event, pinned=True)
 
     def unpin(self, event: Event | str, /) -> None:
         """Let a pinned message leave again."""
-        self._run(lambda: set_pin(self._core, event, pinned=False))
+        self._runner.run(set_pin, event, pinned=False)
 
     async def aunpin(self, event: Event | str, /) -> None:
         """Let a pinned message leave again."""
-        await self._arun(lambda: set_pin(self._core, event, pinned=False))
+        await self._runner.arun(set_pin, event, pinned=False)
 
     def undo(self, event: Event | str | None = None, /) -> Event:
         """Take back a summary or an eviction, and every one after it; messages stay.
@@ -376,13 +708,11 @@ class Session(Copies):
 
         Complexity: reads the log back to what is taken back, and the messages that are elsewhere after it.
         """
-        made = new_event_id()
-        return self._run(lambda: undo_decision(self._core, event, made=made))
+        return self._runner.run(undo_decision, event, made=new_event_id())
 
     async def aundo(self, event: Event | str | None = None, /) -> Event:
         """Take back a summary or an eviction; see `undo`."""
-        made = new_event_id()
-        return await self._arun(lambda: undo_decision(self._core, event, made=made))
+        return await self._runner.arun(undo_decision, event, made=new_event_id())
 
     def redact(self, events: Sequence[Event | str] | Event | str, /) -> list[Event]:
         """Overwrite what messages say, in the log too.
@@ -398,33 +728,70 @@ class Session(Copies):
 
         Complexity: reads the messages, and the summaries that were written after the oldest of them.
         """
-        made = new_event_id()
-        return self._run(lambda: redact_messages(self._core, events, made=made))
+        return self._runner.run(redact_messages, events, made=new_event_id())
 
     async def aredact(self, events: Sequence[Event | str] | Event | str, /) -> list[Event]:
         """Overwrite what messages say; see `redact`."""
-        made = new_event_id()
-        return await self._arun(lambda: redact_messages(self._core, events, made=made))
+        return await self._runner.arun(redact_messages, events, made=new_event_id())
 
     def delete(self) -> None:
         """Remove the session and every byte of it from its store.
 
         Each store says what that means for its files.
         """
-        self._run(lambda: delete_session(self._core))
+        self._runner.run(delete_session)
 
     async def adelete(self) -> None:
         """Remove the session from the store; see `delete`."""
-        await self._arun(lambda: delete_session(self._core))
+        await self._runner.arun(delete_session)
 
+    def drain(self) -> None:
+        """Wait until no summary is being written in the background.
 
-def _name_as_own(session: type[Session]) -> None:
-    """Make what is inherited read as the session's own: Python's TypeErrors name the class of a function."""
-    for kind in session.__mro__[1:-1]:
-        for name, value in vars(kind).items():
-            function = getattr(value, "fget", None) or getattr(value, "__func__", value)
-            if not name.startswith("_") and hasattr(function, "__qualname__"):
-                function.__qualname__ = f"{session.__qualname__}.{name}"
+        Whether by a thread, after `add`, or by a task, after `aadd`. What writes one, and the hooks it
+        calls, do not wait for themselves.
 
+        Raises:
+            ConfigurationError: It would wait for the thread it is called in: in a hook, or for a task of
+                the same event loop. Await `adrain` there.
+        """
+        self._runner.drain()
 
-_name_as_own(Session)
+    async def adrain(self) -> None:
+        """Wait until no summary is being written in the background; see `drain`."""
+        await self._runner.adrain()
+
+    def close(self) -> None:
+        """Wait for a summary in the background.
+
+        The store stays open: others may use it.
+        """
+        self.drain()
+
+    async def aclose(self) -> None:
+        """Wait for a summary in the background; see `close`."""
+        await self.adrain()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        """Name the session, its store and its budget; tokens in view as far as it was read. No content."""
+        return f"<Session {self.id!r} in {self.store!r}: {self._runner.describe()}>"
+
+    if not TYPE_CHECKING:  # a type checker that sees it would take any name for one that can be set
+
+        def __setattr__(self, name: str, value: object) -> None:
+            """Refuse an option or a property: it would be set without effect. Other names are free."""
+            if not name.startswith("_"):
+                refuse_set(Session, type(self), name)
+            object.__setattr__(self, name, value)

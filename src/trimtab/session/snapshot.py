@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
 from trimtab.formats.values import shown
+from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.log import Pages, check_log, event_at, live_units
 from trimtab.session.messages import MessageReader, SessionUnit
-from trimtab.session.options import FUNCTIONS, LEAST_BUDGET, as_given, missing_functions, options_from
+from trimtab.session.options import (
+    FUNCTIONS,
+    LEAST_BUDGET,
+    SessionOptions,
+    as_given,
+    missing_functions,
+    options_from,
+)
 from trimtab.session.plain import copy_plain, plain_snapshot
+from trimtab.session.runner import Runner
 from trimtab.session.state import Members, State
 from trimtab.session.view import log_pages
 from trimtab.session.working_set import WorkingSet
-from trimtab.stores import Event
+from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store
 from trimtab.stores.rows import check_session_name
 
-if TYPE_CHECKING:
-    from trimtab.session.core import Core
-
-__all__ = ["check_events", "events_from", "options_in", "snapshot_of"]
+__all__ = ["read_snapshot", "readable", "snapshot_of"]
 
 VERSION = 1
 """Of the form of a snapshot."""
@@ -256,3 +263,65 @@ def options_in(known: Any, given: Mapping[str, Any], *, allow_missing: bool) -> 
     if missing is not None and not allow_missing:
         raise ConfigurationError(f"the session was made with a {missing}: pass it again to restore()")
     return made
+
+
+class Restored(NamedTuple):
+    """A session made of a snapshot."""
+
+    runner: Runner
+    source: Store | None
+    """Where its log is to be copied from; None: it is where it belongs."""
+
+
+def read_snapshot(
+    data: Mapping[str, Any],
+    options: SessionOptions,
+    *,
+    store: Store | None,
+    id: str | None,
+    retry: Retry | None,
+    allow_missing: bool,
+) -> Restored:
+    """Make a session of a snapshot; see `Session.restore`."""
+    unknown = sorted(options.keys() - SessionOptions.__annotations__)
+    if unknown:
+        raise TypeError(f"restore() got an unexpected keyword argument {unknown[0]!r}")
+    given: dict[str, Any] = {**options}
+    name, last_options, events = events_from(data)
+    name = name if id is None else check_session_name(id)
+    known = next((event.data.get("options") for event in reversed(events) if event.kind == "options"), None)
+    source = MemoryStore()
+    if events:
+        check_events(events, known, given)
+        _fill(source, name, events)
+    if not events or last_options not in (None, known):
+        given = options_in(last_options, given, allow_missing=allow_missing)  # some are not in the log yet
+    runner = Runner(
+        given,
+        begins=not events,
+        store=source if store is None else store,
+        id=name,
+        retry=retry,
+        allow_missing=allow_missing,
+    )
+    return Restored(runner, source if events and store is not None else None)
+
+
+@contextmanager
+def readable() -> Generator[None]:
+    """Say of a message that cannot be counted that it is the snapshot's.
+
+    Raises:
+        CorruptSessionError: In place of a FormatError.
+    """
+    try:
+        yield
+    except FormatError as error:
+        raise CorruptSessionError(f"a message of the snapshot cannot be read: {error!s:.300}") from error
+
+
+def _fill(store: Store, session: str, events: Sequence[Event]) -> None:
+    try:
+        store.append(AppendRequest(session=session, expected_version=0, events=events))
+    except ConfigurationError as error:
+        raise CorruptSessionError(f"the snapshot cannot be read: {error!s:.300}") from error

@@ -36,9 +36,9 @@ __all__ = [
     "ViewDiff",
     "diff_views",
     "fit_view",
-    "fit_view_at",
     "log_pages",
     "recall_messages",
+    "status_of",
 ]
 
 
@@ -223,32 +223,32 @@ class SessionStatus:
     """Summaries this object dropped, since what they covered had changed meanwhile."""
     hook_errors: int
 
-    @classmethod
-    def of(cls, working_set: WorkingSet, core: Core) -> SessionStatus:
-        """Collect the numbers."""
-        state = working_set.state
-        covering = [one for one in (working_set.anchor_summary, working_set.summary) if one is not None]
-        return cls(
-            version=working_set.version,
-            budget_tokens=state.budget_tokens,
-            view_tokens=working_set.breakdown.total,
-            expected_tokens=state.expected_tokens(working_set.breakdown.total),
-            recent_messages=state.recent_messages,
-            recent_tokens=state.recent_tokens,
-            pending_messages=state.pending_messages,
-            pending_tokens=state.pending_tokens,
-            hidden_messages=working_set.hidden_messages,
-            summarized_messages=sum(one.messages for one in covering),
-            failures=state.failures,
-            retry_tokens=state.retry_tokens,
-            last_failure=core.last_failure,
-            stale_summaries=core.stale_summaries,
-            hook_errors=core.hook_errors,
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return asdict(self)
+
+
+def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
+    """Collect the numbers of a session."""
+    state = working_set.state
+    covering = [one for one in (working_set.anchor_summary, working_set.summary) if one is not None]
+    return SessionStatus(
+        version=working_set.version,
+        budget_tokens=state.budget_tokens,
+        view_tokens=working_set.breakdown.total,
+        expected_tokens=state.expected_tokens(working_set.breakdown.total),
+        recent_messages=state.recent_messages,
+        recent_tokens=state.recent_tokens,
+        pending_messages=state.pending_messages,
+        pending_tokens=state.pending_tokens,
+        hidden_messages=working_set.hidden_messages,
+        summarized_messages=sum(one.messages for one in covering),
+        failures=state.failures,
+        retry_tokens=state.retry_tokens,
+        last_failure=core.last_failure,
+        stale_summaries=core.stale_summaries,
+        hook_errors=core.hook_errors,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,20 +266,16 @@ class ViewDiff:
 # Looking at a session: its view, now or then, what two views differ in, and what was said.
 
 
-def fit_view(core: Core) -> Steps[Fitted[dict[str, Any]]]:
-    """Put the view together."""
+def fit_view(core: Core, at: int | None) -> Steps[Fitted[dict[str, Any]]]:
+    """Put the view together: of a version, or the view now, which usage may be reported for."""
+    if at is not None:
+        return (yield from _fitted((yield from working_set_at(core, at)), ()))
     working_set = yield from core.ready()
     notes = () if core.last_failure is None else (f"The last summary failed: {core.last_failure}.",)
     fitted = yield from _fitted(working_set, notes)
     first = min((unit.first for unit in working_set.in_view()), default=0)
-    counted = fitted.report.tokens_after
-    core.view_given = ViewGiven(working_set.version, counted, first)
+    core.view_given = ViewGiven(working_set.version, fitted.report.tokens_after, first)
     return fitted
-
-
-def fit_view_at(core: Core, version: int) -> Steps[Fitted[dict[str, Any]]]:
-    """Put the view of a version together."""
-    return (yield from _fitted((yield from working_set_at(core, version)), ()))
 
 
 def _fitted(working_set: WorkingSet, notes: tuple[str, ...]) -> Steps[Fitted[dict[str, Any]]]:

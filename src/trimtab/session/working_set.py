@@ -437,11 +437,23 @@ class WorkingSet:
         return sorted((unit for unit in units if unit.first not in self.out), key=_first)
 
     @property
+    def messages(self) -> int:
+        """How many messages are in view as they were said."""
+        return sum(len(unit.members) for unit in self.in_view())
+
+    @property
+    def total_messages(self) -> int:
+        """How many messages a view has, with system text, anchors and the summary."""
+        put_there = (self.reader.system_message(), self.anchor_summary)
+        others = len(self.anchors) + self.shows_summary + sum(one is not None for one in put_there)
+        return self.messages + others
+
+    @property
     def hidden_messages(self) -> int:
         """How many messages that are not summarized are not in view."""
         state = self.state
         live = state.recent_messages + state.pending_messages
-        return live - sum(len(unit.members) for unit in self.in_view())
+        return live - self.messages
 
 
 def _place(row: Row) -> int:

@@ -172,17 +172,21 @@ def existing(store: Store, name: str) -> Session:
     Raises:
         UnknownNameError: There is none of that name; says those spelled like it.
     """
+    return _existing(store, name)[0]
+
+
+def _existing(store: Store, name: str) -> tuple[Session, AdditiveCounter | None]:
+    """Open a session, and the counter that was made again by its name."""
     session = Session.open(store, name, retry=Retry(), allow_missing=True)
     try:
         session.refresh()
     except UnknownNameError:
         raise _unknown(store, name) from None
     counter = _counter_called(session.missing.get("counter", ""))
-    if counter is None:
-        return session
-    session = Session.open(store, name, counter=counter, retry=Retry(), allow_missing=True)
-    session.refresh()
-    return session
+    if counter is not None:
+        session = Session.open(store, name, counter=counter, retry=Retry(), allow_missing=True)
+        session.refresh()
+    return session, counter
 
 
 class Answer(NamedTuple):
@@ -242,7 +246,7 @@ def begun(store: Store, name: str, options: Mapping[str, Any]) -> Session:
     known = True
     given = dict(options)
     try:
-        session = existing(store, name)
+        session, counter = _existing(store, name)
     except UnknownNameError as error:
         if not options:
             needs = f"{error}. A new one needs --budget N, or --model NAME"
@@ -251,11 +255,11 @@ def begun(store: Store, name: str, options: Mapping[str, Any]) -> Session:
     else:
         if not options:
             return session
-        in_force = session._core.in_force
-        if (form := options.get("format", in_force.wire_format.name)) != in_force.wire_format.name:
-            raise Refused(said(other_form(name, in_force.wire_format.name, form)))
-        if in_force.counter is not None:
-            given.setdefault("counter", in_force.counter)  # made again by its name
+        form = session.format.name
+        if options.get("format", form) != form:
+            raise Refused(said(other_form(name, form, options["format"])))
+        if counter is not None:
+            given.setdefault("counter", counter)
     try:
         session = Session(**given, store=store, id=name, retry=Retry(), allow_missing=known)
     except ConfigurationError as error:
