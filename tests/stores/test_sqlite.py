@@ -19,9 +19,23 @@ import pytest
 from trimtab import ConfigurationError
 from trimtab.errors import SessionDeletedError, StoreError, StoreUnavailableError
 from trimtab.stores import AppendRequest, Event, LoadRequest, MemoryStore, SearchRequest, SQLiteStore
-from trimtab.stores.rows import to_row
-from trimtab.stores.sqlite import search as search_index
-from trimtab.stores.sqlite.rows import MIGRATIONS
+
+BATCH_EVENTS = 200
+"""What is added is put into the index so many events at a time, as `SQLiteStore.search` says."""
+
+FIRST_SCHEMA = (
+    "CREATE TABLE trimtab_schema (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied REAL NOT NULL)",
+    "CREATE TABLE trimtab_sessions (session TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL)"
+    " WITHOUT ROWID",
+    "CREATE TABLE trimtab_events (session TEXT NOT NULL, version INTEGER NOT NULL, id TEXT NOT NULL,"
+    " kind TEXT NOT NULL, time REAL NOT NULL, body TEXT NOT NULL, seal TEXT NOT NULL,"
+    " PRIMARY KEY (session, version), UNIQUE (session, id)) WITHOUT ROWID",
+    "INSERT INTO trimtab_schema VALUES (1, 'events', 0.0)",
+)
+"""What the first trimtab made a file with."""
+
+MIGRATIONS = ["events", "search and erasure", "incarnations"]
+"""The names of the migrations there are, oldest first; a file notes those that were applied."""
 
 SECRET = 'Zanzibar "ключ" 天气预报 naïve\nphrase'
 """What must not be found: words of its own, a quote, two alphabets, a line break."""
@@ -168,18 +182,16 @@ def test_a_closed_store_in_memory_says_that_all_is_gone() -> None:
 def _first_schema(path: Path) -> list[Event]:
     """Write a file as the first schema was, with rows."""
     events = [_message(at, f"heron {at}") for at in range(1, 4)]
+    request = AppendRequest(session="s", expected_version=0, events=events)
+    with SQLiteStore(path.with_suffix(".new")) as store:  # rows are written as they were
+        store.append(request)
+    with _raw(path.with_suffix(".new")) as connection:
+        rows = connection.execute("SELECT * FROM trimtab_events ORDER BY version").fetchall()
     with _raw(path) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(
-            "CREATE TABLE trimtab_schema"
-            " (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied REAL NOT NULL)"
-        )
-        for statement in MIGRATIONS[0].statements:
+        for statement in FIRST_SCHEMA:
             connection.execute(statement)
-        connection.execute("INSERT INTO trimtab_schema VALUES (1, 'events', 0.0)")
-        request = AppendRequest(session="s", expected_version=0, events=events)
-        for event in request.numbered():
-            connection.execute("INSERT INTO trimtab_events VALUES ('s', ?, ?, ?, ?, ?, ?)", to_row(event))
+        connection.executemany("INSERT INTO trimtab_events VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         connection.execute("INSERT INTO trimtab_sessions VALUES ('s', 3)")
     return request.numbered()
 
@@ -197,7 +209,7 @@ def test_a_file_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> Non
         store.delete("s")
     with _raw(path) as connection:
         applied = connection.execute("SELECT version, name FROM trimtab_schema ORDER BY version").fetchall()
-    assert applied == [(at, migration.name) for at, migration in enumerate(MIGRATIONS, 1)]
+    assert applied == [*enumerate(MIGRATIONS, 1)]
 
 
 def test_sessions_of_an_older_file_get_an_incarnation_each(tmp_path: Path) -> None:
@@ -262,7 +274,7 @@ def test_the_file_may_hold_tables_of_others(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE mine (text TEXT)")
         connection.execute("INSERT INTO mine VALUES ('kept')")
     with SQLiteStore(path) as store:
-        _fill(store, "s", search_index.BATCH_EVENTS)
+        _fill(store, "s", BATCH_EVENTS)
         _search(store, "s", "filler")
         store.delete("s")
     with _raw(path) as connection:
@@ -295,7 +307,7 @@ def _withdrawn(store: SQLiteStore, session: str, version: int) -> AppendRequest:
 
 
 @pytest.mark.parametrize("searched", [False, True], ids=["not-indexed", "indexed"])
-@pytest.mark.parametrize("count", [3, 2 * search_index.BATCH_EVENTS])
+@pytest.mark.parametrize("count", [3, 2 * BATCH_EVENTS])
 @pytest.mark.parametrize("how", ["delete", "rewrite"])
 def test_no_byte_of_what_was_erased_is_left(tmp_path: Path, how: str, count: int, searched: bool) -> None:
     """In no file, in no encoding; while the store is open, and after it was closed."""
@@ -412,7 +424,7 @@ def test_without_fts5_the_session_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with SQLiteStore(path) as store, WithoutFullText(tmp_path / "b.db") as plain:
         for one in (store, plain):
-            _fill(one, "s", 2 * search_index.BATCH_EVENTS + 30, secret_at=50)
+            _fill(one, "s", 2 * BATCH_EVENTS + 30, secret_at=50)
         for terms in (("filler", "41"), ("zanzibar",), ("天气", "filler"), ("nothing",)):
             assert _search(store, "s", *terms) == _search(plain, "s", *terms)
     for name, indexed in (("a.db", True), ("b.db", False)):
@@ -425,13 +437,13 @@ def test_an_index_of_another_build_cannot_be_erased_without_fts5(tmp_path: Path)
     """It says so, and removes nothing by half."""
     path = tmp_path / "a.db"
     with SQLiteStore(path) as store:
-        _fill(store, "s", search_index.BATCH_EVENTS)
+        _fill(store, "s", BATCH_EVENTS)
         _search(store, "s", "filler")
     with WithoutFullText(path) as plain:
         assert len(_search(plain, "s", "filler")) == 10
         with pytest.raises(StoreError, match="FTS5"):
             plain.delete("s")
-        assert len(_all(plain, "s")) == search_index.BATCH_EVENTS
+        assert len(_all(plain, "s")) == BATCH_EVENTS
 
 
 def _indexed(path: Path) -> list[tuple[str, int]]:
@@ -441,7 +453,7 @@ def _indexed(path: Path) -> list[tuple[str, int]]:
 
 def test_the_index_is_filled_as_the_session_grows(tmp_path: Path) -> None:
     """In batches; what is less than one is read where it stands, and nothing is indexed twice."""
-    path, batch = tmp_path / "a.db", search_index.BATCH_EVENTS
+    path, batch = tmp_path / "a.db", BATCH_EVENTS
     with SQLiteStore(path) as store:
         version = _fill(store, "s", batch - 1)
         assert _search(store, "s", "filler") != []
@@ -460,7 +472,7 @@ def test_the_index_is_filled_as_the_session_grows(tmp_path: Path) -> None:
 
 def test_an_index_that_was_emptied_is_filled_by_appends_or_by_a_search(tmp_path: Path) -> None:
     """A batch with each append, and the rest when somebody searches."""
-    path, batch = tmp_path / "a.db", search_index.BATCH_EVENTS
+    path, batch = tmp_path / "a.db", BATCH_EVENTS
     with SQLiteStore(path) as store:
         _fill(store, "s", 3 * batch, secret_at=2)
         store.append(_withdrawn(store, "s", 2))
@@ -473,7 +485,7 @@ def test_an_index_that_was_emptied_is_filled_by_appends_or_by_a_search(tmp_path:
 
 def test_a_rewrite_behind_the_index_leaves_it(tmp_path: Path) -> None:
     """Only what is in the index has to be erased from it."""
-    path, batch = tmp_path / "a.db", search_index.BATCH_EVENTS
+    path, batch = tmp_path / "a.db", BATCH_EVENTS
     with SQLiteStore(path) as store:
         _fill(store, "s", batch + 2, secret_at=batch + 1)
         _search(store, "s", "filler")
@@ -487,7 +499,7 @@ def test_a_rewrite_behind_the_index_leaves_it(tmp_path: Path) -> None:
 
 def test_sessions_do_not_meet_in_the_index(tmp_path: Path) -> None:
     """The best of one session is found whatever the one before and the one behind it hold."""
-    batch = search_index.BATCH_EVENTS
+    batch = BATCH_EVENTS
     texts = {"first": "heron otter", "middle": "heron", "last": "heron otter"}
     with SQLiteStore(tmp_path / "a.db") as store:
         for session, text in texts.items():
@@ -501,7 +513,7 @@ def test_sessions_do_not_meet_in_the_index(tmp_path: Path) -> None:
 
 def test_rewrites_in_and_behind_the_index_empty_it(tmp_path: Path) -> None:
     """One event that is in it is enough."""
-    path, batch = tmp_path / "a.db", search_index.BATCH_EVENTS
+    path, batch = tmp_path / "a.db", BATCH_EVENTS
     with SQLiteStore(path) as store:
         _fill(store, "s", batch + 2)
         _search(store, "s", "filler")

@@ -9,8 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.stores import Event, query_terms, search_terms, searchable_text
-from trimtab.stores.search import best_versions, count_terms, usable_terms
+from trimtab.stores import (
+    AppendRequest,
+    Event,
+    MemoryStore,
+    SearchRequest,
+    query_terms,
+    search_terms,
+    searchable_text,
+)
+
+
+def _found(texts: list[str], terms: tuple[str, ...], limit: int = 9) -> list[int]:
+    """Say which of some messages are found, by their versions; every store answers as this one does."""
+    store = MemoryStore()
+    events = [
+        Event(id=str(at), kind="message", time=0.0, data={"message": {"content": text}})
+        for at, text in enumerate(texts, 1)
+    ]
+    store.append(AppendRequest(session="s", expected_version=0, events=events))
+    return [event.version for event in store.search(SearchRequest(session="s", terms=terms, limit=limit))]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +85,7 @@ def test_what_is_asked_for_is_there(text: str) -> None:
     """The query of a text finds the text; each term is a term by itself, so that stores may check it."""
     terms = search_terms(text)
     assert set(query_terms(text)) <= set(terms)
-    assert usable_terms(terms) == terms
+    assert all(term in search_terms(term) for term in terms)
     assert len(set(terms)) == len(terms)
     assert not any(character.isspace() or character == "_" for term in terms for character in term)
 
@@ -79,9 +97,12 @@ def test_the_quick_way_for_ascii_is_the_same(left: str, right: str) -> None:
     assert search_terms(f"{text} é") == tuple(dict.fromkeys((*search_terms(text), "é")))
 
 
-def test_unusable_terms_are_left_out() -> None:
-    """What no event can have; each of the others once."""
-    assert usable_terms(["a b", "Cat", "cat", "", "\ud800", "天气", "天气天", "cat", '"']) == ("cat", "天气")
+@pytest.mark.parametrize("term", ["a b", "Cat", "", "\ud800", "天气天", '"'])
+def test_a_term_that_no_event_can_have_finds_nothing(term: str) -> None:
+    """And takes nothing away from the others."""
+    texts = ["Cat a b 天气天", "cat"]
+    assert _found(texts, (term,)) == []
+    assert _found(texts, (term, "cat", "天气")) == [1, 2]
 
 
 def _message(message: Any, kind: str = "message") -> Event:
@@ -140,24 +161,27 @@ def test_a_message_nested_deeper_than_the_stack_is_read() -> None:
 
 
 def test_terms_are_counted_once_each() -> None:
-    """However often they stand there."""
-    assert count_terms(_message({"content": "cat cat dog 天气"}), ("cat", "天气", "bird")) == 2
+    """However often they stand there, and however often they are asked for."""
+    texts = ["cat 天气", "cat cat cat", "bird"]
+    assert _found(texts, ("cat", "天气", "bird", "bird", "bird")) == [1, 3, 2]
 
 
 @pytest.mark.parametrize(
-    ("found", "limit", "versions"),
+    ("terms_of", "limit", "versions"),
     [
-        pytest.param({1: 1, 2: 1, 3: 1}, 9, [3, 2, 1], id="newer-first"),
-        pytest.param({1: 3, 2: 1, 3: 2, 4: 2}, 9, [1, 4, 3, 2], id="more-terms-first"),
-        pytest.param({1: 0, 2: 1}, 9, [2], id="none-is-not-found"),
-        pytest.param({1: 1, 2: 1, 3: 1}, 2, [3, 2], id="at-most"),
-        pytest.param({1: 1}, 0, [], id="no-limit-left"),
-        pytest.param({}, 5, [], id="nothing"),
+        pytest.param([1, 1, 1], 9, [3, 2, 1], id="newer-first"),
+        pytest.param([3, 1, 2, 2], 9, [1, 4, 3, 2], id="more-terms-first"),
+        pytest.param([0, 1], 9, [2], id="none-is-not-found"),
+        pytest.param([1, 1, 1], 2, [3, 2], id="at-most"),
+        pytest.param([1], 0, [], id="no-limit-left"),
+        pytest.param([0], 5, [], id="nothing"),
     ],
 )
-def test_the_order_of_what_is_found(found: dict[int, int], limit: int, versions: list[int]) -> None:
+def test_the_order_of_what_is_found(terms_of: list[int], limit: int, versions: list[int]) -> None:
     """More distinct terms first, then newer first."""
-    assert best_versions(found, limit) == versions
+    asked = ("heron", "otter", "newt")
+    texts = [" ".join(("other", *asked[:count])) for count in terms_of]
+    assert _found(texts, asked, limit) == versions
 
 
 def test_no_letter_is_lost() -> None:

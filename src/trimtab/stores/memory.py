@@ -45,7 +45,8 @@ def _places(log: _Log, request: LoadRequest) -> Sequence[int]:
     return (places[::-1] if request.newest_first else places)[: request.limit]
 
 
-class MemoryStore(ThreadedStore, Forked):
+# `Forked` is first: the `__init__` of a protocol, as `Store` is, calls no other.
+class MemoryStore(Forked, ThreadedStore):
     """Keeps sessions in memory, as text: nobody shares an object with the store.
 
     Safe between threads and tasks; another process sees nothing of it. What is added is put into an index of

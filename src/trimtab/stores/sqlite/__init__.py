@@ -121,7 +121,8 @@ T = TypeVar("T")
 Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
 
 
-class SQLiteStore(ThreadedStore, Forked):
+# `Forked` is first: the `__init__` of a protocol, as `Store` is, calls no other.
+class SQLiteStore(Forked, ThreadedStore):
     """Keeps sessions in one SQLite file, with nothing but the standard library.
 
     Safe between threads, tasks and processes of one machine, not on a network file system. The file is
