@@ -266,11 +266,7 @@ STRATEGIES = (
             "for index in sorted(results, reverse=True):",
         ),
         ("ClearToolResults._blank", "if at == 0 else", "if at == 1 else"),
-        (
-            "ClearToolResults._blank",
-            "sizes.message(blanked, index) < request",
-            "sizes.message(blanked, index) <= request",
-        ),
+        ("ClearToolResults._blank", "saved > 0", "saved >= 0"),
         ("ClearToolResults._needed", "min(request.limit_tokens, before", "max(request.limit_tokens, before"),
         (
             "ClearToolResults._needed",
@@ -279,7 +275,8 @@ STRATEGIES = (
         ),
         ("ClearToolResults._needed", ") <= goal:", ") < goal:"),
         ("ClearToolResults._needed", "low = middle + 1", "low = middle + 2"),
-        ("ClearToolResults.evict", "edits = dict(cuts[:count])", "edits = dict(cuts)"),
+        ("ClearToolResults.evict", "in cuts[:count]}", "in cuts}"),
+        ("ClearToolResults._needed", "if tokens <= goal)", "if tokens < goal)"),
     ),
     module(
         "strategies/drop.py",

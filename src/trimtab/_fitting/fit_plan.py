@@ -16,8 +16,8 @@ from trimtab.counting.sizes import Shares, Sizes
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
 from trimtab.formats import Format, Request
 from trimtab.strategies.base import EvictionRequest, waits
-from trimtab.strategies.cuts import count_back
-from trimtab.strategies.runner import Settled, reads_newest, run, running
+from trimtab.strategies.cuts import count_back, count_words_back
+from trimtab.strategies.runner import Settled, clears_results, reads_newest, run, running
 from trimtab.strategies.summarizer import SummaryCall, drive
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, 
         counted = _counted_back(history, sizes, limit)
         total = _total_if_known(history, sizes, counted)
         request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, counted=counted)
-        newest = _newest(work, counted) if total is None else None
+        newest = _newest(work, counted, limit) if total is None else None
         if total is not None and total <= limit:
             settled = Settled(cut=0, tokens=total)
         elif newest is not None:
@@ -151,12 +151,15 @@ def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, 
     return FitPlan(portion=work, settled=settled, request=request, budget=budget)
 
 
-def _newest(work: Work, counted: int | None) -> Sequence[Unit] | None:
+def _newest(work: Work, counted: int | None, limit_tokens: int) -> Sequence[Unit] | None:
     """Group the newest turns alone, where the strategy asks for no other; None: whatever it asks for."""
-    history = work.history
-    strategy = work.strategy
-    if counted is None or not history.asks_for_all or waits(strategy) or not reads_newest(strategy):
+    history, strategy = work.history, work.strategy
+    if counted is None or waits(strategy) or not reads_newest(strategy):
         return None
+    if clears_results(strategy):
+        counted = count_words_back(history, work.sizes, limit_tokens)
+    elif not history.asks_for_all:
+        return None  # cuts of its own tell
     return history.newest_turns(counted)
 
 

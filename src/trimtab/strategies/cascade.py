@@ -16,7 +16,7 @@ from trimtab.strategies.base import (
     strategy_data,
     waits,
 )
-from trimtab.strategies.runner import check_step, checked_answer, is_ours, reads_newest
+from trimtab.strategies.runner import check_step, checked_answer, clears_results, is_ours, reads_newest
 from trimtab.strategies.summarizer import SummaryCall, drive
 
 __all__ = ["Cascade"]
@@ -39,7 +39,7 @@ class Cascade:
         'cascade'
     """
 
-    __slots__ = ("asks_model", "reads_newest", "steps")
+    __slots__ = ("asks_model", "clears_results", "reads_newest", "steps")
 
     def __init__(self, *steps: Strategy) -> None:
         if not steps:
@@ -50,8 +50,10 @@ class Cascade:
         """The strategies, cheapest first."""
         self.asks_model = any(getattr(step, "asks_model", False) for step in steps)
         """True if one of the steps asks a model."""
-        self.reads_newest = reads_newest(steps[0])
-        """True if the first step lets the oldest leave: the others are asked about what that keeps."""
+        self.clears_results = len(steps) > 1 and clears_results(steps[0])
+        """True if the first step makes results small before anything leaves."""
+        self.reads_newest = reads_newest(steps[1 if self.clears_results else 0])
+        """True if the first step that lets something leave takes the oldest; the others get what it keeps."""
 
     def __repr__(self) -> str:
         return f"Cascade({', '.join(map(repr, self.steps))})"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_roles, check_whole
 from trimtab.conversation import Unit
@@ -16,6 +17,14 @@ __all__ = ["ClearToolResults"]
 
 DEFAULT_PLACEHOLDER = "[trimtab: tool result cleared]"
 """What stands for a cleared result; marked as ours, so that a model does not take it for output."""
+
+
+class _Blank(NamedTuple):
+    """A result that may be blanked."""
+
+    message: int
+    texts: Mapping[Path, str]
+    saved_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +73,11 @@ class ClearToolResults:
         """The word for it in reports and data."""
         return "clear_tool_results"
 
+    @property
+    def clears_results(self) -> bool:
+        """True unless it is left alone where little is won."""
+        return not self.clear_at_least_tokens
+
     def to_dict(self) -> dict[str, Any]:
         """Write it as data for `create_strategy`."""
         return {
@@ -77,10 +91,10 @@ class ClearToolResults:
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Blank results from the oldest on until it fits."""
         units = list(request.units)
-        cuts = self._clearable(request, units)
         before = request.total(units)
+        cuts = self._clearable(request, units)
         count = self._needed(request, units, cuts, before)
-        edits = dict(cuts[:count])
+        edits = {index: texts for index, texts, _ in cuts[:count]}
         return EvictionResult(
             kept=units,
             edits=[Edit(index=index, texts=texts) for index, texts in edits.items()],
@@ -88,7 +102,7 @@ class ClearToolResults:
             actions=("cleared",) if edits else (),
         )
 
-    def _clearable(self, request: EvictionRequest, units: list[Unit]) -> list[tuple[int, Mapping[Path, str]]]:
+    def _clearable(self, request: EvictionRequest, units: list[Unit]) -> list[_Blank]:
         """List the results that may be blanked, oldest first, with the blank."""
         names = self._tool_names(request, units)
         results = [index for unit in units for index in unit.indices if _has_result(request, index)]
@@ -98,8 +112,8 @@ class ClearToolResults:
         for index in sorted(results):
             if index in kept or index in pinned or names.get(index) in self.exclude_tools:
                 continue
-            if (texts := self._blank(request, index)) is not None:
-                found.append((index, texts))
+            if (blank := self._blank(request, index)) is not None:
+                found.append(blank)
         return found
 
     def _tool_names(self, request: EvictionRequest, units: list[Unit]) -> dict[int, str]:
@@ -116,28 +130,34 @@ class ClearToolResults:
                         names[index] = called[call_id]
         return names
 
-    def _blank(self, request: EvictionRequest, index: int) -> Mapping[Path, str] | None:
-        """Return the texts that blank a result, if that makes it smaller."""
+    def _blank(self, request: EvictionRequest, index: int) -> _Blank | None:
+        """Return what blanks a result, if that makes it smaller."""
         message = request.message(index)
         slots = [slot for slot in request.history.format.texts(message) if slot.is_result]
         texts = {slot.path: self.placeholder if at == 0 else "" for at, slot in enumerate(slots)}
         blanked = request.history.format.with_texts(message, texts)
-        smaller = request.sizes.message(blanked, index) < request.sizes.message(message, index)
-        return texts if slots and smaller else None
+        sizes = request.sizes
+        tokens = sizes.message(message, index) if index in request.edits else sizes.of(index)
+        saved = tokens - sizes.message(blanked, index)
+        return _Blank(index, texts, saved) if slots and saved > 0 else None
 
     def _needed(
         self,
         request: EvictionRequest,
         units: list[Unit],
-        cuts: list[tuple[int, Mapping[Path, str]]],
+        cuts: list[_Blank],
         before: int,
     ) -> int:
         """Return how many results to blank: until it fits, then on to `clear_at_least_tokens`."""
         goal = min(request.limit_tokens, before - self.clear_at_least_tokens)
+        if request.additive and not any(unit.parts for unit in units):
+            left = accumulate((-cut.saved_tokens for cut in cuts), initial=before)
+            return next((count for count, tokens in enumerate(left) if tokens <= goal), len(cuts))
         low, high = 0, len(cuts)
         while low < high:
             middle = (low + high) // 2
-            if request.total(units, edits=dict(cuts[:middle])) <= goal:
+            edits = {index: texts for index, texts, _ in cuts[:middle]}
+            if request.total(units, edits=edits) <= goal:
                 high = middle
             else:
                 low = middle + 1

@@ -418,6 +418,21 @@ def count_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
     return _back(history, sizes, head, room)
 
 
+def count_words_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
+    """Count from the newest message back until what is no result alone passes the limit.
+
+    However small results become, what is older than the message returned, and that one, cannot all stay.
+    """
+    index, room = history.count, limit_tokens
+    apart = history.format.rules.results_are_messages  # else words of the user may stand beside results
+    while index > history.head and room >= 0:
+        index -= 1
+        kind = history.kind(index)
+        if kind == "assistant" or (apart and kind == "user"):
+            room -= sizes.of(index)
+    return index
+
+
 def _back(history: History, sizes: Sizes, start: int, room_tokens: int) -> int:
     """Count from the newest message back to `start`, until the room is passed."""
     walked, left = history.walked_from, room_tokens

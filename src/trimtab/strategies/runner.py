@@ -32,7 +32,16 @@ from trimtab.strategies.summarizer import SummaryCall, drive
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["Settled", "check_step", "checked_answer", "is_ours", "reads_newest", "run", "running"]
+__all__ = [
+    "Settled",
+    "check_step",
+    "checked_answer",
+    "clears_results",
+    "is_ours",
+    "reads_newest",
+    "run",
+    "running",
+]
 
 
 # Checks of the values a strategy answers with: their kinds, and words of closed lists.
@@ -54,6 +63,11 @@ def reads_newest(strategy: Any, /) -> bool:
     A class derived from ours may ask for more than that.
     """
     return is_ours(strategy) and getattr(strategy, "reads_newest", False)
+
+
+def clears_results(strategy: Any, /) -> bool:
+    """Tell whether a strategy makes every old result small where that alone does not make it fit."""
+    return is_ours(strategy) and getattr(strategy, "clears_results", False)
 
 
 def breach(name: str, what: str) -> NoReturn:

@@ -122,8 +122,12 @@ class Anthropic(Format):
         for index in range(len(messages) - 1, -1, -1):
             message = messages[index]
             content = message.get("content") if message.__class__ is dict else item_of(message, "content")
-            if content.__class__ is not str and any(map(compacts, as_list(content) or ())):
-                return index
+            if content.__class__ is str:
+                continue
+            for block in as_list(content) or ():
+                # Nearly every block is a dict of another type: asked first, since this runs over all messages.
+                if (block.__class__ is not dict or block.get("type") == "compaction") and compacts(block):
+                    return index
         return -1
 
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
