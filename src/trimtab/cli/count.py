@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from trimtab.cli.input import InputKind
-from trimtab.cli.options import Asked, input_options, request_options
+from trimtab.cli.options import RequestOptions, input_options, request_options
 from trimtab.cli.output import Verdicts, answer_all, usage
 from trimtab.counting import Count, EstimateCounter
 from trimtab.counting.measurement import count_of_request
@@ -107,7 +107,7 @@ class _Count:
         return "by estimate" if name == "estimate" else f"by estimate ({name})"
 
 
-def _count(value: Any, asked: Asked, *, each: bool) -> _Count:
+def _count(value: Any, asked: RequestOptions, *, each: bool) -> _Count:
     """Count one conversation as `measure` does."""
     taken = asked.of(value)
     form, counter = taken.format, EstimateCounter() if taken.counter is None else taken.counter
@@ -150,7 +150,7 @@ def count(files: tuple[str, ...], kind: InputKind, output: str, each: bool, **gi
     Messages, tools and framing of the request, as the provider would charge them; says whether
     the number is exact.
     """
-    asked = Asked(given, format=given["format"])
+    asked = RequestOptions(given, format=given["format"])
 
     def answer(value: Any) -> _Count:
         return _count(value, asked, each=each)

@@ -19,8 +19,8 @@ from trimtab.cli.options import (
     KINDS_ALONE,
     PIN,
     TOKENS,
-    Asked,
     Conversation,
+    RequestOptions,
     bare_option,
     budget_of,
     input_options,
@@ -54,7 +54,7 @@ _BODY_KEYS = ("messages", "input", "contents")
 """One of these makes a mapping a request body, unless it names a block."""
 
 
-class Answered(NamedTuple):
+class FittedRequest(NamedTuple):
     """A request that fits, and what is written of it."""
 
     fitted: Fitted[Any]
@@ -83,13 +83,13 @@ class PolicyFitting:
         self._policy = policy.clone(format=format, pending_calls=given["pending_calls"], strict=strict)
         self._names = [block.name for block in policy.blocks]
         try:  # what is wrong is refused at once
-            self._asked = Asked(given, format=format, model=held.model, counter=held.counter)
+            self._asked = RequestOptions(given, format=format, model=held.model, counter=held.counter)
             if any(known is not None for known in (self._asked.model, held.budget, given["budget"])):
                 self._budget(self._asked.model)
         except UnknownNameError as error:
             raise error if given["model"] is not None else with_path(error, path) from error.__cause__
 
-    def fit(self, value: Any, /) -> Answered:
+    def fit(self, value: Any, /) -> FittedRequest:
         """Fit the parts of one request, or one conversation.
 
         Raises:
@@ -101,15 +101,15 @@ class PolicyFitting:
         parts = self._parts(value)
         if parts is not None:
             context = self._ready(asked.model, counter=asked.counter(asked.model))
-            fitted = _filled(context.clone(system=asked.system, tools=asked.tools), parts).fit()
-            return Answered(fitted, _written(fitted, Request(messages=(), tools=asked.tools)))
+            fitted = _fill(context.clone(system=asked.system, tools=asked.tools), parts).fit()
+            return FittedRequest(fitted, _write(fitted, Request(messages=(), tools=asked.tools)))
         taken = asked.of(value)
         system = taken.request.system if asked.system is None else asked.system
         tools = taken.request.tools if asked.tools is None else asked.tools
         context = self._ready(taken.model, counter=taken.counter, beside_tokens=_beside(taken, tools))
         context = context.clone(format=taken.format, system=system, tools=tools)
-        fitted = _filled(context, self._parts_of(taken)).fit()
-        return Answered(fitted, _written(fitted, replace(taken.request, tools=tools)))
+        fitted = _fill(context, self._parts_of(taken)).fit()
+        return FittedRequest(fitted, _write(fitted, replace(taken.request, tools=tools)))
 
     def _ready(self, model: str | None, *, counter: Any, beside_tokens: int = 0) -> Context:
         """Make a context for one request."""
@@ -189,7 +189,7 @@ class PolicyFitting:
         )
 
 
-def _written(fitted: Fitted[Any], request: Request) -> Any:
+def _write(fitted: Fitted[Any], request: Request) -> Any:
     """Write a request that fits in the form's own shape.
 
     The messages alone, if they came so and there is no system text beside them.
@@ -207,7 +207,7 @@ def _unknown(key: str, names: list[str], why: str = "") -> str:
     return f"no block is called {key!r}{why}; the policy has: {', '.join(names)}{hint}"
 
 
-def _filled(context: Context, parts: Mapping[str, Any]) -> Context:
+def _fill(context: Context, parts: Mapping[str, Any]) -> Context:
     for name, content in parts.items():
         try:
             context.replace(name, content)
@@ -361,13 +361,13 @@ def fit(
     )
 
 
-def _by_policy(given: Mapping[str, Any], format: str) -> Callable[[Any], Answered]:
+def _by_policy(given: Mapping[str, Any], format: str) -> Callable[[Any], FittedRequest]:
     return PolicyFitting(given["policy"], given, format=format).fit
 
 
-def _by_options(given: Mapping[str, Any], format: str) -> Callable[[Any], Answered]:
+def _by_options(given: Mapping[str, Any], format: str) -> Callable[[Any], FittedRequest]:
     """Fit one history, as the options say."""
-    asked = Asked(given, format=format)
+    asked = RequestOptions(given, format=format)
     room = {key: given[key] for key in ("output_reserve", "margin")}
     if given["budget"] is not None or asked.model is not None:
         budget_of(given["budget"], model=asked.model, **room)  # what is wrong is refused at once
@@ -381,11 +381,11 @@ def _by_options(given: Mapping[str, Any], format: str) -> Callable[[Any], Answer
         "strict": given["strict"],
     }
 
-    def fitted(value: Any) -> Answered:
+    def fitted(value: Any) -> FittedRequest:
         taken = asked.of(value)
         budget = budget_of(given["budget"], model=taken.model, **room)
         pin = pins_in(given["pin"], len(taken.request.messages))
         found = fit_one(value, budget, model=taken.model, counter=taken.counter, pin=pin or (), **settings)
-        return Answered(found, found.request)
+        return FittedRequest(found, found.request)
 
     return fitted

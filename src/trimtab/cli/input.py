@@ -31,7 +31,7 @@ __all__ = [
     "dump",
     "entries",
     "files_of",
-    "opened",
+    "open_input",
     "parse",
     "standard_input",
 ]
@@ -249,7 +249,7 @@ def _conversation(value: Any, *, parts: bool = False) -> Any:
     Raises:
         FormatError: It is something else; the message says what would be read.
     """
-    value = _unpacked(value)
+    value = _unpack(value)
     if isinstance(value, list) and value and all(map(_is_conversation, value)):
         raise FormatError("a list of conversations, not of messages: write one a line and use --input jsonl")
     if _is_message(value):
@@ -267,7 +267,7 @@ _ANSWER_KEYS = frozenset({"file", "line", "report", "changes", "violations"})
 """What our commands write beside a conversation."""
 
 
-def _unpacked(value: Any) -> Any:
+def _unpack(value: Any) -> Any:
     """Take the conversation out of what `fit` or `repair` wrote: commands can be piped into each other.
 
     Raises:
@@ -337,14 +337,14 @@ def files_of(names: Sequence[str]) -> Files:
     if not names:
         standard_input()
         return Files([STANDARD_INPUT], many=False)
-    return Files([path for name in names for path in _found(name)], len(names) > 1 or _is_pattern(names[0]))
+    return Files([path for name in names for path in _paths(name)], len(names) > 1 or _is_pattern(names[0]))
 
 
 def _is_pattern(name: str) -> bool:
     return glob.has_magic(name) and not os.path.lexists(name)
 
 
-def _found(name: str) -> list[str]:
+def _paths(name: str) -> list[str]:
     if name == STANDARD_INPUT:
         return [name]
     if _is_pattern(name):
@@ -362,7 +362,7 @@ def _found(name: str) -> list[str]:
 
 
 @contextmanager
-def opened(path: str) -> Generator[BinaryIO]:
+def open_input(path: str) -> Generator[BinaryIO]:
     """Open a file of the input; standard input stays open.
 
     Raises:

@@ -29,8 +29,8 @@ __all__ = [
     "KINDS_ALONE",
     "PIN",
     "TOKENS",
-    "Asked",
     "Conversation",
+    "RequestOptions",
     "bare_option",
     "budget_of",
     "complete_models",
@@ -201,7 +201,7 @@ class Conversation:
     """None: nothing says how; an estimate."""
 
 
-class Asked:
+class RequestOptions:
     """What `--model`, `--counter`, `--format`, `--system` and `--tools` ask for.
 
     What is wrong with them is refused before anything is read.

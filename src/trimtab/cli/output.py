@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, ParamSpec, Protocol, Tex
 
 import click
 
-from trimtab.cli.input import STANDARD_INPUT, Entry, Files, InputKind, dump, entries, files_of, opened
+from trimtab.cli.input import STANDARD_INPUT, Entry, Files, InputKind, dump, entries, files_of, open_input
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
 from trimtab.report.text import counted, plain
 
@@ -23,9 +23,9 @@ __all__ = [
     "Refused",
     "Verdicts",
     "answer_all",
-    "encoded",
+    "encode",
+    "in_options",
     "leave_pipe",
-    "said",
     "usage",
     "wants_colour",
 ]
@@ -118,7 +118,7 @@ _PYTHON = re.compile(
 )
 
 
-def said(error: Exception) -> str:
+def in_options(error: Exception) -> str:
     """Return the text of an error for somebody at a shell; what it quotes stays as it was given."""
     return _PYTHON.sub(_word, str(error))
 
@@ -224,7 +224,7 @@ def usage(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except ContextError as error:
-            raise Refused(said(error)) from error
+            raise Refused(in_options(error)) from error
 
     return checked
 
@@ -243,7 +243,7 @@ class _Unanswered:
         """Give the error with its numbers, and the report of the best attempt if there is one."""
         error = self.error
         told = {key: value for key, value in vars(error).items() if type(value) in (int, str) and value != ""}
-        data: dict[str, Any] = {"error": {"type": _public_name(error), "message": said(error), **told}}
+        data: dict[str, Any] = {"error": {"type": _public_name(error), "message": in_options(error), **told}}
         return data if self.report is None else {**data, "report": self.report.to_dict()}
 
     def result(self) -> None:
@@ -292,15 +292,16 @@ def answer_all(
     progress = Progress(len(found_files.paths), errors=sys.stderr, results=sys.stdout)
     render = _as_result if bare else _as_json if output == "json" else _as_report if full else _as_text
     done = failed = tokens = 0
-    for place, label, entry in _placed(found_files, progress, kind=kind, parts=parts):
-        found, written = _answered(answer, entry, place, render)
+    for place, label, entry in _read_all(found_files, progress, kind=kind, parts=parts):
+        found, written = _answer(answer, entry, place, render)
         done += 1
         tokens += found.tokens or 0
         if not found.ok:
             failed += 1
             progress.clear()
         if isinstance(found, _Unanswered):
-            click.echo(f"trimtab: {plain(place.label(label))}: {plain(said(found.error))}", err=True)
+            why = plain(in_options(found.error))
+            click.echo(f"trimtab: {plain(place.label(label))}: {why}", err=True)
         try:
             click.echo(written, nl=False)
         except BrokenPipeError:
@@ -313,14 +314,14 @@ def answer_all(
     sys.exit(1 if failed else 0)
 
 
-def _placed(
+def _read_all(
     files: Files, progress: Progress, *, kind: InputKind, parts: bool
 ) -> Iterator[tuple[Place, str, Entry]]:
     """Read the conversations of all files, each with its place and the name of its file."""
     for path in files.paths:
         is_stdin = path == STANDARD_INPUT
         label = "standard input" if is_stdin else path
-        with opened(path) as file:
+        with open_input(path) as file:
             progress.begin(file)
             for entry in entries(file, kind=kind, name="" if is_stdin else path, parts=parts):
                 yield Place(label if files.many else None, entry.line), label, entry
@@ -341,7 +342,7 @@ def leave_pipe() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _answered(
+def _answer(
     answer: Callable[[Any], Answer], entry: Entry, place: Place, render: Render
 ) -> tuple[Answer, bytes]:
     """Answer one conversation and write the answer; among many an error is its answer."""
@@ -351,10 +352,10 @@ def _answered(
         found = answer(entry.value)
         return found, render(found, place)
     except MissingExtraError as error:
-        raise Refused(said(error)) from error
+        raise Refused(in_options(error)) from error
     except ConfigurationError as error:
         if place.is_only:
-            raise Refused(said(error)) from error
+            raise Refused(in_options(error)) from error
         failed = _Unanswered(error)
     except ContextError as error:
         failed = _Unanswered(error)
@@ -379,13 +380,13 @@ def _as_text(found: Answer, place: Place) -> bytes:
     if place.is_only:
         return _as_report(found, place)
     row = found.row()
-    return encoded(f"{plain(place.label())}: {row}\n" if row else "")
+    return encode(f"{plain(place.label())}: {row}\n" if row else "")
 
 
 def _as_report(found: Answer, place: Place) -> bytes:
     text = found.text(width=shutil.get_terminal_size().columns, colour=wants_colour())
     shown = f"{text}\n" if place.is_only else f"{plain(place.label())}\n{text}\n\n"
-    return encoded(shown if text else "")
+    return encode(shown if text else "")
 
 
 def wants_colour() -> bool:
@@ -393,6 +394,6 @@ def wants_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def encoded(text: str) -> bytes:
+def encode(text: str) -> bytes:
     """Encode text, escaping what the encoding of the terminal does not have."""
     return text.encode(sys.stdout.encoding or "utf-8", "backslashreplace")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from trimtab.cli.input import dump
-from trimtab.cli.output import said, usage
+from trimtab.cli.output import in_options, usage
 from trimtab.errors import ConfigurationError
 from trimtab.policy import load_policy, policy_data, policy_schema
 from trimtab.report.text import plain
@@ -72,6 +72,6 @@ def policy(file: str | None, schema: bool, names: tuple[str, ...]) -> None:
         data = policy_data(load_policy(file, names=given), names=given)
     except ConfigurationError as error:
         hint = ". What a program gives is declared by --name NAME" if "names=" in str(error) else ""
-        click.echo(f"trimtab: {plain(said(error))}{hint}", err=True)
+        click.echo(f"trimtab: {plain(in_options(error))}{hint}", err=True)
         sys.exit(1)
     click.echo(dump(data, indent=2), nl=False)

@@ -12,25 +12,25 @@ from click.shell_completion import CompletionItem
 
 from trimtab.cli.input import dump
 from trimtab.cli.options import output_option
-from trimtab.cli.output import Refused, encoded, usage, wants_colour
+from trimtab.cli.output import Refused, encode, usage, wants_colour
 from trimtab.cli.session.commands import (
     Answer,
     Masking,
-    begun,
     clear,
     copy,
     delete,
-    existing,
     export,
     fork,
     id_option,
     import_,
     name_of,
     on_session,
+    open_or_begin,
+    open_session,
+    open_session_store,
     pin,
     redact,
     store_option,
-    stored,
     undo,
     unpin,
 )
@@ -124,19 +124,19 @@ def add(
     those left out stay; --system "" and --anchor "[]" take away what it has.
     """
     options = options_in(given)
-    with stored(url, create=bool(options)) as store:
+    with open_session_store(url, create=bool(options)) as store:
         messages = messages_in(file, kind=kind)
         if event_ids and len(event_ids) != len(messages):
             raise Refused(
                 f"there are {counted(len(messages), 'message')} and {len(event_ids)} times --event-id"
             )
-        one = begun(store, name, options)
+        one = open_or_begin(store, name, options)
         events = one.extend(messages, ids=event_ids or None)
         say_missing(one, adds=True)
-        write([event_data(event) for event in events], lambda: _added(one, events), output=output)
+        write([event_data(event) for event in events], lambda: _additions_text(one, events), output=output)
 
 
-def _added(one: Session, events: list[Event]) -> str:
+def _additions_text(one: Session, events: list[Event]) -> str:
     status = one.status()
     try:
         numbers = f"view {one.fit().report.tokens_after:,} of {status.budget_tokens:,} tokens"
@@ -213,14 +213,14 @@ def history(
     ids: bool,
 ) -> None:
     """Write everything that was said, oldest first, an event a line."""
-    with stored(url) as store:
-        events = existing(store, name).history(after=after, before=before, kinds=kinds)
+    with open_session_store(url) as store:
+        events = open_session(store, name).history(after=after, before=before, kinds=kinds)
         write_lines(_lines(islice(events, limit), output, ids=ids))
 
 
 def _lines(events: Iterator[Event], output: str, *, ids: bool) -> Iterator[bytes]:
     for event in events:
-        yield dump(event_data(event)) if output == "json" else encoded(f"{event_line(event, ids=ids)}\n")
+        yield dump(event_data(event)) if output == "json" else encode(f"{event_line(event, ids=ids)}\n")
 
 
 @session.command()
@@ -250,7 +250,7 @@ def list_(url: str, output: str) -> None:
 
     Name, version, and the time of the newest event of each.
     """
-    with stored(url) as store:
+    with open_session_store(url) as store:
         rows = list(filter(None, (name_of(store, one) for one in store.sessions())))
         write(rows, lambda: "\n".join(map(_row, rows)) or "no sessions", output=output)
 

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 from trimtab._shared.checks import in_words, near_names
 from trimtab.cli.input import dump, parse
 from trimtab.cli.options import output_option
-from trimtab.cli.output import Refused, said, usage
+from trimtab.cli.output import Refused, in_options, usage
 from trimtab.cli.session.io import (
     event_data,
     event_line,
@@ -38,21 +38,21 @@ from trimtab.stores.secrets import mask
 __all__ = [
     "Answer",
     "Masking",
-    "begun",
     "clear",
     "copy",
     "delete",
-    "existing",
     "export",
     "fork",
     "id_option",
     "import_",
     "name_of",
     "on_session",
+    "open_or_begin",
+    "open_session",
+    "open_session_store",
     "pin",
     "redact",
     "store_option",
-    "stored",
     "undo",
     "unpin",
 ]
@@ -67,7 +67,7 @@ def complete_sessions(ctx: click.Context, param: click.Parameter, incomplete: st
     if not url:
         return []
     try:  # whoever types is not told what is wrong: the command will
-        with redirect_stderr(io.StringIO()), stored(url) as store:
+        with redirect_stderr(io.StringIO()), open_session_store(url) as store:
             return [CompletionItem(name) for name in store.sessions() if name.startswith(incomplete)]
     except (click.ClickException, SystemExit):
         return []
@@ -112,7 +112,7 @@ def fail(message: str) -> NoReturn:
 
 
 @contextmanager
-def stored(url: str, *, create: bool = False) -> Generator[Store]:
+def open_session_store(url: str, *, create: bool = False) -> Generator[Store]:
     """Open the store of a URL, and close it in the end; what fails on the way is a message and exit 1.
 
     Args:
@@ -126,9 +126,9 @@ def stored(url: str, *, create: bool = False) -> Generator[Store]:
     try:
         yield store
     except MissingExtraError as error:
-        raise Refused(mask(said(error), url)) from None
+        raise Refused(mask(in_options(error), url)) from None
     except ContextError as error:
-        fail(mask(said(error), url))
+        fail(mask(in_options(error), url))
     finally:
         store.close()
 
@@ -142,7 +142,7 @@ def _store_of(url: str, *, create: bool) -> Store:
     try:
         store = open_store(url)
     except ContextError as error:
-        raise Refused(mask(f"--store: {said(error)}", url)) from None
+        raise Refused(mask(f"--store: {in_options(error)}", url)) from None
     path = getattr(store, "path", None)
     if path is not None:
         _check_there(path, create=create)
@@ -166,16 +166,16 @@ def _check_there(path: str, *, create: bool) -> None:
         fail(f"there is no file {path} yet: `trimtab session add --budget N` begins a session in it")
 
 
-def existing(store: Store, name: str) -> Session:
+def open_session(store: Store, name: str) -> Session:
     """Open a session that is in the store; functions it was made with and no log can keep may be missing.
 
     Raises:
         UnknownNameError: There is none of that name; says those spelled like it.
     """
-    return _existing(store, name)[0]
+    return _open_with_counter(store, name)[0]
 
 
-def _existing(store: Store, name: str) -> tuple[Session, AdditiveCounter | None]:
+def _open_with_counter(store: Store, name: str) -> tuple[Session, AdditiveCounter | None]:
     """Open a session, and the counter that was made again by its name."""
     session = Session.open(store, name, retry=Retry(), allow_missing=True)
     try:
@@ -207,8 +207,8 @@ def on_session(command: Callable[..., Answer]) -> Callable[..., None]:
     @usage
     @functools.wraps(command)
     def run(url: str, name: str, output: str, **given: Any) -> None:
-        with stored(url) as store:
-            one = existing(store, name)
+        with open_session_store(url) as store:
+            one = open_session(store, name)
             answer = command(one, **given)
             say_missing(one)
             write(answer.data, answer.text, output=output)
@@ -236,7 +236,7 @@ def _counter_called(name: str) -> AdditiveCounter | None:
         return None
 
 
-def begun(store: Store, name: str, options: Mapping[str, Any]) -> Session:
+def open_or_begin(store: Store, name: str, options: Mapping[str, Any]) -> Session:
     """Open a session, or begin it with these options; options of one that is there are changed.
 
     Raises:
@@ -246,7 +246,7 @@ def begun(store: Store, name: str, options: Mapping[str, Any]) -> Session:
     known = True
     given = dict(options)
     try:
-        session, counter = _existing(store, name)
+        session, counter = _open_with_counter(store, name)
     except UnknownNameError as error:
         if not options:
             needs = f"{error}. A new one needs --budget N, or --model NAME"
@@ -257,13 +257,13 @@ def begun(store: Store, name: str, options: Mapping[str, Any]) -> Session:
             return session
         form = session.format.name
         if options.get("format", form) != form:
-            raise Refused(said(other_form(name, form, options["format"])))
+            raise Refused(in_options(other_form(name, form, options["format"])))
         if counter is not None:
             given.setdefault("counter", counter)
     try:
         session = Session(**given, store=store, id=name, retry=Retry(), allow_missing=known)
     except ConfigurationError as error:
-        raise Refused(said(error)) from None
+        raise Refused(in_options(error)) from None
     return session
 
 
@@ -272,7 +272,7 @@ def name_of(store: Store, name: str) -> dict[str, Any]:
     try:
         newest = store.load(LoadRequest(session=name, limit=1, newest_first=True))
     except ContextError as error:
-        return {"id": name, "error": said(error)}
+        return {"id": name, "error": in_options(error)}
     return {"id": name, "version": newest[0].version, "time": newest[0].time} if newest else {}
 
 
@@ -290,8 +290,8 @@ def export(url: str, name: str, file: Path | None, no_history: bool) -> None:
 
     `import` and `Session.restore` read it. FILE is replaced when all is written, not before.
     """
-    with stored(url) as store:
-        data = dump(existing(store, name).snapshot(history=not no_history))
+    with open_session_store(url) as store:
+        data = dump(open_session(store, name).snapshot(history=not no_history))
         if file is None or str(file) == "-":
             write_lines([data])
             return
@@ -325,7 +325,7 @@ def import_(url: str, name: str | None, output: str, file: BinaryIO | None) -> N
     Reads FILE or standard input. A session of that name that is there is only added to if it is
     the beginning of this one.
     """
-    with stored(url, create=True) as store:
+    with open_session_store(url, create=True) as store:
         data = parse(read_bytes(file), whole=True)
         one = Session.restore(data, store=store, id=name, retry=Retry(), allow_missing=True)
         if not one.version:
@@ -346,8 +346,8 @@ def copy(url: str, name: str, output: str, target: str, renamed: str | None) -> 
 
     Repeat it to go on after an interruption, or to bring the copy up to date.
     """
-    with stored(url) as store, stored(target, create=True) as other:
-        existing(store, name)
+    with open_session_store(url) as store, open_session_store(target, create=True) as other:
+        open_session(store, name)
         written = copy_session(store, other, name, to=renamed)
         found = {"id": renamed or name, "events": written}
         write(found, lambda: f"{plain(renamed or name)}: {counted(written, 'event')} written", output=output)
@@ -367,8 +367,8 @@ def fork(url: str, name: str, output: str, renamed: str, at: int | None) -> None
 
     Both go on by themselves; the first is as it was.
     """
-    with stored(url) as store:
-        one = existing(store, name)
+    with open_session_store(url) as store:
+        one = open_session(store, name)
         if renamed in store.sessions():
             raise Refused(f"there is a session {renamed!r} already: --as names a new one")
         twin = one.fork(at, id=renamed)
@@ -460,10 +460,10 @@ def redact(one: Session, yes: bool, event_ids: tuple[str, ...]) -> Answer:
     orders = one.history(after=before, kinds=("redacted",))
     done = next(order for order in orders if set(order.data["events"]) == set(event_ids))
     found = {"redacted": done.data["events"], "stale_summaries": done.data["stale"]}
-    return Answer(found, lambda: _redacted(found))
+    return Answer(found, lambda: _redaction_text(found))
 
 
-def _redacted(found: dict[str, list[str]]) -> str:
+def _redaction_text(found: dict[str, list[str]]) -> str:
     stale = len(found["stale_summaries"])
     summaries = f", and {stale:,} {'summary' if stale == 1 else 'summaries'} lost the text" if stale else ""
     return f"{counted(len(found['redacted']), 'message')} overwritten{summaries}"
@@ -477,8 +477,8 @@ def _redacted(found: dict[str, list[str]]) -> str:
 @usage
 def delete(url: str, name: str, output: str, yes: bool) -> None:
     """Remove a session and every byte of its text from the store."""
-    with stored(url) as store:
-        one = existing(store, name)
+    with open_session_store(url) as store:
+        one = open_session(store, name)
         events = one.version
         _confirm(f"Delete {name!r} with {counted(events, 'event')}?", yes=yes)
         one.delete()

@@ -22,14 +22,14 @@ from trimtab.cli.input import dump, entries, parse, standard_input
 from trimtab.cli.options import (
     BUDGET,
     TOKENS,
-    Asked,
+    RequestOptions,
     budget_of,
     format_option,
     margin_option,
     request_options,
     together,
 )
-from trimtab.cli.output import encoded, leave_pipe
+from trimtab.cli.output import encode, leave_pipe
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Request, detect, format_of
@@ -136,7 +136,7 @@ def options_in(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigurationError: One is out of range, or a file of one cannot be read.
     """
-    asked = Asked(given, format=given["format"])
+    asked = RequestOptions(given, format=given["format"])
     options: dict[str, Any] = {"system": asked.system, "tools": asked.tools, "model": asked.model}
     options["counter"] = None if given["counter"] is None else asked.counter(asked.model)
     options["format"] = None if given["format"] == "auto" else given["format"]
@@ -147,7 +147,7 @@ def options_in(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _budget(given: Mapping[str, Any], asked: Asked) -> Budget | None:
+def _budget(given: Mapping[str, Any], asked: RequestOptions) -> Budget | None:
     tokens, reserve, margin, model = (given[key] for key in ("budget", "output_reserve", "margin", "model"))
     if tokens is None and model is None:
         for name, value in (("--output-reserve", reserve), ("--margin", margin)):
@@ -194,7 +194,7 @@ def write(data: Any, text: Callable[[], str], *, output: str) -> None:
         click.echo(dump(data, indent=2 if sys.stdout.isatty() else None), nl=False)
         return
     written = text()
-    click.echo(encoded(f"{written}\n" if written else ""), nl=False)
+    click.echo(encode(f"{written}\n" if written else ""), nl=False)
 
 
 def write_lines(lines: Iterable[bytes]) -> None:
