@@ -12,7 +12,6 @@ from tests.test_strategies import request_of
 from trimtab import Cascade, Drop, SlidingWindow, Strict, Summarize, TruncateText, fit
 from trimtab.errors import StrategyContractError
 from trimtab.strategies import EvictionRequest, EvictionResult
-from trimtab.strategies.summarizer import drive
 
 ALL = (0, 1, 2, 3, 4, 6)
 
@@ -42,7 +41,6 @@ def test_the_first_step_that_fits_is_the_answer() -> None:
     expected = SlidingWindow().evict(request_of(LINE, 15))
     cascade = Cascade(SlidingWindow(), Custom(never))
     assert cascade.evict(request_of(LINE, 15)).cut == expected.cut
-    assert drive(cascade.evicting(request_of(LINE, 15))).cut == expected.cut
     assert expected.cut is not None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,6 @@ from trimtab.errors import UnknownNameError
 from trimtab.formats import formats
 from trimtab.testing import WordCounter
 from trimtab.testing.corpus import Case, cases, check, read_cases, run
-from trimtab.testing.corpus.__main__ import main
 
 EVERY = cases()
 
@@ -101,6 +102,15 @@ def test_a_case_comes_back_from_json() -> None:
         )
     with pytest.raises(UnknownNameError, match="openai_chat"):
         cases("morse")
+
+
+def main(arguments: list[str]) -> object:
+    """Run `python -m trimtab.testing.corpus` in this process; gives its exit code."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "argv", ["corpus", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module("trimtab.testing.corpus", run_name="__main__")
+    return ended.value.code
 
 
 def test_the_command_runs_the_cases(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.complexity.counting_machine import operations_of
 from trimtab.counting.media import image_size, is_seen, media_tokens
-from trimtab.formats.base import Media
+from trimtab.formats import Media
 from trimtab.models import MediaRule, facts_for
 
 

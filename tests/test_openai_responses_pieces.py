@@ -9,8 +9,7 @@ import pytest
 from tests.response_items import EVERY, PNG, call, output, said, sdk_objects, thought, user
 from trimtab.counting import measure
 from trimtab.errors import FormatError
-from trimtab.formats import Media, OpenAIResponses
-from trimtab.formats.values import mapping_of
+from trimtab.formats import Media, OpenAIResponses, mapping_of
 
 FORM = OpenAIResponses()
 

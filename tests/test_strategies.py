@@ -26,11 +26,11 @@ from trimtab import (
 )
 from trimtab.conversation import History, group
 from trimtab.counting import CharCounter, EstimateCounter, TextCounter
-from trimtab.counting.shorten import CUT_MARKER, cut_text
+from trimtab.counting.shorten import cut_text
 from trimtab.counting.sizes import Fixed, sizes_for
 from trimtab.counting.tokenizers import load_tokenizer
 from trimtab.formats import get_format
-from trimtab.strategies import EvictionRequest, Place, default_score
+from trimtab.strategies import CUT_MARKER, EvictionRequest, Place, default_score
 from trimtab.strategies.cuts import count_back
 from trimtab.strategies.sliding_window import _Weights
 from trimtab.testing import WordCounter

@@ -16,7 +16,7 @@ from tests.builders import assistant, call, places, result, system, talk, user
 from tests.properties.toy_format import ToyFormat, answers, asks, said, words
 from trimtab import EstimateCounter, fit
 from trimtab.conversation import History
-from trimtab.counting.texts import TextCounter
+from trimtab.counting import TextCounter
 from trimtab.errors import FormatError
 from trimtab.formats import get_format
 from trimtab.models import Framing

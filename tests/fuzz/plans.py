@@ -9,9 +9,10 @@ from random import Random
 from typing import Any
 
 from trimtab import BudgetExceededError, Context, ContextError, Fitted, fit
+from trimtab.counting import CountRequest
 from trimtab.formats import Request, Structure, get_format
 from trimtab.strategies import Strategy
-from trimtab.testing.bodies import request_body
+from trimtab.testing import request_bodies
 from trimtab.testing.corpus import COUNTERS, Case, strategy_of
 
 FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini")
@@ -85,8 +86,10 @@ class Plan:
         """Count a whole request, from nothing."""
         parts = self.request
         extra = parts.extra if self.door == "body" else {}
-        count = COUNTERS[self.counter](self.form).count_request
-        return int(count(messages, system, parts.tools, extra))
+        counter = COUNTERS[self.counter](self.form)
+        return int(
+            counter.count_request(CountRequest(messages, system=system, tools=parts.tools, extra=extra))
+        )
 
     @cached_property
     def budget_tokens(self) -> int:
@@ -178,7 +181,8 @@ def plan(form: str, seed: str) -> Plan:
     """Make the case of a seed."""
     random = Random(f"plan/{form}/{seed}")
     valid = random.random() < 0.4
-    body = request_body(form, seed, valid, random.choice((4, 8, 14)))
+    longest, number = random.choice((4, 8, 14)), random.randrange(2**32)
+    body = request_bodies(1, format=form, seed=number, valid=valid, max_messages=longest)[0]
     count = len(get_format(form).read_request(body).messages)
     made = Plan(
         form=form,

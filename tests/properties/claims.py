@@ -7,7 +7,7 @@ from typing import Any
 from tests.properties import oracle
 from tests.properties.cases import Case
 from trimtab import ClearToolResults
-from trimtab.counting.shorten import CUT_MARKER
+from trimtab.strategies import CUT_MARKER
 
 PLACEHOLDER = ClearToolResults().placeholder
 

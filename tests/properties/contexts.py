@@ -17,10 +17,10 @@ from tests.properties import oracle
 from tests.properties.cases import SEEDED, STRATEGIES, total
 from trimtab import BudgetExceededError, ConfigurationError, Context, Fitted, SlidingWindow
 from trimtab.conversation import History
-from trimtab.counting.shorten import CUT_MARKER
+from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import sizes_for
 from trimtab.formats import get_format
-from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
+from trimtab.strategies import CUT_MARKER, EvictionRequest, EvictionResult, Strategy
 from trimtab.strategies.runner import Settled, run
 
 
@@ -294,7 +294,7 @@ class Plain:
         )
         return EvictionRequest(
             history,
-            sizes_for(case.counter, history.messages, None),
+            sizes_for(as_counter(case.counter), history.messages, None),
             limit_tokens=limit,
             constant_limit_tokens=self._own_cap(piece),
             alive=history.units,

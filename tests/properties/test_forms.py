@@ -18,9 +18,8 @@ from trimtab import CharCounter, EstimateCounter
 from trimtab.conversation import History, Unit, group
 from trimtab.conversation.assemble import keep_parts
 from trimtab.counting import FixedCounter
-from trimtab.counting.shorten import CUT_MARKER
 from trimtab.formats import Format, Structure, formats, get_format, mapping_of
-from trimtab.strategies import Strategy
+from trimtab.strategies import CUT_MARKER, Strategy
 from trimtab.testing import WordCounter, request_bodies
 
 every_form = pytest.mark.parametrize("name", formats())

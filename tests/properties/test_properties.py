@@ -24,7 +24,7 @@ from tests.properties.cases import (
     total,
 )
 from trimtab import SlidingWindow, counter_for, fit, validate
-from trimtab.counting.shorten import CUT_MARKER
+from trimtab.strategies import CUT_MARKER
 
 STEADY = (*ADDITIVE, *BLACK_BOXES)
 """Counters that a further message never makes smaller."""

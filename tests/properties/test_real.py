@@ -14,7 +14,7 @@ from tests.properties.contexts import Asked, Case, Piece
 from tests.properties.test_context import EVERY, it_is_what_is_said_plainly
 from tests.properties.test_tail import BY_CUTS, assert_same
 from trimtab import SlidingWindow, counter_for
-from trimtab.counting.shorten import CUT_MARKER
+from trimtab.strategies import CUT_MARKER
 from trimtab.testing import check_strategy
 
 SOURCES = {

@@ -19,9 +19,9 @@ from tests.properties import oracle
 from tests.properties.cases import WORDS, primed, rounded
 from tests.session.plain import Message, Plain, Settings
 from trimtab import BudgetExceededError, ConfigurationError, EstimateCounter, Session
-from trimtab.counting.shorten import CUT_MARKER
 from trimtab.errors import UnknownNameError
 from trimtab.stores import LoadRequest, MemoryStore, Store
+from trimtab.strategies import CUT_MARKER
 from trimtab.summaries import SummaryRequest
 
 COUNTERS = {

@@ -12,7 +12,7 @@ import pytest
 from tests.builders import assistant, call, result, user, words
 from tests.session.test_summarizers import WORDS, one_session
 from trimtab import ConfigurationError, Session, validate
-from trimtab.formats.openai_chat import OpenAIChat
+from trimtab.formats import OpenAIChat
 from trimtab.stores import MemoryStore, SQLiteStore, Store
 
 

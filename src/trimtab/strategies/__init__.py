@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trimtab._shared.lazy import later
 from trimtab.conversation.assemble import Insertion
+from trimtab.counting.shorten import CUT_MARKER
 from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy, strategy_data
 from trimtab.strategies.cascade import Cascade
 from trimtab.strategies.sliding_window import SlidingWindow
@@ -32,6 +33,7 @@ else:
     )
 
 __all__ = [
+    "CUT_MARKER",
     "Cascade",
     "ClearToolResults",
     "Drop",

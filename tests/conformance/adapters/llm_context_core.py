@@ -26,9 +26,9 @@ from tests.conformance.predicates import (
 )
 from tests.conformance.scripted import number
 from tests.conformance.vectors import Case
+from tests.properties.cases import DEFAULT
 from trimtab import Budget, create_strategy, fit
-from trimtab._fitting.prepare import DEFAULT_STRATEGY
-from trimtab.strategies import Cascade, Place, PriorityBased, default_score
+from trimtab.strategies import Place, PriorityBased, default_score
 
 
 def _tools_tokens(tools: Any) -> int:
@@ -162,8 +162,7 @@ def _config(case: Case) -> Trial:
     """Of a configuration the name of the strategy only (SPEC F)."""
     named = case.input["config"].get("strategy")
     if named is None:
-        assert isinstance(DEFAULT_STRATEGY, Cascade)
-        ours: Answer = {"strategy": [step.name for step in DEFAULT_STRATEGY.steps]}
+        ours: Answer = {"strategy": [step.name for step in DEFAULT.steps]}
         return Trial(expected={"strategy": [case.expected["strategy"]]}, ours=ours, rules=default_rule())
     errors = (
         {"error": "UnknownNameError"} if "error" in case.expected else {"strategy": case.expected["strategy"]}
