@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import talk, user, words
 from trimtab import ConfigurationError, fit
-from trimtab.counting import FixedCounter, RequestCounter, measure
+from trimtab.counting import CountRequest, FixedCounter, RequestCounter, counter_for, measure
 from trimtab.counting.own import own_counter
 from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError
@@ -210,3 +210,29 @@ def test_settings_of_a_request_are_no_text_to_a_black_box() -> None:
     fit(body, 100, counter=black_box)
     assert asked
     assert all(messages in ([], body["messages"]) for messages in asked)
+
+
+def test_a_tool_that_is_changed_in_place_is_counted_anew() -> None:
+    """What tools cost is remembered by their content: the same list with another content is another one."""
+    tools: list[Any] = [
+        {
+            "type": "function",
+            "function": {"name": "look", "parameters": {"properties": {"n": {"minimum": 1}}}},
+        }
+    ]
+    messages = [{"role": "user", "content": "hi"}]
+    counter = counter_for("gpt-4o")
+
+    def counted() -> int:
+        return counter.count_request(CountRequest(messages, tools=tools))
+
+    def fitted_tokens() -> int:
+        return fit(messages, 1_000, model="gpt-4o", tools=tools).report.tokens_after
+
+    assert fitted_tokens() == fitted_tokens() == counted()
+    before = fitted_tokens()
+    tools[0]["function"]["description"] = "Look at a thing, closely and for as long as it takes."
+    assert fitted_tokens() == counted() > before
+    for written in (True, 1.0, 1):  # equal to each other, and written differently
+        parameters["properties"]["n"]["minimum"] = written
+        assert fitted_tokens() == counted()

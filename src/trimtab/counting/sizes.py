@@ -7,6 +7,7 @@ it is asked about lists only, and what a part of one costs is a share of the who
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -98,7 +99,8 @@ class Sizes:
         has_system = leads_system or bool(self._fixed.system)
         made = self._fixed_counts.get(has_system)
         if made is None:
-            made = self._fixed_counts[has_system] = _fixed_count(self.counter, self._fixed, has_system)
+            count = _fixed_counts.of if self._own is not None else _fixed_count
+            made = self._fixed_counts[has_system] = count(self.counter, self._fixed, has_system)
         return made
 
     def most_fixed_tokens(self, leads_system: bool, /) -> int:
@@ -322,6 +324,41 @@ class FixedCount(NamedTuple):
     tokens: int
     system_tokens: int
     tools_tokens: int
+
+
+_REMEMBERED = 16
+"""Requests of which it is remembered what they cost beside their messages."""
+
+
+class _FixedCounts:
+    """What system text and tools cost under counters of ours: each call of a chat sends the same again.
+
+    They are told apart by their content, written byte for byte with the kind of every value in it, so that a
+    tool that was changed in place is another one. What cannot be written so, as objects of an SDK, is counted
+    again each time.
+    """
+
+    def __init__(self) -> None:
+        # The counter stays in its row: its id is not given to another while it is there.
+        self._known: dict[tuple[int, bool, bytes], tuple[AdditiveCounter, FixedCount]] = {}
+
+    def of(self, counter: AdditiveCounter, fixed: Fixed, has_system: bool) -> FixedCount:
+        """Return the count, from what is remembered or by counting."""
+        try:
+            # Version 2 writes no references, which would tell equal values apart by who else holds them.
+            content = marshal.dumps(cast("Any", (fixed.system, fixed.tools, fixed.extra)), 2)
+        except ValueError:
+            return _fixed_count(counter, fixed, has_system)
+        key = (id(counter), has_system, content)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = (counter, _fixed_count(counter, fixed, has_system))
+            while len(self._known) > _REMEMBERED:
+                self._known.pop(next(iter(self._known)), None)
+        return found[1]
+
+
+_fixed_counts = _FixedCounts()
 
 
 def _fixed_count(counter: AdditiveCounter, fixed: Fixed, has_system: bool) -> FixedCount:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from trimtab._shared.checks import in_words, move, near_names
@@ -193,9 +194,9 @@ def detect(messages: Any, /, *, model: str | None = None) -> Format:
     """Return the wire form messages or a request body are in.
 
     A body is told by the key of its messages and by keys that occur in one form only; messages by the
-    shapes that occur in one form only. Where there are none, or those of several forms, it is
-    the form of the model's provider, if the model is known and the messages may be of that form;
-    else `openai_chat`, which reads what all forms share. Entries that are no messages are passed over.
+    first of them, from the newest back, that has a shape of one form only. Where there is none, it is the
+    form of the model's provider, if the model is known and the messages may be of that form; else
+    `openai_chat`, which reads what all forms share. Entries that are no messages are passed over.
 
     Complexity: O(1) where the newest or oldest messages tell; else O(n).
 
@@ -255,14 +256,16 @@ def _has_nested_functions(tools: Any) -> bool:
 
 
 def _by_shape(entries: Sequence[Any], known: list[Format]) -> Format | None:
-    """Return the only form whose own shapes occur; None if there is none, or several."""
-    near = entries if len(entries) <= 2 * _NEAR else [*entries[-_NEAR:], *entries[:_NEAR]]
-    found = {format.name: format for entry in near for format in _shapes_of(entry, known)}
-    if not found and near is not entries:
-        rest = (_shapes_of(entry, known) for entry in entries[_NEAR:-_NEAR])
-        found = {format.name: format for format in next(filter(None, rest), ())}
-    forms = _not_derived(list(found.values()))
-    return forms[0] if len(forms) == 1 else None
+    """Return the form of the first message that tells one: of the newest, the oldest, then those between."""
+    count = len(entries)
+    newest, oldest = range(count - 1, max(-1, count - 1 - _NEAR), -1), range(min(_NEAR, count))
+    for index in chain(newest, oldest, range(_NEAR, count - _NEAR)):
+        forms = _shapes_of(entries[index], known)
+        if len(forms) > 1:
+            forms = _not_derived(forms)
+        if len(forms) == 1:
+            return forms[0]
+    return None
 
 
 def _not_derived(found: list[Format]) -> list[Format]:
@@ -274,14 +277,14 @@ def _not_derived(found: list[Format]) -> list[Format]:
     ]
 
 
-def _shapes_of(entry: Any, known: list[Format]) -> Sequence[Format]:
+def _shapes_of(entry: Any, known: list[Format]) -> list[Format]:
     """Return the forms that have such a message and no other form has."""
     if entry.__class__ is dict and len(entry) == 2 and entry.get("content").__class__ is str:
-        return ()  # a role and a text: the same everywhere
+        return []  # a role and a text: the same everywhere
     try:
         message = mapping_of(entry)
     except FormatError:
-        return ()
+        return []
     return [format for format in known if format.matches(message)]
 
 

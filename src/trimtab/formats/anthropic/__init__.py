@@ -125,7 +125,7 @@ class Anthropic(Format):
             if content.__class__ is str:
                 continue
             for block in as_list(content) or ():
-                # Nearly every block is a dict of another type: asked first, since this runs over all messages.
+                # Nearly every block is a dict of another type: asked first, as this runs over all messages.
                 if (block.__class__ is not dict or block.get("type") == "compaction") and compacts(block):
                     return index
         return -1
