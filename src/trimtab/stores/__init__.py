@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trimtab._shared.checks import in_words, near_names
 from trimtab._shared.lazy import later
@@ -35,7 +34,8 @@ __all__ = [
 ]
 
 
-# `open_store`: the store that a URL names.
+_SCHEMES = ("memory", "sqlite", "postgresql", "postgres", "redis", "rediss")
+_SHOWN = "memory://, sqlite:///FILE, postgresql://…, redis://…, rediss://…"
 
 
 def open_store(url: str, /) -> Store:
@@ -55,63 +55,35 @@ def open_store(url: str, /) -> Store:
     """
     scheme, separator, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
     if not separator:
-        raise ConfigurationError(f"a store's URL is one of {', '.join(_SHOWN)}, not {show(url)}")
-    make = _SCHEMES.get(scheme.lower())
-    if make is None:
-        raise _unknown(scheme)
-    store: Store = make(url, rest)
-    return store
+        raise ConfigurationError(f"a store's URL is one of {_SHOWN}, not {show(url)}")
+    match scheme.lower():
+        case "memory":
+            if rest.strip("/"):
+                raise ConfigurationError(f"a store in memory has no name: write memory://, not {show(url)}")
+            return MemoryStore()
+        case "sqlite":
+            from urllib.parse import unquote
 
+            from trimtab.stores.sqlite import SQLiteStore
 
-def _memory(url: str, rest: str) -> Store:
-    from trimtab.stores.memory import MemoryStore
+            path = unquote(rest[1:])
+            if not rest.startswith("/") or not path or "?" in rest:
+                raise ConfigurationError(
+                    f"write sqlite:///relative.db or sqlite:////absolute.db, not {show(url)}; options go to"
+                    " SQLiteStore"
+                )
+            return SQLiteStore(path)
+        case "postgresql" | "postgres":
+            from trimtab.stores.postgres import PostgresStore
 
-    if rest.strip("/"):
-        raise ConfigurationError(f"a store in memory has no name: write memory://, not {show(url)}")
-    return MemoryStore()
+            return PostgresStore(url)
+        case "redis" | "rediss":
+            from trimtab.stores.redis import RedisStore
 
-
-def _sqlite(url: str, rest: str) -> Store:
-    from urllib.parse import unquote
-
-    from trimtab.stores.sqlite import SQLiteStore
-
-    path = unquote(rest[1:])
-    if not rest.startswith("/") or not path or "?" in rest:
-        raise ConfigurationError(
-            f"write sqlite:///relative.db or sqlite:////absolute.db, not {show(url)}; options go to"
-            " SQLiteStore"
-        )
-    return SQLiteStore(path)
-
-
-def _postgres(url: str, rest: str) -> Any:
-    from importlib import import_module
-
-    return import_module("trimtab.stores.postgres").PostgresStore(url)
-
-
-def _redis(url: str, rest: str) -> Any:
-    from importlib import import_module
-
-    return import_module("trimtab.stores.redis").RedisStore(url)
-
-
-_SCHEMES: Mapping[str, Callable[[str, str], Any]] = {
-    "memory": _memory,
-    "sqlite": _sqlite,
-    "postgresql": _postgres,
-    "postgres": _postgres,
-    "redis": _redis,
-    "rediss": _redis,
-}
-_SHOWN = ("memory://", "sqlite:///FILE", "postgresql://…", "redis://…", "rediss://…")
-
-
-def _unknown(scheme: str) -> UnknownNameError:
+            return RedisStore(url)
     near = near_names(scheme, _SCHEMES)
-    return UnknownNameError(
-        f"no store has URLs {scheme}://; there are: {', '.join(_SHOWN)}, and others are passed as objects"
+    raise UnknownNameError(
+        f"no store has URLs {scheme}://; there are: {_SHOWN}, and others are passed as objects"
         f"{in_words(near)}",
         name=scheme,
         near=near,

@@ -1,4 +1,4 @@
-"""What `PostgresStore` asks the server, each operation once, for both colours."""
+"""What `PostgresStore` asks the server: its tables, and each operation once, for both colours."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trimtab.stores.search import best_versions, search_terms, searchable_text, 
 __all__ = ["MIGRATIONS", "PART_BYTES", "Execute", "Operations", "Tables", "prepare"]
 
 
-# The tables of `PostgresStore`, and the migrations that make them.
+# Tables, and the migrations that make them.
 #
 # No column is given statistics: the server would keep samples of texts in `pg_statistic`, where neither a
 # deletion nor a vacuum reaches them.
@@ -164,6 +164,9 @@ def _make_place(tables: Tables) -> Steps[None]:
         f"CREATE TABLE IF NOT EXISTS {tables.migrations}"
         " (name text PRIMARY KEY, time timestamptz NOT NULL DEFAULT now())"
     )
+
+
+# Operations.
 
 
 MOST = 2**62

@@ -1,4 +1,4 @@
-"""What `RedisStore` asks the server, each operation once, for both colours."""
+"""What `RedisStore` asks the server: its scripts, and each operation once, for both colours."""
 
 from __future__ import annotations
 
@@ -39,11 +39,10 @@ from trimtab.stores.search import (
 __all__ = ["FILL_EVENTS", "FILL_TERMS", "PAGE_EVENTS", "SCAN_KEYS", "Command", "Operations", "Scan"]
 
 
-# The scripts of `RedisStore`. Each touches one key, so that it runs on any cluster.
+# Scripts. Each touches one key, so that it runs on any cluster.
 #
 # A session is one hash: field `v` its version, `n` its incarnation, `e<version>` a row, `i<id>` the version
-# of
-# an id. One key is removed, evicted or expired whole, never by half.
+# of an id. One key is removed, evicted or expired whole, never by half.
 #
 # So its index of terms is in there too: `x` the version up to which it is indexed, `r` that of the last
 # rewrite, `t<term>` the numbers of the spans of `SPAN_EVENTS` versions that have the term, `t<term> <span>`
@@ -293,6 +292,9 @@ return false
 
 ARGV: the one that is meant; '' for whichever is there.
 """
+
+
+# Operations.
 
 
 SCHEMA = 2
