@@ -56,9 +56,8 @@ STORES = (
         ("_seal", "repr(float(event.time)), body))", "body))"),
         ("_seal", "repr(float(event.time)), body))", "repr(float(event.time))))"),
         ("without_gaps", "    if request.ids is not None:\n", "    if False:\n"),
-        ("without_gaps", "if version is None else version", "if True else version"),
-        ("without_gaps", "last = min(last, request.before - 1)", "last = request.before - 1"),
-        ("without_gaps", "last = min(last, request.before - 1)", "last = min(last, request.before)"),
+        ("without_gaps", "min(version, request.before - 1)", "min(version, request.before)"),
+        ("without_gaps", "min(version, request.before - 1)", "request.before - 1"),
         (
             "without_gaps",
             "range(max(request.after, 0) + 1, last + 1)",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -149,6 +151,17 @@ def test_sessions_kept_by_a_newer_version_are_left_alone(on_redis: Served) -> No
                 with pytest.raises(ConfigurationError, match=r"newer trimtab.*schema 3"):
                     call()
         assert client.hget("trimtab:session:s", "v") == "1"
+
+
+def test_a_row_is_written_as_one_line_of_columns_and_its_body(on_redis: Served) -> None:
+    """What a person reads who looks at Redis."""
+    with on_redis.make() as store, on_redis.server.client() as client:
+        add(store, 0, [event("hi", id="a\nb")])
+        head, _, body = client.hget("trimtab:session:s", "e1").partition("\n")
+    version, *columns, seal = json.loads(head)
+    assert (version, columns) == (1, ["a\nb", "message", 1.5])
+    assert re.fullmatch("[0-9a-f]{24}", seal)
+    assert body == '{"data":{"message":{"content":"hi"}},"state":{}}'
 
 
 async def _sessions(store: RedisStore) -> list[str]:

@@ -25,8 +25,6 @@ from trimtab.errors import (
     VersionConflictError,
 )
 from trimtab.stores import AppendRequest, Retry, SearchRequest, open_store
-from trimtab.stores.redis.operations import _packed
-from trimtab.stores.rows import to_row
 
 pytestmark = pytest.mark.server
 
@@ -428,11 +426,3 @@ def _whole(session: str) -> Any:
     from trimtab.stores import LoadRequest
 
     return LoadRequest(session=session)
-
-
-def test_a_row_is_written_as_one_line_of_columns_and_its_body() -> None:
-    """What a person reads who looks at Redis."""
-    row = to_row(replace(event("hi", id="a\nb"), version=7))
-    head, _, body = _packed(row).partition("\n")
-    assert head == f'[7,"a\\nb","message",1.5,"{row.seal}"]'
-    assert body == '{"data":{"message":{"content":"hi"}},"state":{}}'

@@ -137,23 +137,20 @@ def _corrupt(session: str, version: Any, what: str) -> CorruptSessionError:
     )
 
 
-def without_gaps(events: list[Event], request: LoadRequest, /, *, version: int | None = None) -> list[Event]:
+def without_gaps(events: list[Event], request: LoadRequest, /, *, version: int) -> list[Event]:
     """Check that the events read in order are all that were asked for.
 
     Args:
         events: What was read.
         request: What was asked.
-        version: The version of the session by a record of its own, read at the same moment; None if there
-            is none, and then a missing end is not noticed.
+        version: The version of the session by a record of its own, read at the same moment.
 
     Raises:
         CorruptSessionError: One is missing.
     """
     if request.ids is not None:
         return events
-    last = max((event.version for event in events), default=0) if version is None else version
-    if request.before is not None:
-        last = min(last, request.before - 1)
+    last = version if request.before is None else min(version, request.before - 1)
     expected = range(max(request.after, 0) + 1, last + 1)
     if request.newest_first:
         expected = expected[::-1]

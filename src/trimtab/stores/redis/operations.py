@@ -489,7 +489,7 @@ class Operations:
             first, last = (first, last - most) if request.newest_first else (first + most, last)
             if first > last:
                 break
-        return without_gaps(events, request, version=version)
+        return without_gaps(events, request, version=version or 0)  # unread where the limit is 0
 
     def _by_ids(self, request: LoadRequest, ids: tuple[str, ...]) -> Steps[list[Event]]:
         words = ["ids", *storable_ids(ids)]
