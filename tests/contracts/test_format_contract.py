@@ -255,6 +255,31 @@ def test_defaults_make_a_whole_form_of_what_none_can_say() -> None:
     assert changed == {"rules": "be kind", "lines": [], "tools": [{}]}
 
 
+def test_system_text_stands_beside_the_messages_only_where_the_rules_say_so() -> None:
+    """A key called "system" in a body of Chat is one that nobody knows: it is neither read nor written."""
+    chat, body = get_format("openai_chat"), {"system": "be brief", "messages": []}
+    request = chat.read_request(body)
+    assert request.system is None
+    assert chat.write_request(replace(request, system="be kind"), []) == body
+    assert _Lines().read_request({"rules": "be brief", "lines": []}).system == "be brief"
+
+
+def test_a_message_without_its_parts_is_a_copy_only_where_some_leave() -> None:
+    """And one whose content is no list has none."""
+    chat = get_format("openai_chat")
+    parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    message = {"role": "user", "content": parts}
+    assert chat.without_parts(message, ()) is message
+    assert chat.without_parts(message, [0]) == {"role": "user", "content": parts[1:]}
+    said = {"role": "user", "content": "one"}
+    assert chat.without_parts(said, [0]) is said
+
+
+def test_a_part_that_is_null_costs_nothing() -> None:
+    """There is nothing in it to be shown to a model."""
+    assert get_format("openai_chat").pieces({"role": "user", "content": [None, 1]}).other == ("1",)
+
+
 def test_an_object_with_the_methods_is_taken_as_a_form_with_the_defaults() -> None:
     """By the registry and as it is, pickled and copied; `auto` finds it by its shapes."""
     alike: Any = _Alike()
@@ -312,8 +337,10 @@ def test_a_taken_name_is_refused_unless_it_is_to_be_replaced(registered: Format)
 
 
 def test_what_is_no_form_is_not_registered() -> None:
-    """A name alone is none."""
-    for value in (object(), _Nameless(), "toy"):
+    """A name alone is none, and "auto" is no name."""
+    auto = ToyFormat()
+    auto.name = "auto"
+    for value in (object(), _Nameless(), "toy", auto):
         with pytest.raises(ConfigurationError, match="methods of Format"):
             register_format(value)  # type: ignore[arg-type]
 

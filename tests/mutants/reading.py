@@ -232,7 +232,8 @@ READING = (
     ),
     module(
         "formats/base.py",
-        "test_walked_history.py test_units.py test_openai_chat.py test_formats.py contracts/test_format_contract.py",
+        "test_walked_history.py test_units.py test_openai_chat.py test_formats.py"
+        " contracts/test_format_contract.py",
         ("Structure.close", "if len(behind) == 1 == len(ids):", "if len(behind) == 1:"),
         ("Structure.close", "self.late |= behind[0] != ids[0]", "self.late = behind[0] != ids[0]"),
         ("Structure.close", "self.late |= len(set(behind))", "self.late = len(set(behind))"),
@@ -256,7 +257,6 @@ READING = (
         "test_formats.py test_detect.py contracts/test_format_contract.py",
         ("_as_format", ' or name == "auto"', ""),
         ("_as_format", "    if isinstance(value, Format):\n        return value\n", ""),
-        ("_as_format", 'or not hasattr(value, "kind")', ""),
     ),
     module(
         "formats/values.py",

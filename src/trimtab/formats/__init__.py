@@ -115,7 +115,7 @@ def _as_format(value: Any) -> Format:
         ConfigurationError: It is none, or lacks something that no default can say.
     """
     name = getattr(value, "name", None)
-    if not isinstance(name, str) or not name or name == "auto" or not hasattr(value, "kind"):
+    if not isinstance(name, str) or not name or name == "auto":
         known = ", ".join(formats())
         raise ConfigurationError(
             f"a format is 'auto', a name ({known}), or an object with a name and the methods of Format,"
