@@ -66,9 +66,21 @@ def test_the_options_of_a_strategy_are_those_of_its_class(kind: str) -> None:
     (options,) = [one["properties"] for one in of_kind]
     given = [name for name in inspect.signature(made).parameters if not name.endswith("_name")]
     assert sorted(options) == sorted(["kind", *given])
-    help_text = " ".join((inspect.getdoc(made) or "").split())
-    shown = {name: options[name]["description"].removesuffix(" Its name in names=.") for name in given}
-    assert [name for name in given if f" {name}: {shown[name]}" not in help_text or not shown[name]] == []
+    assert unlike_help(made, {name: options[name] for name in given}) == []
+
+
+def unlike_help(made: type, options: dict[str, Any]) -> list[str]:
+    """List the options an editor describes in other words than `help()`; what is None there is left out here."""
+    told = " ".join((inspect.getdoc(made) or "").split()).replace("None", "left out")
+    shown = {name: one["description"].removesuffix(" Its name in names=.") for name, one in options.items()}
+    return [name for name, words in shown.items() if not words or f" {name}: {words}" not in told]
+
+
+def test_the_options_of_blocks_and_budgets_are_described_in_the_words_of_their_classes() -> None:
+    """An option of a block is written in its class, and an editor says what `help(Block)` says."""
+    written = policy_schema()["properties"]
+    assert unlike_help(trimtab.Block, written["blocks"]["items"]["properties"]) == []
+    assert unlike_help(trimtab.Budget, written["budget"]["anyOf"][1]["properties"]) == []
 
 
 UNSAID = ("there is a block 'b' already", "priority is a finite number, not 1")

@@ -1,9 +1,9 @@
 """What may stand in a policy: how each key is read, and what JSON Schema says of it.
 
-Keys, their defaults and most kinds of values come from the dataclasses: `Block`, `Budget` and the strategies.
-What an editor shows of a strategy's option is what its docstring says; words for all other keys stand here,
-and the kinds of those values whose type does not say all. A value is read by the very rule that is published,
-so that the schema cannot promise what is then refused.
+Keys, their defaults and most kinds of values come from the dataclasses: `Block`, `Budget` and the strategies;
+what an editor shows of a key is what the docstring says. Here stand the kinds of those values whose type does
+not say all, and the keys of the policy itself. A value is read by the very rule that is published, so that
+the schema cannot promise what is then refused.
 """
 
 from __future__ import annotations
@@ -422,24 +422,31 @@ def _kind(hint: Any) -> _Kind:
     return _BY_TYPE[hint] if types == [hint] else _kind(types[0])
 
 
-def _keys(made: type, words: Mapping[str, str], /, **kinds: _Kind) -> dict[str, Key]:
-    """Make keys of the fields that have words.
+_ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.M)
+
+
+def _keys(made: type, names: Collection[str], /, kinds: Mapping[str, _Kind]) -> dict[str, Key]:
+    """Make keys of the fields of a dataclass, in the words of its docstring.
 
     Args:
         made: A dataclass.
-        words: What editors show, for each field that may stand in a policy.
+        names: The fields that may stand in a policy.
         kinds: Of the fields whose type does not say all.
     """
+    # A policy leaves out what is None in Python. Without docstrings (python -OO) an editor shows no words.
+    told = re.sub(r"\bNone\b", "left out", inspect.getdoc(made) or "")
+    words = {name: " ".join(text.split()) for name, text in _ARGUMENT.findall(told)}
     hints = get_type_hints(made)
     return {
         one.name: Key(
             kinds.get(one.name) or _kind(hints[one.name]),
-            words[one.name],
+            words.get(one.name, "")
+            + (" Its name in names=." if isinstance(kinds.get(one.name), _Named) else ""),
             one.default.name if isinstance(one.default, Strategy) else _scalar(one.default),
             required=one.default is MISSING,
         )
         for one in fields(made)
-        if one.name in words
+        if one.name in names
     }
 
 
@@ -447,21 +454,13 @@ def _scalar(value: Any) -> Any:
     return value if isinstance(value, (str, int, float)) else None
 
 
-_ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.M)
-
-
 def _options(kind: StrategyKind) -> Table:
-    """Make the table of a kind of strategy: its options, in the words of its class's docstring."""
-    made, kinds = CLASSES[kind], _KINDS_OF_OPTIONS.get(kind, {})
+    """Make the table of a kind of strategy."""
+    made = CLASSES[kind]
     if kind is StrategyKind.CASCADE:
         return Table({**_WITHOUT_OPTIONS.keys, "steps": _STEPS}, made=made)
-    # Without docstrings (python -OO) an editor shows none.
-    told = {name: " ".join(text.split()) for name, text in _ARGUMENT.findall(inspect.getdoc(made) or "")}
-    words = {
-        name: told.get(name, "") + (" Its name in names=." if isinstance(kinds.get(name), _Named) else "")
-        for name in option_names(kind)
-    }
-    return Table({**_WITHOUT_OPTIONS.keys, **_keys(made, words, **kinds)}, made=made)
+    keys = _keys(made, option_names(kind), _KINDS_OF_OPTIONS.get(kind, {}))
+    return Table({**_WITHOUT_OPTIONS.keys, **keys}, made=made)
 
 
 _WITHOUT_OPTIONS = Table({"kind": Key(_text("a text"), "Which strategy it is.", required=True)})
@@ -490,63 +489,34 @@ OPTIONS: Mapping[StrategyKind, Table] = {kind: _options(kind) for kind in CLASSE
 _KINDS: Mapping[str, StrategyKind] = {**{kind.value: kind for kind in OPTIONS}, **ALIASES}
 """Every word for a strategy, and the kind it means."""
 
-_BUDGET = Table(
-    _keys(
-        Budget,
-        {
-            "window": "Most tokens the model takes, input and output together.",
-            "output_reserve": "Tokens kept free for the answer.",
-            "overhead_tokens": "Tokens that something else adds to every request.",
-            "margin": (
-                "Tokens kept free because counts may be too low; auto: as many as the counter may be off by."
-            ),
-        },
-        window=_whole(1),
-    )
-)
+_BUDGET = Table(_keys(Budget, [one.name for one in fields(Budget)], {"window": _whole(1)}))
 
 _TIERS = [Tier.label(tier) for tier in Tier]
 
-_BLOCK = Table(
-    _keys(
-        Block,
-        {
-            "name": "Its word in reports and errors; once a policy.",
-            "priority": "Rank: blocks of a higher one are served first.",
-            "position": "Place in the request; left out: after all that have one.",
-            "tier": "Rank and place in one; lower is served first and stands first.",
-            "min_tokens": "Floor: tokens kept for it.",
-            "max_tokens": "Cap, also when everything would fit.",
-            "min_ratio": "Floor as a part of the input room.",
-            "max_ratio": "Cap as a part of the input room.",
-            "share": "How blocks of one rank divide what is left.",
-            "role": "Role of all its messages.",
-            "strategy": "How it gives way.",
-            "trim_behavior": "By whole messages, or by cutting their text.",
-            "pinned": "True: it stays whole, and its cap does not lower that.",
-            "cache_control": "Carried to its last message that stays.",
-            "join": "Text between documents that become one message.",
-            "wrap": "Element each of them stands in.",
-            "on_trim": "Called before anything is decided; a name in names=.",
-        },
-        name=_text("a name"),
-        tier=_Value(
-            f"{_choice(*_TIERS).what}, or a whole number",
-            {"anyOf": [{"enum": _TIERS}, {"type": "integer"}]},
-            lambda value: Tier[value.upper()] if isinstance(value, str) else int(value),
-        ),
-        min_ratio=_RATIO,
-        max_ratio=_RATIO,
-        share=_Value("a number above 0", {"type": "number", "exclusiveMinimum": 0}),
-        role=_text("a role"),
-        cache_control=_Value(
-            "a word that is not empty as 'ephemeral', or a table as {type = 'ephemeral'}",
-            {"anyOf": [{"type": "string", "minLength": 1}, {"type": "object"}]},
-            lambda value: value if isinstance(value, str) else dict(value),
-        ),
-        wrap=_text("the name of an element"),
-        on_trim=_Named("callback", gives_value=True),
+_KINDS_OF_BLOCKS: Mapping[str, _Kind] = {
+    "name": _text("a name"),
+    "tier": _Value(
+        f"{_choice(*_TIERS).what}, or a whole number",
+        {"anyOf": [{"enum": _TIERS}, {"type": "integer"}]},
+        lambda value: Tier[value.upper()] if isinstance(value, str) else int(value),
     ),
+    "min_ratio": _RATIO,
+    "max_ratio": _RATIO,
+    "share": _Value("a number above 0", {"type": "number", "exclusiveMinimum": 0}),
+    "role": _text("a role"),
+    "cache_control": _Value(
+        "a word that is not empty as 'ephemeral', or a table as {type = 'ephemeral'}",
+        {"anyOf": [{"type": "string", "minLength": 1}, {"type": "object"}]},
+        lambda value: value if isinstance(value, str) else dict(value),
+    ),
+    "wrap": _text("the name of an element"),
+    "on_trim": _Named("callback", gives_value=True),
+}
+_CONTENT = ("content", "labels")
+"""What a request says is no part of a policy."""
+
+_BLOCK = Table(
+    _keys(Block, [one.name for one in fields(Block) if one.name not in _CONTENT], _KINDS_OF_BLOCKS),
     also={
         "if": {"required": ["tier"]},
         "then": {"properties": {"position": False, "priority": {"const": 0}}},
