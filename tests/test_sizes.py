@@ -214,12 +214,8 @@ def test_settings_of_a_request_are_no_text_to_a_black_box() -> None:
 
 def test_a_tool_that_is_changed_in_place_is_counted_anew() -> None:
     """What tools cost is remembered by their content: the same list with another content is another one."""
-    tools: list[Any] = [
-        {
-            "type": "function",
-            "function": {"name": "look", "parameters": {"properties": {"n": {"minimum": 1}}}},
-        }
-    ]
+    parameters: dict[str, Any] = {"properties": {"n": {"minimum": 1}}}
+    tools: list[Any] = [{"type": "function", "function": {"name": "look", "parameters": parameters}}]
     messages = [{"role": "user", "content": "hi"}]
     counter = counter_for("gpt-4o")
 
