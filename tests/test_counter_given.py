@@ -12,7 +12,7 @@ import pytest
 from tests.builders import assistant, user
 from trimtab import CharCounter, ConfigurationError, Context, EstimateCounter, Session, fit
 from trimtab import afit as fit_later
-from trimtab.counting import measure
+from trimtab.counting import AdditiveCounter, AsyncRequestCounter, CountRequest, RequestCounter, measure
 from trimtab.errors import CountingError
 from trimtab.history import evict_messages, within
 
@@ -203,3 +203,72 @@ def test_a_session_of_an_older_trimtab_that_had_both_is_gone_on_with() -> None:
     assert again.messages() == CHAT[:3]
     with pytest.raises(ConfigurationError, match="message_overhead=9"):
         Session.restore(session.snapshot(), counter=CharCounter(), message_overhead=9)
+
+
+class Letters(AdditiveCounter):
+    """A counter of one's own that says nothing but what a message costs: its letters."""
+
+    def count_message(self, message: Any, /) -> int:
+        """Count the letters of the content."""
+        return len(message["content"])
+
+
+def test_an_additive_counter_of_ones_own_needs_one_method() -> None:
+    """The base class adds up, cuts texts by messages, and counts what stands beside as a system message."""
+    counter = Letters()
+    assert counter.count([user("abc"), user("de")]) == 5
+    assert counter.count_text("abcd") == 4
+    assert counter.count_request(CountRequest([user("a")], system="Be brief.")) == 1 + len("Be brief.")
+    report = fit([user("abc"), assistant("defg"), user("hi")], 8, counter=counter).report
+    assert (report.counter, report.tokens_after) == ("Letters", 2)  # the older turn is 7
+    assert measure([user("abc")], counter=counter).margin_tokens is None
+
+
+def test_a_counter_of_whole_requests_is_asked_with_one_request() -> None:
+    """With the charged parts of a body that the three arguments of other counters have no place for."""
+    asked: list[CountRequest] = []
+
+    class Whole(RequestCounter):
+        def count_request(self, request: CountRequest, /) -> int:
+            asked.append(request)
+            return len(request.messages)
+
+    schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}}
+    body = {"messages": [user("hi")], "response_format": schema}
+    assert measure(body, counter=Whole()).tokens == 1
+    assert asked[-1].extra == {"response_format": schema}
+    assert fit(body, 10, counter=Whole()).report.counter == "Whole"
+
+
+def test_a_counter_that_counts_requests_and_no_lists_is_taken() -> None:
+    """It gets messages, system text and tools; what else is charged stands before the messages."""
+    asked: list[Any] = []
+
+    class Requests:
+        name = "requests"
+
+        def count_request(self, messages: Any, system: Any = None, tools: Any = None) -> int:
+            asked.append((list(messages), system, tools))
+            return 7
+
+    schema = {"type": "json_schema"}
+    found = fit({"messages": [user("hi")], "response_format": schema}, 10, counter=Requests())
+    assert found.report.tokens_after == 7
+    leading = {"role": "system", "content": '{"response_format":{"type":"json_schema"}}'}
+    assert ([leading, user("hi")], None, None) in asked
+
+
+def test_an_async_counter_of_whole_requests_is_asked_as_it_stands() -> None:
+    """One fit asks one snapshot of it, with one request."""
+    taken: list[Any] = []
+
+    class Later(AsyncRequestCounter):
+        def snapshot(self) -> Later:
+            taken.append(self)
+            return self
+
+        async def count_request(self, request: CountRequest, /) -> int:
+            return 5 * len(request.messages)
+
+    fitted = asyncio.run(fit_later([user("a"), assistant("b"), user("c")], 10, counter=Later()))
+    assert (fitted.report.counter, fitted.report.tokens_after, len(taken)) == ("Later", 5, 1)

@@ -277,9 +277,6 @@ UNLIMITED_TOKENS = 1 << 62
 _SYSTEM_ROLES = ("system", "developer")
 
 
-# What a counter answers or raises: a count is checked, a failure is named with its place.
-
-
 def counter_name(counter: Any, /) -> str:
     """Name a counter for reports and errors."""
     name = getattr(counter, "name", None) or getattr(counter, "__name__", None)

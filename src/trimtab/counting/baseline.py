@@ -1,4 +1,10 @@
-"""Counts that start from what the provider billed for the last request: the usage baseline."""
+"""Counts that start from what the provider billed for the last request: the usage baseline.
+
+A report is read in any provider's shape (`usage_of`); of its request only messages that are new since the
+last bill are read (`Billed`). The bill is shared out among the messages that were billed (`Bill`, `Bills`),
+and what it says of those that are new teaches a factor for what is not billed yet, and how far that may be
+off (`Learned`).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +24,206 @@ from trimtab.formats import Format, detect, get_format, mapping_of
 __all__ = ["Factor", "Learned", "Usage", "UsageBaseline", "usage_of"]
 
 
-# A factor learned from what a provider reported, and how far it may be off.
+_INSIDE = ("usage", "usage_metadata", "usageMetadata")
+"""Where a whole response holds its usage."""
+
+
+class Usage(NamedTuple):
+    """What was billed for one request and its answer, in tokens."""
+
+    input_tokens: int
+    """Everything the request held; what was read from a cache or written to one included."""
+    answer_tokens: int | None
+    """What the answer costs when it is sent back; None if not reported.
+
+    Errs: high where a provider keeps thinking in some requests only.
+    """
+
+
+class _Shape(NamedTuple):
+    """The keys of one provider's report; dotted ones lead into a mapping."""
+
+    input: str
+    beside: tuple[str, ...] = ()
+    """Parts of the input that are reported apart."""
+    output: str = ""
+    not_sent_back: tuple[str, ...] = ()
+    """Parts of the output that are not in the next request."""
+    hides: str = ""
+    """If there is any of this, the answer costs more than its output, and nobody says how much."""
+
+
+# Read 2026-11-21 in the types of openai 3.54 (CompletionUsage, ResponseUsage), anthropic 2.12 (Usage) and
+# google-genai 3.4 (GenerateContentResponseUsageMetadata), and in 748 recorded bills.
+_SHAPES = (
+    # Chat completions. Cached tokens are part of prompt_tokens; reasoning is never sent back.
+    _Shape(
+        "prompt_tokens",
+        output="completion_tokens",
+        not_sent_back=("completion_tokens_details.reasoning_tokens",),
+    ),
+    # Gemini. Cached tokens are part of the count. Thoughts are apart from candidates; what is sent back of
+    # them is their signature, which is billed and not reported: an answer with thoughts has no known size.
+    _Shape("prompt_token_count", output="candidates_token_count", hides="thoughts_token_count"),
+    _Shape("promptTokenCount", output="candidatesTokenCount", hides="thoughtsTokenCount"),
+    # Anthropic (cache parts stand apart) and OpenAI Responses (they do not). Thinking is sent back within a
+    # tool loop, and on later models always; reasoning is not, but for items with encrypted content.
+    _Shape(
+        "input_tokens",
+        beside=("cache_read_input_tokens", "cache_creation_input_tokens"),
+        output="output_tokens",
+        not_sent_back=("output_tokens_details.reasoning_tokens",),
+    ),
+)
+
+
+def usage_of(value: Any, /) -> Usage:
+    """Read what a provider reported: its usage, the response that holds it, or a bare number.
+
+    Args:
+        value: A mapping or an SDK's object, with the keys of Chat Completions, Responses, Anthropic or
+            Gemini; or the input tokens as an integer.
+
+    Raises:
+        ConfigurationError: It holds no input tokens, or a number that is none.
+
+    Example:
+        >>> usage_of({"input_tokens": 3, "cache_read_input_tokens": 900, "output_tokens": 40})
+        Usage(input_tokens=903, answer_tokens=40)
+    """
+    if isinstance(value, int):
+        return Usage(_whole(value, "usage", least=1), None)
+    report = _report_in(value)
+    for shape in _SHAPES:
+        if report.get(shape.input) is not None:
+            return _read(report, shape)
+    raise ConfigurationError(
+        f"usage holds no input tokens: it has {_listed(report)} and none of"
+        f" {', '.join(shape.input for shape in _SHAPES)}. Pass the usage of a whole response (the last event,"
+        " when it is streamed), or the input tokens as a number"
+    )
+
+
+def _report_in(value: Any) -> Mapping[str, Any]:
+    for _ in range(2):
+        inner = [getattr(value, name, None) for name in _INSIDE]
+        if isinstance(value, Mapping):
+            inner = [value.get(name) for name in _INSIDE]
+        found = next((one for one in inner if one is not None and not isinstance(one, int)), None)
+        if found is None:
+            break
+        value = found
+    try:
+        return mapping_of(value)
+    except FormatError as error:
+        raise ConfigurationError(
+            f"usage is what the provider reported, or its input tokens as a number, not {value!r:.80}"
+        ) from error
+
+
+def _read(report: Mapping[str, Any], shape: _Shape) -> Usage:
+    tokens = sum(_number(report, key) or 0 for key in (shape.input, *shape.beside))
+    output = _number(report, shape.output)
+    if shape.hides and _number(report, shape.hides):
+        output = None
+    if output is not None:
+        output = max(0, output - sum(_number(report, key) or 0 for key in shape.not_sent_back))
+    return Usage(_whole(tokens, shape.input, least=1), output)
+
+
+def _number(report: Mapping[str, Any], dotted: str) -> int | None:
+    value: Any = report
+    for key in dotted.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+    return None if value is None else _whole(value, dotted, least=0)
+
+
+def _whole(value: object, key: str, *, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigurationError(f"{key} is a whole number of tokens, {least} or more, not {value!r:.80}")
+    return int(value)
+
+
+def _listed(report: Mapping[str, Any]) -> str:
+    return ", ".join(sorted(map(str, report)))[:200] or "nothing"
+
+
+_DEEPEST = 64
+"""Messages that are nested deeper are read each time."""
+
+_FINAL = frozenset((str, int, float, bool, bytes, type(None)))
+
+
+class _Read(NamedTuple):
+    held: Any
+    """Its content as it was; shares the texts."""
+    key: str
+    tokens: int
+
+
+class Billed:
+    """What was read of a request's messages; never changed once it is made.
+
+    A conversation is recorded again and again, each time with little that is new. Callers edit messages in
+    place, so being the same object says nothing: one counts as read if it is equal to what it was, which
+    for texts that are the same objects costs next to nothing. (1 and True are equal, and cost the same.)
+    """
+
+    __slots__ = ("_at", "_by_id", "_form")
+
+    def __init__(self) -> None:
+        self._at: list[_Read] = []
+        self._by_id: dict[int, _Read] = {}
+        self._form: Format | None = None
+
+    @property
+    def keys(self) -> list[str]:
+        """Keys of the messages by content, in their order."""
+        return [read.key for read in self._at]
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """Tokens the counter gives, by key."""
+        return {read.key: read.tokens for read in self._at}
+
+    def then(self, messages: Sequence[dict[str, Any]], form: Format, counter: AdditiveCounter) -> Billed:
+        """Read the messages of the next bill, by a counter that reads this form."""
+        new = Billed()
+        new._form = form
+        before = self if self._form is form else new
+        for at, message in enumerate(messages):
+            read = before._of(at, message)
+            if read is None:
+                read = _Read(_held(message), key_of_message(message, form), counter.count_message(message))
+            new._at.append(read)
+            new._by_id[id(message)] = read
+        return new
+
+    def _of(self, at: int, message: dict[str, Any]) -> _Read | None:
+        read = self._by_id.get(id(message))
+        if read is None and at < len(self._at):
+            read = self._at[at]
+        return read if read is not None and read.held == message else None
+
+
+def key_of_message(entry: dict[str, Any], form: Format) -> str:
+    """Key a message by what of it is charged: marks for a cache move, and objects come as dicts."""
+    from hashlib import blake2b  # not above: most programs feed back no usage
+
+    pieces = repr(form.pieces(entry)).encode("utf-8", "surrogatepass")
+    return blake2b(pieces, digest_size=16).hexdigest()
+
+
+def _held(value: Any, depth: int = 0) -> Any:
+    """Copy plain data; what holds other things, or is too deep, is equal to nothing."""
+    kind = type(value)
+    if kind in _FINAL:
+        return value
+    if depth < _DEEPEST and kind is dict:
+        return {key: _held(item, depth + 1) for key, item in value.items()}
+    if depth < _DEEPEST and kind is list:
+        return [_held(item, depth + 1) for item in value]
+    return object()
 
 
 # All of these were chosen on half of the recorded calls (by hash), 2026-11-22: pi_coding_sessions and the
@@ -157,9 +362,6 @@ def _usual(part_tokens: int) -> int:
     return _LEAST_TOKENS + part_tokens // _PARTS
 
 
-# How bills are shared out among the messages that were billed.
-
-
 _MOST_SIZES = 65_536
 """Messages whose share of a bill is remembered; about 150 bytes each."""
 
@@ -264,214 +466,6 @@ def bounded(sizes: dict[str, int]) -> dict[str, int]:
     return dict(list(sizes.items())[too_many:]) if too_many > 0 else sizes
 
 
-# The messages of the latest bill, so that the next one reads only what is new.
-
-
-_DEEPEST = 64
-"""Messages that are nested deeper are read each time."""
-
-_FINAL = frozenset((str, int, float, bool, bytes, type(None)))
-
-
-class _Read(NamedTuple):
-    held: Any
-    """Its content as it was; shares the texts."""
-    key: str
-    tokens: int
-
-
-class Billed:
-    """What was read of a request's messages; never changed once it is made.
-
-    A conversation is recorded again and again, each time with little that is new. Callers edit messages in
-    place, so being the same object says nothing: one counts as read if it is equal to what it was, which
-    for texts that are the same objects costs next to nothing. (1 and True are equal, and cost the same.)
-    """
-
-    __slots__ = ("_at", "_by_id", "_form")
-
-    def __init__(self) -> None:
-        self._at: list[_Read] = []
-        self._by_id: dict[int, _Read] = {}
-        self._form: Format | None = None
-
-    @property
-    def keys(self) -> list[str]:
-        """Keys of the messages by content, in their order."""
-        return [read.key for read in self._at]
-
-    @property
-    def counted(self) -> dict[str, int]:
-        """Tokens the counter gives, by key."""
-        return {read.key: read.tokens for read in self._at}
-
-    def then(self, messages: Sequence[dict[str, Any]], form: Format, counter: AdditiveCounter) -> Billed:
-        """Read the messages of the next bill, by a counter that reads this form."""
-        new = Billed()
-        new._form = form
-        before = self if self._form is form else new
-        for at, message in enumerate(messages):
-            read = before._of(at, message)
-            if read is None:
-                read = _Read(_held(message), key_of_message(message, form), counter.count_message(message))
-            new._at.append(read)
-            new._by_id[id(message)] = read
-        return new
-
-    def _of(self, at: int, message: dict[str, Any]) -> _Read | None:
-        read = self._by_id.get(id(message))
-        if read is None and at < len(self._at):
-            read = self._at[at]
-        return read if read is not None and read.held == message else None
-
-
-def key_of_message(entry: dict[str, Any], form: Format) -> str:
-    """Key a message by what of it is charged: marks for a cache move, and objects come as dicts."""
-    from hashlib import blake2b  # not above: most programs feed back no usage
-
-    pieces = repr(form.pieces(entry)).encode("utf-8", "surrogatepass")
-    return blake2b(pieces, digest_size=16).hexdigest()
-
-
-def _held(value: Any, depth: int = 0) -> Any:
-    """Copy plain data; what holds other things, or is too deep, is equal to nothing."""
-    kind = type(value)
-    if kind in _FINAL:
-        return value
-    if depth < _DEEPEST and kind is dict:
-        return {key: _held(item, depth + 1) for key, item in value.items()}
-    if depth < _DEEPEST and kind is list:
-        return [_held(item, depth + 1) for item in value]
-    return object()
-
-
-# What a provider reports of a request it answered, read from any of the shapes in use.
-
-
-_INSIDE = ("usage", "usage_metadata", "usageMetadata")
-"""Where a whole response holds its usage."""
-
-
-class Usage(NamedTuple):
-    """What was billed for one request and its answer, in tokens."""
-
-    input_tokens: int
-    """Everything the request held; what was read from a cache or written to one included."""
-    answer_tokens: int | None
-    """What the answer costs when it is sent back; None if not reported.
-
-    Errs: high where a provider keeps thinking in some requests only.
-    """
-
-
-class _Shape(NamedTuple):
-    """The keys of one provider's report; dotted ones lead into a mapping."""
-
-    input: str
-    beside: tuple[str, ...] = ()
-    """Parts of the input that are reported apart."""
-    output: str = ""
-    not_sent_back: tuple[str, ...] = ()
-    """Parts of the output that are not in the next request."""
-    hides: str = ""
-    """If there is any of this, the answer costs more than its output, and nobody says how much."""
-
-
-# Read 2026-11-21 in the types of openai 3.54 (CompletionUsage, ResponseUsage), anthropic 2.12 (Usage) and
-# google-genai 3.4 (GenerateContentResponseUsageMetadata), and in 748 recorded bills.
-_SHAPES = (
-    # Chat completions. Cached tokens are part of prompt_tokens; reasoning is never sent back.
-    _Shape(
-        "prompt_tokens",
-        output="completion_tokens",
-        not_sent_back=("completion_tokens_details.reasoning_tokens",),
-    ),
-    # Gemini. Cached tokens are part of the count. Thoughts are apart from candidates; what is sent back of
-    # them is their signature, which is billed and not reported: an answer with thoughts has no known size.
-    _Shape("prompt_token_count", output="candidates_token_count", hides="thoughts_token_count"),
-    _Shape("promptTokenCount", output="candidatesTokenCount", hides="thoughtsTokenCount"),
-    # Anthropic (cache parts stand apart) and OpenAI Responses (they do not). Thinking is sent back within a
-    # tool loop, and on later models always; reasoning is not, but for items with encrypted content.
-    _Shape(
-        "input_tokens",
-        beside=("cache_read_input_tokens", "cache_creation_input_tokens"),
-        output="output_tokens",
-        not_sent_back=("output_tokens_details.reasoning_tokens",),
-    ),
-)
-
-
-def usage_of(value: Any, /) -> Usage:
-    """Read what a provider reported: its usage, the response that holds it, or a bare number.
-
-    Args:
-        value: A mapping or an SDK's object, with the keys of Chat Completions, Responses, Anthropic or
-            Gemini; or the input tokens as an integer.
-
-    Raises:
-        ConfigurationError: It holds no input tokens, or a number that is none.
-
-    Example:
-        >>> usage_of({"input_tokens": 3, "cache_read_input_tokens": 900, "output_tokens": 40})
-        Usage(input_tokens=903, answer_tokens=40)
-    """
-    if isinstance(value, int):
-        return Usage(_whole(value, "usage", least=1), None)
-    report = _report_in(value)
-    for shape in _SHAPES:
-        if report.get(shape.input) is not None:
-            return _read(report, shape)
-    raise ConfigurationError(
-        f"usage holds no input tokens: it has {_listed(report)} and none of"
-        f" {', '.join(shape.input for shape in _SHAPES)}. Pass the usage of a whole response (the last event,"
-        " when it is streamed), or the input tokens as a number"
-    )
-
-
-def _report_in(value: Any) -> Mapping[str, Any]:
-    for _ in range(2):
-        inner = [getattr(value, name, None) for name in _INSIDE]
-        if isinstance(value, Mapping):
-            inner = [value.get(name) for name in _INSIDE]
-        found = next((one for one in inner if one is not None and not isinstance(one, int)), None)
-        if found is None:
-            break
-        value = found
-    try:
-        return mapping_of(value)
-    except FormatError as error:
-        raise ConfigurationError(
-            f"usage is what the provider reported, or its input tokens as a number, not {value!r:.80}"
-        ) from error
-
-
-def _read(report: Mapping[str, Any], shape: _Shape) -> Usage:
-    tokens = sum(_number(report, key) or 0 for key in (shape.input, *shape.beside))
-    output = _number(report, shape.output)
-    if shape.hides and _number(report, shape.hides):
-        output = None
-    if output is not None:
-        output = max(0, output - sum(_number(report, key) or 0 for key in shape.not_sent_back))
-    return Usage(_whole(tokens, shape.input, least=1), output)
-
-
-def _number(report: Mapping[str, Any], dotted: str) -> int | None:
-    value: Any = report
-    for key in dotted.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
-    return None if value is None else _whole(value, dotted, least=0)
-
-
-def _whole(value: object, key: str, *, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigurationError(f"{key} is a whole number of tokens, {least} or more, not {value!r:.80}")
-    return int(value)
-
-
-def _listed(report: Mapping[str, Any]) -> str:
-    return ", ".join(sorted(map(str, report)))[:200] or "nothing"
-
-
 _VERSION = 1
 """Of the form of the plain data."""
 
@@ -523,11 +517,6 @@ class UsageBaseline(AdditiveCounter):
         twin._given = twin._format = get_format(format)
         twin._counter = self._counter.with_format(twin._format)
         twin._billed = self._billed
-        return twin
-
-    def _told(self, form: Format) -> Self:
-        twin = self.with_format(form)
-        twin._given = None
         return twin
 
     def snapshot(self) -> Self:
@@ -695,7 +684,8 @@ class UsageBaseline(AdditiveCounter):
         made = cls(counter, format=format)
         try:
             if format is None:
-                made = made._told(get_format(data["format"]))
+                made = made.with_format(data["format"])
+                made._given = None  # what is recorded next may be in another
             written = (data["version"], data["counter"])
             bills = Bills(
                 model=data["model"],

@@ -1,4 +1,8 @@
-"""Estimates of token counts by kind of character, where no tokenizer is at hand."""
+"""Estimates of token counts by kind of character, where no tokenizer is at hand.
+
+Every step is one pass of a C function over bytes, so a megabyte takes a few hundredths of a second and time
+grows linearly whatever the text is.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,6 @@ from trimtab.counting.cache import TextCache
 from trimtab.counting.texts import TextCounter
 from trimtab.formats import Format
 from trimtab.models import Framing, Margin, MediaRule
-
-# Tokens of a text by the kinds of its characters: the arithmetic of `EstimateCounter`.
-#
-# Every step is one pass of a C function over bytes, so a megabyte takes a few hundredths of a
-# second and time grows linearly whatever the text is.
-
 
 # Weights in tokens, o200k_base. Those of ASCII features are a quantile regression (0.95) on the
 # relative error over the 7,615 texts of tau-bench, glaive (English, Chinese), pi, SWE-agent and

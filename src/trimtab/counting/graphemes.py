@@ -5,6 +5,8 @@ emoji, a Devanagari conjunct, a Hangul syllable, CRLF. With the extra `text` ins
 borders; without it a rule on `unicodedata`, which knows fewer properties and so glues where it is not sure:
 it finds fewer places to cut, and none inside a cluster. Every question reads a window of 67 code points, not
 the text; a run of flags alone is read back to its start, since only its length tells which two are a pair.
+
+Borders (`border_before`, `border_after`) are where every tokenizer splits, so that sizes of parts add up.
 """
 
 from __future__ import annotations
@@ -244,9 +246,6 @@ _JAMO_AFTER = {
     "T": ("T",),
     "LVT": ("T",),
 }
-
-
-# Places in a text where tokenizers split, whatever stands on either side.
 
 
 # A word or number ends before a blank or a mark, whatever follows; a letter before a digit; a line

@@ -1,4 +1,7 @@
-"""A count of one request with its parts, and how far it may be from the bill."""
+"""A count of one request with its parts, how far it may be from the bill, and what of it nobody can know.
+
+Whether the request is read as a whole or, in a fit, message by message: what is unknown of it is named here.
+"""
 
 from __future__ import annotations
 
@@ -21,101 +24,6 @@ from trimtab.formats.values import Dict, entry_of
 from trimtab.models import facts_for, near_models
 
 __all__ = ["Count", "count_of_request", "model_notes", "near_words", "unknown_in", "unknown_notes"]
-
-
-# What of a request nobody can count from it alone, named; and whether the rest is known to the token.
-
-
-_KINDS = {"image": "image", "audio": "sound", "video": "video", "file": "document"}
-
-
-_PROMPT = "the system prompt that the provider adds (prompt_mode)"
-"""In the words that Chat's form has for a body that asks for it."""
-
-
-class Unknown(NamedTuple):
-    """What of a request nobody can count from it."""
-
-    phrases: tuple[str, ...]
-    """One each, for a report."""
-    is_bounded: bool
-    """Whether a margin can hold all of it: not what the provider adds, which may be of any size."""
-
-
-def unknown_in(
-    counter: RequestCounter, tools: Any, pieces: Iterable[Pieces], request: Request | None = None, /
-) -> Unknown:
-    """List what a count leaves out or takes at a guess.
-
-    Args:
-        counter: Whose count it is; it says of which media a message holds enough.
-        tools: All tools of the request.
-        pieces: Its messages.
-        request: The body; None if there is none.
-    """
-    media: Tally[str] = Tally()
-    guessed: Tally[str] = Tally()
-    sealed: Tally[str] = Tally()
-    stored = 0
-    for one in pieces:
-        media.update(medium.kind for medium in one.media if not counter.sees(medium))
-        sealed.update({medium.name or "a part" for medium in one.media if medium.is_sealed})
-        sealed["reasoning"] += one.sealed_chars > 0
-        stored += one.is_elsewhere
-        guessed.update(counter.guesses(one))
-    added = [] if request is None else list(request.unseen)
-    if counter.framing is not None and counter.framing.prompts_by_default and _PROMPT not in added:
-        added.append(_PROMPT)
-    added += (f"the provider's own tool {name!r}" for name in provider_tools(tools))
-    if stored:
-        added.append(f"{_several(stored, 'item')} that the provider stored (item_reference)")
-    found = [
-        f"{_several(number, _KINDS.get(kind, kind))} whose size the request does not hold"
-        for kind, number in media.items()
-    ]
-    found += [
-        f"{what} in {_several(number, 'message')} that only the provider can read"
-        for what, number in sealed.items()
-        if number
-    ]
-    found += [f"{what} in {_several(number, 'message')}" for what, number in guessed.items()]
-    unsure = () if request is None else request.unsure
-    return Unknown((*added, *unsure, *found), not added)
-
-
-def unknown_notes(unknown: Sequence[str], /) -> tuple[str, ...]:
-    """Say in a sentence what is unknown of a request; nothing where nothing is."""
-    return (f"What this costs is not known from the request: {'; '.join(unknown)}.",) if unknown else ()
-
-
-def _several(number: int, one: str) -> str:
-    return f"{number:,} {one if number == 1 else one + 's'}"
-
-
-def model_notes(model: str | None, counter: RequestCounter, /) -> tuple[str, ...]:
-    """Say where tokens are counted as for another model."""
-    if model is None:
-        return ()
-    try:
-        facts = facts_for(model)
-    except UnknownNameError:
-        return ()
-    if facts.counted_as is None or counter_name(counter) != model:
-        return ()
-    return (
-        f"The model {model!r} is not known, only its maker: tokens are counted as for"
-        f" {facts.counted_as!r}, the costliest known of that maker, and its window is not known"
-        f"{near_words(model) or '.'}",
-    )
-
-
-def near_words(model: str | None, /) -> str:
-    """End a sentence on a name nobody knows by those it may be a slip of; "" for a known one."""
-    try:
-        is_known = model is None or facts_for(model).counted_as is None
-    except UnknownNameError:
-        is_known = False
-    return "" if model is None or is_known else in_words(near_models(model))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,3 +233,95 @@ def _finished_thoughts(
     last = max((at for at, entry in enumerate(entries) if form.kind(entry) == "user"), default=0)
     charged = [(at, counter.thought_tokens(pieces[at])) for at in range(last)]
     return [(at, tokens) for at, tokens in charged if tokens]
+
+
+_KINDS = {"image": "image", "audio": "sound", "video": "video", "file": "document"}
+
+
+_PROMPT = "the system prompt that the provider adds (prompt_mode)"
+"""In the words that Chat's form has for a body that asks for it."""
+
+
+class Unknown(NamedTuple):
+    """What of a request nobody can count from it."""
+
+    phrases: tuple[str, ...]
+    """One each, for a report."""
+    is_bounded: bool
+    """Whether a margin can hold all of it: not what the provider adds, which may be of any size."""
+
+
+def unknown_in(
+    counter: RequestCounter, tools: Any, pieces: Iterable[Pieces], request: Request | None = None, /
+) -> Unknown:
+    """List what a count leaves out or takes at a guess.
+
+    Args:
+        counter: Whose count it is; it says of which media a message holds enough.
+        tools: All tools of the request.
+        pieces: Its messages.
+        request: The body; None if there is none.
+    """
+    media: Tally[str] = Tally()
+    guessed: Tally[str] = Tally()
+    sealed: Tally[str] = Tally()
+    stored = 0
+    for one in pieces:
+        media.update(medium.kind for medium in one.media if not counter.sees(medium))
+        sealed.update({medium.name or "a part" for medium in one.media if medium.is_sealed})
+        sealed["reasoning"] += one.sealed_chars > 0
+        stored += one.is_elsewhere
+        guessed.update(counter.guesses(one))
+    added = [] if request is None else list(request.unseen)
+    if counter.framing is not None and counter.framing.prompts_by_default and _PROMPT not in added:
+        added.append(_PROMPT)
+    added += (f"the provider's own tool {name!r}" for name in provider_tools(tools))
+    if stored:
+        added.append(f"{_several(stored, 'item')} that the provider stored (item_reference)")
+    found = [
+        f"{_several(number, _KINDS.get(kind, kind))} whose size the request does not hold"
+        for kind, number in media.items()
+    ]
+    found += [
+        f"{what} in {_several(number, 'message')} that only the provider can read"
+        for what, number in sealed.items()
+        if number
+    ]
+    found += [f"{what} in {_several(number, 'message')}" for what, number in guessed.items()]
+    unsure = () if request is None else request.unsure
+    return Unknown((*added, *unsure, *found), not added)
+
+
+def unknown_notes(unknown: Sequence[str], /) -> tuple[str, ...]:
+    """Say in a sentence what is unknown of a request; nothing where nothing is."""
+    return (f"What this costs is not known from the request: {'; '.join(unknown)}.",) if unknown else ()
+
+
+def _several(number: int, one: str) -> str:
+    return f"{number:,} {one if number == 1 else one + 's'}"
+
+
+def model_notes(model: str | None, counter: RequestCounter, /) -> tuple[str, ...]:
+    """Say where tokens are counted as for another model."""
+    if model is None:
+        return ()
+    try:
+        facts = facts_for(model)
+    except UnknownNameError:
+        return ()
+    if facts.counted_as is None or counter_name(counter) != model:
+        return ()
+    return (
+        f"The model {model!r} is not known, only its maker: tokens are counted as for"
+        f" {facts.counted_as!r}, the costliest known of that maker, and its window is not known"
+        f"{near_words(model) or '.'}",
+    )
+
+
+def near_words(model: str | None, /) -> str:
+    """End a sentence on a name nobody knows by those it may be a slip of; "" for a known one."""
+    try:
+        is_known = model is None or facts_for(model).counted_as is None
+    except UnknownNameError:
+        is_known = False
+    return "" if model is None or is_known else in_words(near_models(model))

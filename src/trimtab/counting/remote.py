@@ -1,4 +1,8 @@
-"""Counting by a provider's own endpoint: a question a request, shared, remembered, not waited for long."""
+"""Counting by a provider's own endpoint: a question a request, shared, remembered, not waited for long.
+
+`RemoteCounter` asks whatever function it is given; what the endpoint does not answer, or not in time, a
+`Fallback` estimates. At the end stand the endpoints of three SDKs.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isfinite
 from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
@@ -26,223 +31,6 @@ from trimtab.formats import formats, mapping_of
 __all__ = ["CountQuestion", "RemoteCounter"]
 
 
-# The counting endpoints of three SDKs, known by what a client has; no SDK is imported.
-
-
-class Told(NamedTuple):
-    """What a provider said of a request."""
-
-    tokens: int
-    tools: Any = None
-    """Tool schemas the endpoint does not take, which are not counted here."""
-
-
-class Endpoint:
-    """One client's way to count a request."""
-
-    form = ""
-    """The wire form it takes."""
-    path: tuple[str, ...] = ()
-    """The attributes that lead from a client to the endpoint."""
-
-    def __init__(self, call: Callable[..., Any], *, model: str, options: Mapping[str, Any]) -> None:
-        self._call = call
-        self._model = model
-        self._options = options
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Refuse: a client holds connections and locks.
-
-        Raises:
-            TypeError: Always, with what to do instead.
-        """
-        raise TypeError(
-            "a RemoteCounter that asks through a client can't be pickled or deep-copied: make it where it is"
-            " used, as RemoteCounter.of(client, model=...)"
-        )
-
-    async def ask(self, question: CountQuestion, /) -> int | Told:
-        """Ask; what it raises is the client's."""
-        raise NotImplementedError
-
-    def estimate(self) -> Any:
-        """Make the counter for what the provider does not answer."""
-        from trimtab.counting import EstimateCounter, counter_for
-
-        form = self.form if self.form in formats() else "openai_chat"
-        try:
-            return counter_for(self._model).with_format(form)
-        except UnknownNameError:
-            return EstimateCounter(format=form)
-
-
-class _Messages(Endpoint):
-    """Anthropic. Source: docs.claude.com, "Token counting"; anthropic 2.12 (2026-11-21)."""
-
-    form = "anthropic"
-    path = ("messages", "count_tokens")
-
-    async def ask(self, question: CountQuestion, /) -> int:
-        """Ask with all there is of the request."""
-        given = _given(system=question.system, tools=question.tools)
-        answer = await self._call(
-            model=self._model, messages=list(question.messages), **given, **self._options
-        )
-        tokens: int = answer.input_tokens
-        return tokens
-
-
-class _Contents(Endpoint):
-    """Gemini. Source: ai.google.dev, "Count tokens"; google-genai 3.4 (2026-11-21).
-
-    Its Developer API takes no system text and no tools there, and the client says so before it asks: system
-    text is then asked about as one more content, and tools are left out. Errs: high by a few tokens.
-    """
-
-    form = "gemini"
-    path = ("aio", "models", "count_tokens")
-
-    async def ask(self, question: CountQuestion, /) -> int | Told:
-        """Ask with all there is of the request, or with what the endpoint takes."""
-        contents = list(question.messages)
-        config = {
-            **_given(system_instruction=question.system, tools=question.tools),
-            **self._options,
-        }
-        try:
-            return await self._asked(contents, config)
-        except ValueError as error:
-            if not _NOT_TAKEN.search(str(error)):
-                raise
-        system, tools = config.pop("system_instruction", None), config.pop("tools", None)
-        if system is not None:
-            contents = [{"role": "user", "parts": _parts_of(system)}, *contents]
-        return Told(await self._asked(contents, config), tools)
-
-    async def _asked(self, contents: list[Any], config: dict[str, Any]) -> int:
-        answer = await self._call(model=self._model, contents=contents, config=config or None)
-        tokens: int = answer.total_tokens
-        return tokens
-
-
-class _Responses(Endpoint):
-    """OpenAI Responses. Source: platform.openai.com, "Get input token counts"; openai 3.54 (2026-11-21)."""
-
-    form = "openai_responses"
-    path = ("responses", "input_tokens", "count")
-
-    async def ask(self, question: CountQuestion, /) -> int:
-        """Ask with all there is of the request."""
-        given = _given(instructions=question.system, tools=question.tools)
-        answer = await self._call(model=self._model, input=list(question.messages), **given, **self._options)
-        tokens: int = answer.input_tokens
-        return tokens
-
-
-_NOT_TAKEN = re.compile(r"\b(system_instruction|tools) parameter is (not|only) supported")
-"""What the ValueError of google-genai says (3.4, read 2026-11-22); earlier ones say "not supported"."""
-
-_ENDPOINTS: tuple[type[Endpoint], ...] = (_Messages, _Contents, _Responses)
-
-
-def endpoint_of(client: Any, /, *, model: str, options: Mapping[str, Any] | None) -> Endpoint:
-    """Find the counting endpoint of a client.
-
-    Raises:
-        ConfigurationError: It has none, or its endpoint is not async.
-    """
-    for kind in _ENDPOINTS:
-        call = client
-        for name in kind.path:
-            call = getattr(call, name, None)
-        if callable(call):
-            if not answers_later(call):
-                raise ConfigurationError(
-                    f"{counter_name(client)} does not answer later: pass the async client (AsyncAnthropic,"
-                    " AsyncOpenAI)"
-                )
-            return kind(call, model=model, options={} if options is None else options)
-    paths = ", ".join(f"client.{'.'.join(kind.path)}" for kind in _ENDPOINTS)
-    raise ConfigurationError(
-        f"{type(client).__name__} has none of {paths}. For another client pass an async function:"
-        " RemoteCounter(ask)"
-    )
-
-
-def _given(**arguments: Any) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if value is not None}
-
-
-def _parts_of(system: Any) -> list[Any]:
-    """Write system text as the parts of a content."""
-    if isinstance(system, Mapping):
-        return list(system.get("parts") or ())
-    return [{"text": system}] if isinstance(system, str) else list(system)
-
-
-# What a provider's endpoint is not asked about, or does not answer, by estimate.
-
-
-_UNKNOWN_PARTS = 10
-"""An estimate that does not say how far off it may be is taken to be by a tenth, as in a usage baseline."""
-
-
-class Said(NamedTuple):
-    """A question and what the provider said."""
-
-    question: CountQuestion
-    told: Told
-
-
-class Fallback:
-    """A counter in the place of a provider.
-
-    Raises:
-        ConfigurationError: It counts no whole requests.
-    """
-
-    __slots__ = ("_counter",)
-
-    def __init__(self, counter: Any) -> None:
-        try:
-            self._counter = EstimateCounter() if counter is None else as_counter(counter)
-        except ConfigurationError as error:
-            raise ConfigurationError(
-                f"estimate is a counter, as counter_for(...) makes it: {error}"
-            ) from error
-
-    def count(self, request: CountRequest) -> int:
-        """Estimate a request.
-
-        Raises:
-            CountingError: The counter failed.
-        """
-        return checked_count(lambda: self._counter.count_request(request), self._counter, None)
-
-    def beside(self, tools: Any, extra: Mapping[str, Any] | None) -> int:
-        """Estimate what an endpoint is not asked about."""
-        if not tools and not extra:
-            return 0
-        return max(0, self.count(CountRequest([], tools=tools, extra=extra)) - self.count(CountRequest([])))
-
-    def margin_tokens(self, tokens: int, /) -> int:
-        """Say how far off an estimate may be."""
-        known = known_margin(self._counter, tokens)
-        return -(-tokens // _UNKNOWN_PARTS) if known is None else known
-
-    def compared(self, tokens: int, said: Sequence[Said]) -> int:
-        """Raise an estimate by the most the provider said for an estimated token.
-
-        It is never lowered: what holds for a whole need not hold for its parts.
-        """
-        most = tokens
-        for question, told in said:
-            tools = None if told.tools is not None else question.tools
-            by = self.count(CountRequest(question.messages, system=question.system, tools=tools))
-            most = max(most, -(-tokens * told.tokens // max(1, by)))
-        return most
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountQuestion:
     """The request whose tokens are asked for."""
@@ -255,11 +43,23 @@ class CountQuestion:
     """Tool schemas; None if there are none."""
 
 
+class Answer(NamedTuple):
+    """What a provider said of a request."""
+
+    tokens: int
+    tools: Any = None
+    """Tool schemas the endpoint does not take, which are not counted here."""
+
+
+Exchange = tuple[CountQuestion, Answer]
+"""A question and what the provider said."""
+
+
 _COMPARED = 4
 """Answers of a fit that its estimates are compared with."""
 
 
-class _Answer(NamedTuple):
+class _Cost(NamedTuple):
     """What a request costs."""
 
     tokens: int
@@ -275,7 +75,7 @@ class _Failed(NamedTuple):
 class _Flight:
     """A question that is being asked, by everybody who waits for its answer."""
 
-    task: asyncio.Task[Told | _Failed]
+    task: asyncio.Task[Answer | _Failed]
     waiting: int = 0
 
 
@@ -361,8 +161,8 @@ class RemoteCounter(AsyncRequestCounter):
         if not self._max_concurrent:
             raise ConfigurationError("max_concurrent must be 1 or more")
         self._max_entries = not_negative("max_entries", max_entries)
-        self._known: OrderedDict[Any, Told] = OrderedDict()
-        self._latest: Said | None = None
+        self._known: OrderedDict[Any, Answer] = OrderedDict()
+        self._latest: Exchange | None = None
         self._estimated: str | None = None
         self._lock = threading.Lock()
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = WeakKeyDictionary()
@@ -374,7 +174,7 @@ class RemoteCounter(AsyncRequestCounter):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel by what it is made of; answers, and what is under way, stay behind."""
-        return _make, (type(self), self._ask, self._made_of)
+        return partial(type(self), **self._made_of), (self._ask,)
 
     @classmethod
     def of(
@@ -400,7 +200,7 @@ class RemoteCounter(AsyncRequestCounter):
         Raises:
             ConfigurationError: It has no such endpoint, or does not answer later.
         """
-        endpoint = endpoint_of(client, model=model, options=options)
+        endpoint = _endpoint_of(client, model=model, options=options)
         by = endpoint.estimate() if estimate is None else estimate
         ask: Any = endpoint.ask  # may say more than a number
         return cls(ask, name=f"{model} by its provider", estimate=by, timeout_seconds=timeout_seconds)
@@ -437,29 +237,29 @@ class RemoteCounter(AsyncRequestCounter):
         A request without messages, which no provider takes, is always estimated; so are an output schema
         (`extra`), which the endpoints take in other words than requests do, and tools that one refuses.
         """
-        answer = await _Snapshot(self).answered(request)
+        answer = await _Snapshot(self).cost(request)
         self._estimated = answer.estimated
         return answer.tokens
 
-    async def _said(self, key: Any, question: CountQuestion) -> Told | _Failed:
+    async def _answer(self, key: Any, question: CountQuestion) -> Answer | _Failed:
         with self._lock:
             known = self._known.get(key)
             if known is not None:
                 self._known.move_to_end(key)
                 return known
-        said = await self._shared(key, question)
-        if isinstance(said, Told):
+        said = await self._ask_once(key, question)
+        if isinstance(said, Answer):
             self._remember(key, said)
-            self._latest = Said(question, said)
+            self._latest = (question, said)
         return said
 
-    async def _shared(self, key: Any, question: CountQuestion) -> Told | _Failed:
+    async def _ask_once(self, key: Any, question: CountQuestion) -> Answer | _Failed:
         """Ask, or wait with those who have asked the same already; the last to go takes the question back."""
         loop = asyncio.get_running_loop()
         mine = self._loops.setdefault(loop, _Loop(self._max_concurrent))
         flight = mine.flights.get(key)
         if flight is None:
-            task = loop.create_task(self._asked(question, mine.slots))
+            task = loop.create_task(self._ask_in_turn(question, mine.slots))
             flight = mine.flights[key] = _Flight(task)
             landed = flight
             task.add_done_callback(lambda _: mine.end(key, landed))
@@ -472,20 +272,20 @@ class RemoteCounter(AsyncRequestCounter):
                 mine.end(key, flight)
                 flight.task.cancel()
 
-    async def _asked(self, question: CountQuestion, slots: asyncio.Semaphore) -> Told | _Failed:
+    async def _ask_in_turn(self, question: CountQuestion, slots: asyncio.Semaphore) -> Answer | _Failed:
         async with slots:
             if self._is_silent():  # also if others failed while this one waited for its turn
                 self.failures += 1
                 return _Failed(str(self.last_failure))
             try:
-                return await self._told(question)
+                return await self._ask_provider(question)
             except CountingError as error:
                 self.failures += 1
                 self.last_failure = str(error)[:200]
                 self._silent_until = time.monotonic() + self._retry_after_seconds
                 return _Failed(self.last_failure)
 
-    async def _told(self, question: CountQuestion) -> Told:
+    async def _ask_provider(self, question: CountQuestion) -> Answer:
         """Ask the provider, no longer than its time.
 
         Raises:
@@ -513,15 +313,15 @@ class RemoteCounter(AsyncRequestCounter):
             raise CountingError(what, counter=self._name) from cause
         except BaseException as cause:
             raise failure_of(cause, counter=self._name, of=of) from cause
-        told = answer if isinstance(answer, Told) else Told(answer)
-        return told._replace(tokens=count_of(told.tokens, counter=self._name, of=of))
+        found = answer if isinstance(answer, Answer) else Answer(answer)
+        return found._replace(tokens=count_of(found.tokens, counter=self._name, of=of))
 
     def _is_silent(self) -> bool:
         return self.last_failure is not None and time.monotonic() < self._silent_until
 
-    def _remember(self, key: Any, told: Told) -> None:
+    def _remember(self, key: Any, answer: Answer) -> None:
         with self._lock:
-            self._known[key] = told
+            self._known[key] = answer
             while len(self._known) > self._max_entries:
                 self._known.popitem(last=False)
 
@@ -535,7 +335,7 @@ class _Snapshot(AsyncRequestCounter):
     def __init__(self, counter: RemoteCounter) -> None:
         self.digests: Digests = Digests()
         self._counter = counter
-        self._said: deque[Said] = deque(maxlen=_COMPARED)
+        self._said: deque[Exchange] = deque(maxlen=_COMPARED)
         self._estimated: str | None = None
         self._has_margin = False
 
@@ -566,29 +366,29 @@ class _Snapshot(AsyncRequestCounter):
 
     async def count_request(self, request: CountRequest, /) -> int:
         """Count as the counter does, and keep in mind how."""
-        answer = await self.answered(request)
+        answer = await self.cost(request)
         self._estimated = answer.estimated or self._estimated
         return answer.tokens
 
-    async def answered(self, request: CountRequest) -> _Answer:
+    async def cost(self, request: CountRequest) -> _Cost:
         counter, fallback = self._counter, self._counter._fallback
         extra, asked = request.extra, replace(request, extra=None)
         dicts = tuple(mapping_of(message) for message in request.messages)
         if not dicts:
-            return _Answer(fallback.count(asked) + fallback.beside(None, extra))
+            return _Cost(fallback.count(asked) + fallback.beside(None, extra))
         question = CountQuestion(messages=dicts, system=request.system, tools=request.tools or None)
         key = self.digests.key_of("ask", (dicts, question.system, question.tools))
-        said = await counter._said(key, question)
+        said = await counter._answer(key, question)
         if isinstance(said, _Failed):
             latest = () if counter._latest is None else (counter._latest,)
             tokens = fallback.compared(fallback.count(replace(asked, messages=dicts)), self._said or latest)
-            return _Answer(self._raised(tokens + fallback.beside(None, extra)), said.why)
-        self._said.append(Said(question, said))
+            return _Cost(self._raised(tokens + fallback.beside(None, extra)), said.why)
+        self._said.append((question, said))
         beside = fallback.beside(said.tools, extra)
         if not beside:
-            return _Answer(said.tokens)
+            return _Cost(said.tokens)
         what = " and ".join([*["tools"] * bool(said.tools), *["output schema"] * bool(extra)])
-        return _Answer(said.tokens + self._raised(beside), f"{what}, which the endpoint does not take")
+        return _Cost(said.tokens + self._raised(beside), f"{what}, which the endpoint does not take")
 
     def _raised(self, tokens: int) -> int:
         return tokens if self._has_margin else tokens + self._counter._fallback.margin_tokens(tokens)
@@ -604,5 +404,177 @@ def _seconds(name: str, value: float, *, least: float | None = None) -> float:
     return float(value)
 
 
-def _make(kind: type[RemoteCounter], ask: Any, options: Mapping[str, Any]) -> RemoteCounter:
-    return kind(ask, **options)
+_UNKNOWN_PARTS = 10
+"""An estimate that does not say how far off it may be is taken to be by a tenth, as `baseline` takes it."""
+
+
+class Fallback:
+    """A counter in the place of a provider.
+
+    Raises:
+        ConfigurationError: It counts no whole requests.
+    """
+
+    __slots__ = ("_counter",)
+
+    def __init__(self, counter: Any) -> None:
+        try:
+            self._counter = EstimateCounter() if counter is None else as_counter(counter)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"estimate is a counter, as counter_for(...) makes it: {error}"
+            ) from error
+
+    def count(self, request: CountRequest) -> int:
+        """Estimate a request.
+
+        Raises:
+            CountingError: The counter failed.
+        """
+        return checked_count(lambda: self._counter.count_request(request), self._counter, None)
+
+    def beside(self, tools: Any, extra: Mapping[str, Any] | None) -> int:
+        """Estimate what an endpoint is not asked about."""
+        if not tools and not extra:
+            return 0
+        return max(0, self.count(CountRequest([], tools=tools, extra=extra)) - self.count(CountRequest([])))
+
+    def margin_tokens(self, tokens: int, /) -> int:
+        """Say how far off an estimate may be."""
+        known = known_margin(self._counter, tokens)
+        return -(-tokens // _UNKNOWN_PARTS) if known is None else known
+
+    def compared(self, tokens: int, said: Sequence[Exchange]) -> int:
+        """Raise an estimate by the most the provider said for an estimated token.
+
+        It is never lowered: what holds for a whole need not hold for its parts.
+        """
+        most = tokens
+        for question, answer in said:
+            tools = None if answer.tools is not None else question.tools
+            by = self.count(CountRequest(question.messages, system=question.system, tools=tools))
+            most = max(most, -(-tokens * answer.tokens // max(1, by)))
+        return most
+
+
+class _Provider(NamedTuple):
+    """Where one SDK's client counts a request, and by what names; no SDK is imported."""
+
+    form: str
+    """The wire form it takes."""
+    path: tuple[str, ...]
+    """The attributes that lead from a client to the endpoint."""
+    messages: str
+    system: str
+    tokens: str
+    """Where its answer has the number."""
+    in_config: bool = False
+    """Whether all but the messages stands in one argument "config"."""
+
+
+_PROVIDERS = (
+    # docs.claude.com, "Token counting"; anthropic 2.12 (2026-11-21)
+    _Provider("anthropic", ("messages", "count_tokens"), "messages", "system", "input_tokens"),
+    # ai.google.dev, "Count tokens"; google-genai 3.4 (2026-11-21)
+    _Provider(
+        "gemini", ("aio", "models", "count_tokens"), "contents", "system_instruction", "total_tokens", True
+    ),
+    # platform.openai.com, "Get input token counts"; openai 3.54 (2026-11-21)
+    _Provider(
+        "openai_responses", ("responses", "input_tokens", "count"), "input", "instructions", "input_tokens"
+    ),
+)
+
+_NOT_TAKEN = re.compile(r"\b(system_instruction|tools) parameter is (not|only) supported")
+"""What the ValueError of google-genai says (3.4, read 2026-11-22); earlier ones say "not supported"."""
+
+
+def _endpoint_of(client: Any, *, model: str, options: Mapping[str, Any] | None) -> _Endpoint:
+    """Find the counting endpoint of a client.
+
+    Raises:
+        ConfigurationError: It has none, or its endpoint is not async.
+    """
+    for provider in _PROVIDERS:
+        call = client
+        for name in provider.path:
+            call = getattr(call, name, None)
+        if callable(call):
+            if not answers_later(call):
+                raise ConfigurationError(
+                    f"{counter_name(client)} does not answer later: pass the async client (AsyncAnthropic,"
+                    " AsyncOpenAI)"
+                )
+            return _Endpoint(call, provider, model=model, options=options or {})
+    paths = ", ".join(f"client.{'.'.join(provider.path)}" for provider in _PROVIDERS)
+    raise ConfigurationError(
+        f"{type(client).__name__} has none of {paths}. For another client pass an async function:"
+        " RemoteCounter(ask)"
+    )
+
+
+class _Endpoint:
+    """One client's way to count a request."""
+
+    def __init__(
+        self, call: Callable[..., Any], provider: _Provider, *, model: str, options: Mapping[str, Any]
+    ) -> None:
+        self._call = call
+        self._provider = provider
+        self._model = model
+        self._options = options
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse: a client holds connections and locks.
+
+        Raises:
+            TypeError: Always, with what to do instead.
+        """
+        raise TypeError(
+            "a RemoteCounter that asks through a client can't be pickled or deep-copied: make it where it is"
+            " used, as RemoteCounter.of(client, model=...)"
+        )
+
+    def estimate(self) -> Any:
+        """Make the counter for what the provider does not answer."""
+        from trimtab.counting import counter_for
+
+        form = self._provider.form if self._provider.form in formats() else "openai_chat"
+        try:
+            return counter_for(self._model).with_format(form)
+        except UnknownNameError:
+            return EstimateCounter(format=form)
+
+    async def ask(self, question: CountQuestion, /) -> Answer:
+        """Ask with all there is of the request, or with what the endpoint takes.
+
+        Gemini's Developer API takes no system text and no tools there, and the client says so before it
+        asks: system text is then asked about as one more content, and tools are left out. Errs: high by a
+        few tokens.
+        """
+        messages = list(question.messages)
+        given = {self._provider.system: question.system, "tools": question.tools}
+        options = {**{name: value for name, value in given.items() if value is not None}, **self._options}
+        try:
+            return Answer(await self._asked(messages, options))
+        except ValueError as error:
+            if not (self._provider.in_config and _NOT_TAKEN.search(str(error))):
+                raise
+        system, tools = options.pop("system_instruction", None), options.pop("tools", None)
+        if system is not None:
+            messages.insert(0, {"role": "user", "parts": _parts_of(system)})
+        return Answer(await self._asked(messages, options), tools)
+
+    async def _asked(self, messages: list[Any], options: dict[str, Any]) -> int:
+        provider = self._provider
+        arguments: dict[str, Any] = {"config": options or None} if provider.in_config else options
+        answer = await self._call(model=self._model, **{provider.messages: messages}, **arguments)
+        tokens: int = getattr(answer, provider.tokens)
+        return tokens
+
+
+def _parts_of(system: Any) -> list[Any]:
+    """Write system text as the parts of a content."""
+    if isinstance(system, Mapping):
+        return list(system.get("parts") or ())
+    return [{"text": system}] if isinstance(system, str) else list(system)

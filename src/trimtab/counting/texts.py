@@ -1,4 +1,7 @@
-"""The counter that adds up counts of texts, and its loop over messages from the newest back."""
+"""The counter that adds up counts of texts: a message costs what it says, and what framing it costs.
+
+Where a model's own vocabulary is not public, texts cost those of the nearest known one times a factor.
+"""
 
 from __future__ import annotations
 
@@ -308,12 +311,6 @@ class TextCounter(AdditiveCounter):
         return tokens
 
 
-# Counts of a known vocabulary times a factor, for models whose own vocabulary is not public.
-
-
-_PER = 1_000
-
-
 def scaled(tokenizer: Tokenizer, factor: float, /) -> TextCache:
     """Return what remembers counts by text: the tokenizer's own counts, or those times a factor.
 
@@ -350,5 +347,6 @@ def forget_scaled() -> None:
             cache.clear()
 
 
+_PER = 1_000
 _SCALED: dict[tuple[Tokenizer, int], TextCache] = {}
 _LOCK = threading.Lock()

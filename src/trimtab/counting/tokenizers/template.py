@@ -1,4 +1,10 @@
-"""The counter of a model behind a chat template: a message costs what it adds to a rendered request."""
+"""The counter of a model behind a chat template: a message costs what it adds to a rendered request.
+
+First messages as templates read them, and small requests to try one with; then the jinja2 text by which a
+server writes a conversation before it splits it; then the counter. Rendered as Hugging Face's `transformers`
+renders (5.23, utils/chat_template_utils.py): sandboxed, blocks trimmed, with `raise_exception`,
+`strftime_now`, loop controls and the `generation` block, which writes what it holds.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from trimtab._shared.lazy import package_of
@@ -23,13 +29,14 @@ from trimtab.models import MediaRule
 __all__ = ["Entries", "Render", "TemplateCounter", "refused", "template_renderer"]
 
 
-# Messages as chat templates read them, and small requests to try a template with.
-
-
 Entry = dict[str, Any]
 """A message of Chat Completions with string content; arguments of calls are text."""
 
 Entries = list[Entry]
+
+Render = Callable[[Entries, list[Any] | None, bool], str]
+"""Writes messages and tools as one text; True adds the beginning of the answer."""
+
 
 CALL_ID = "call00000"
 """An id for calls of ours: nine letters and digits, which is all that some templates take."""
@@ -204,17 +211,6 @@ PROBES: tuple[Entries, ...] = (
 """Requests of every shape, with which sums are compared when a counter is made."""
 
 
-# Chat templates: the jinja2 text by which a server writes a conversation before it splits it.
-#
-# Rendered as Hugging Face's `transformers` renders them (5.23, utils/chat_template_utils.py): sandboxed,
-# blocks trimmed, with `raise_exception`, `strftime_now`, loop controls and the `generation` block, which
-# writes what it holds.
-
-
-Render = Callable[[Entries, list[Any] | None, bool], str]
-"""Writes messages and tools as one text; True adds the beginning of the answer."""
-
-
 def template_renderer(source: Any, /, *, name: str, variables: Mapping[str, Any]) -> Render:
     """Compile a chat template, or one of several.
 
@@ -370,7 +366,7 @@ class TemplateCounter(AdditiveCounter):
         self._format = get_format(format)
         found = sorted(filter(None, special_tokens), key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, found))) if found else None
-        self._made_of = {"name": name, "special_tokens": found, "media": media}
+        self._made_of: dict[str, Any] = {"name": name, "special_tokens": found, "media": media}
         self._known: dict[str, int] = {}
         self._text = TextCache(self._text_tokens, name=name)
         self._sizes = TextCache(lambda key: self._size(json.loads(key)), name=name)
@@ -382,7 +378,8 @@ class TemplateCounter(AdditiveCounter):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel by what it is made of; the counts stay behind."""
-        return _make, (type(self), self._render, self._served, {**self._made_of, "format": self._format})
+        make = partial(type(self), **self._made_of, format=self._format)
+        return make, (self._render, self._served)
 
     def __copy__(self) -> TemplateCounter:
         """Share the counts."""
@@ -571,9 +568,3 @@ class TemplateCounter(AdditiveCounter):
         if not short:
             self._tokens([USER], answer_begins=True)  # raises what it says
         return max(0, *short), max(short) - min(short)
-
-
-def _make(
-    kind: type[TemplateCounter], render: Render, count: TextFunction, options: Mapping[str, Any]
-) -> TemplateCounter:
-    return kind(render, count, **options)
