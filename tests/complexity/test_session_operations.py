@@ -241,3 +241,41 @@ def test_recall_costs_what_is_found() -> None:
 
 def _recall(session: Session, word: str, found: list[Event]) -> None:
     found += session.recall(word)
+
+
+MOST_LINES_OF_A_VIEW = 70
+"""Lines run for each message of a view; the half of it is its copy, its place and its report."""
+
+
+@lru_cache(maxsize=2)
+def full_view_of(count: int) -> Session:
+    """A session that shows so many messages, and has more; each add makes the oldest leave."""
+    session = Session(10 * count, counter=WordCounter(), store=Measured(), id="s")
+    said = [user(words(10)), assistant(words(10))]
+    session.extend(said * count)
+    for message in said * 5:
+        session.add(message)
+    assert len(session.messages()) == count
+    return session
+
+
+def say_ten(session: Session) -> None:
+    """Add messages that take another's room each."""
+    for _ in range(5):
+        session.add(user(words(10)))
+        session.add(assistant(words(10)))
+
+
+def test_an_add_does_not_go_through_what_is_in_view() -> None:
+    """With 2,000 messages in view it runs the lines it runs with 100: none is sorted or listed."""
+    few, many = (cost(full_view_of(count), partial(say_ten, full_view_of(count))) for count in (100, 2_000))
+    assert many[0] <= MOST_GROWTH * few[0], (few, many)
+
+
+def test_a_view_goes_through_its_messages_few_times() -> None:
+    """They are in order already: listed once, copied once, fitted once."""
+    for count in (100, 2_000):
+        session = full_view_of(count)
+        lines, written, read = cost(session, session.messages)
+        assert lines <= MOST_LINES_OF_A_VIEW * count
+        assert (written, read) == (0, 0)

@@ -216,7 +216,7 @@ class _Waiting:
 
 
 def _unit(events: list[Event], reader: MessageReader) -> SessionUnit:
-    unit = SessionUnit({}, 0)
+    unit = SessionUnit(events[0].version, {}, 0)
     for event in events:
         shown = reader.shown(event.data)
         unit.members[event.version] = shown.message

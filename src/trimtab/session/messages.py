@@ -270,6 +270,8 @@ class MessageReader:
 class SessionUnit:
     """Messages that stay or leave together and are not summarized yet."""
 
+    first: int
+    """Version of its first message."""
     members: dict[int, dict[str, Any]]
     """The messages as shown, by version, ascending."""
     tokens: int
@@ -284,12 +286,6 @@ class SessionUnit:
         """Note whether a message of it is shown as it was said."""
         self.as_text += shown.as_text
         self.escaped += shown.escaped
-
-    @property
-    def first(self) -> int:
-        """Version of its first message."""
-        first: int = next(iter(self.members))
-        return first
 
     @property
     def versions(self) -> Members:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter, itemgetter, lt
 from typing import Any, NamedTuple
 
 from trimtab._fitting.fit_plan import deciding
@@ -103,25 +105,22 @@ def listed_view(working_set: WorkingSet) -> Listed:
     summary = (
         [copy_plain(working_set.summary.message)] if working_set.summary and working_set.shows_summary else []
     )
-    units = working_set.in_view()
-    waiting = [unit for unit in units if unit.first in working_set.shown]
-    recent = [unit for unit in units if unit.first not in working_set.shown]
-    pending_first = working_set.reader.options.pending_first
-    if not pending_first:
+    if working_set.reader.options.pending_first:
+        waiting, recent = (
+            _members([unit for unit in working_set.in_view() if (unit.first in working_set.shown) is waits])
+            for waits in (True, False)
+        )
+        members = [*waiting, *((0, message) for message in summary), *recent]
+    else:
         front.extend(summary)
-    members = _members(waiting) + _members(recent) if pending_first else _members(units)
-    messages = [copy_plain(message) for _, message in members]
-    if pending_first and summary:
-        at = sum(len(unit.members) for unit in waiting)
-        messages[at:at] = summary
-        members[at:at] = [(0, summary[0])]
-    leading, pins, user = len(front), [], None
-    for index, (version, _) in enumerate(members, leading):
-        if version in state.pins or version == 0:
-            pins.append(index)
-        if version == state.user and version:
-            user = index
-    return Listed(front + messages, leading, pins, user)
+        members = _members(working_set.in_view())
+    index_of = {version: index for index, (version, _) in enumerate(members, len(front))}
+    return Listed(
+        front + [copy_plain(message) for _, message in members],
+        leading=len(front),
+        pins=sorted(index_of[version] for version in (0, *state.pins) if version in index_of),
+        latest_user=index_of.get(state.user) if state.user else None,
+    )
 
 
 def permanent_messages(working_set: WorkingSet) -> list[dict[str, Any]]:
@@ -142,12 +141,13 @@ def _open_calls(working_set: WorkingSet) -> tuple[str, ...]:
     return tuple(one for members, ids in working_set.state.waiting if members[0] == turn.first for one in ids)
 
 
-def _members(units: list[SessionUnit]) -> list[tuple[int, dict[str, Any]]]:
-    return sorted(((v, message) for unit in units for v, message in unit.members.items()), key=_version)
-
-
-def _version(member: tuple[int, dict[str, Any]]) -> int:
-    return member[0]
+def _members(units: Iterable[SessionUnit]) -> list[tuple[int, dict[str, Any]]]:
+    """List the messages of units in the order of the log, by version."""
+    members = [member for unit in units for member in unit.members.items()]
+    versions = [version for version, _ in members]
+    if all(map(lt, versions, versions[1:])):
+        return members
+    return sorted(members, key=itemgetter(0))  # a result came when another unit had begun
 
 
 def _notes(working_set: WorkingSet) -> tuple[str, ...]:
@@ -155,12 +155,8 @@ def _notes(working_set: WorkingSet) -> tuple[str, ...]:
     state, notes = working_set.state, []
     if working_set.summary is not None:
         notes.append(f"A summary stands for {counted(working_set.summary.messages, 'message')}.")
-    misplaced = sum(
-        len(unit.members)
-        for units in (working_set.shown, working_set.recent)
-        for first, unit in units.items()
-        if first in working_set.misplaced
-    )
+    units = (working_set.shown, working_set.recent)
+    misplaced = sum(len(kept[one].members) for one in working_set.misplaced for kept in units if one in kept)
     if hidden := working_set.hidden_messages - misplaced:
         notes.append(f"Without room in view, but in the log: {counted(hidden, 'message')}.")
         waiting = state.pending_messages - sum(len(unit.members) for unit in working_set.shown.values())
@@ -168,8 +164,8 @@ def _notes(working_set: WorkingSet) -> tuple[str, ...]:
             notes.append(f"{counted(waiting, 'message')} of these wait for a summary: summarize() writes it.")
     if misplaced:
         notes.append(f"Not in view, since they may not stand first there: {counted(misplaced, 'message')}.")
-    units = working_set.in_view()
-    as_text, escaped = sum(unit.as_text for unit in units), sum(unit.escaped for unit in units)
+    seen = working_set.in_view()
+    as_text, escaped = (sum(map(attrgetter(name), seen)) for name in ("as_text", "escaped"))
     if as_text:
         notes.append(f"Shown as text, since its call is no longer there: {counted(as_text, 'result')}.")
     if escaped:
@@ -273,7 +269,7 @@ def fit_view(core: Core, at: int | None) -> Steps[Fitted[dict[str, Any]]]:
     working_set = yield from core.ready()
     notes = () if core.last_failure is None else (f"The last summary failed: {core.last_failure}.",)
     fitted = yield from _fitted(working_set, notes)
-    first = min((unit.first for unit in working_set.in_view()), default=0)
+    first = next(iter(working_set.seen()), 0)
     core.view_given = ViewGiven(working_set.version, fitted.report.tokens_after, first)
     return fitted
 

@@ -6,9 +6,10 @@ held does not grow with the conversation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from operator import attrgetter
 from typing import Any
 
 from trimtab.conversation.order import Row, misplaced, stands_apart
@@ -220,7 +221,7 @@ class WorkingSet:
         """Take a message that begins a unit."""
         shown = self.reader.shown(data)
         tokens = self.reader.tokens(shown.message)
-        unit = self.recent[version] = SessionUnit({version: shown.message}, tokens)
+        unit = self.recent[version] = SessionUnit(version, {version: shown.message}, tokens)
         unit.note(shown)
         self.change(recent_tokens=tokens, recent_messages=1)
         self._wait((), unit)
@@ -312,7 +313,7 @@ class WorkingSet:
                 tokens -= unit.tokens
         if opener is not None and tokens > target:
             leaving.append(opener)
-        leaving.sort(key=_first)
+        leaving.sort(key=attrgetter("first"))
         if leaving:
             self.put_aside(leaving)
         return leaving
@@ -367,7 +368,7 @@ class WorkingSet:
         moved = self.hidden or self.out or summarized or self.reader.options.pending_first
         if not moved:
             return set()
-        units, format = {unit.first: unit for unit in self.in_view()}, self.reader.format
+        units, format = self.seen(), self.reader.format
 
         def leaving(row: Row, before: Row | None) -> list[int]:
             for one in (row, before):
@@ -414,32 +415,35 @@ class WorkingSet:
     # -- the view
 
     def seen(self) -> dict[int, SessionUnit]:
-        """List what is in view, by first message."""
-        return {unit.first: unit for unit in self.in_view()}
-
-    def gone(self, seen: Mapping[int, SessionUnit], /) -> list[SessionUnit]:
-        """List the units seen before that are out of view now, oldest first; no summary stands for them."""
-        state, here = self.state, {unit.first for unit in self.in_view()}
-        older = {members[0] for members in (*state.beside, *state.left)}
-        return [
-            unit
-            for first, unit in sorted(seen.items())
-            if first not in here and (first >= state.live or first in older)
-        ]
-
-    def in_view(self) -> list[SessionUnit]:
-        """List the units in view, in order.
+        """Return the units in view by their first message, in order.
 
         A property may ask from another thread while a change goes on: copied in one step, no dict changes
         under it, and what `out` names is replaced, never changed.
         """
-        units = (*self.shown.copy().values(), *self.recent.copy().values())
-        return sorted((unit for unit in units if unit.first not in self.out), key=_first)
+        shown, recent, out = self.shown.copy(), self.recent.copy(), self.out
+        apart = next(reversed(shown), 0) < next(iter(recent), 0)
+        units = shown | recent
+        if shown and recent and not apart:  # something recent was called back from before what waits
+            units = dict(sorted(units.items()))
+        return {first: unit for first, unit in units.items() if first not in out} if out else units
+
+    def gone(self, seen: Mapping[int, SessionUnit], /) -> list[SessionUnit]:
+        """List the units seen before that are out of view now, oldest first; no summary stands for them."""
+        if not seen:
+            return []
+        state = self.state
+        older = {members[0] for members in (*state.beside, *state.left)}
+        away = seen.keys() - self.seen().keys()
+        return [seen[first] for first in sorted(away) if first >= state.live or first in older]
+
+    def in_view(self) -> Collection[SessionUnit]:
+        """List the units in view, in order."""
+        return self.seen().values()
 
     @property
     def messages(self) -> int:
         """How many messages are in view as they were said."""
-        return sum(len(unit.members) for unit in self.in_view())
+        return sum(map(len, map(attrgetter("members"), self.in_view())))
 
     @property
     def total_messages(self) -> int:
@@ -458,10 +462,6 @@ class WorkingSet:
 
 def _place(row: Row) -> int:
     return row.place
-
-
-def _first(unit: SessionUnit) -> int:
-    return unit.first
 
 
 def _before(units: Iterable[SessionUnit], cut: int) -> Iterator[SessionUnit]:
