@@ -32,7 +32,7 @@ SESSIONS = (
         ),
         ("WorkingSet.bring_back", "if unit.first == self.hidden:", "if False:"),
         ("WorkingSet._without_room", "full = full or unit.tokens > room", "full = unit.tokens > room"),
-        ("WorkingSet.gone", "if first not in here and", "if"),
+        ("WorkingSet.gone", " - self.seen().keys()", ""),
         ("WorkingSet._misplaced", "if not moved:", "if False:"),
         ("WorkingSet._misplaced", "if not self.exempt(units[first])]", "]"),
         ("WorkingSet.cut", "leads = not led and self.reader.leads(unit)", "leads = False"),

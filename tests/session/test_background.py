@@ -264,3 +264,17 @@ def test_sessions_of_one_store_are_written_side_by_side() -> None:
         session = Session.open(store, name, counter=WORDS, summarizer=lambda messages: "sum")
         assert [event.message["content"] for event in session.history()] == texts(40)
         assert WORDS.count(session.messages()) <= 100
+
+
+def test_a_summary_of_what_an_undo_brought_back_is_not_put_in_force() -> None:
+    """What it was of is recent again: the text that comes then is dropped."""
+    gate = Gate()
+    session = in_background(gate)
+    for text in texts(12):
+        session.add(user(text))
+    assert gate.began.wait(SECONDS)
+    assert session.undo().kind == "evicted"
+    gate.let.set()
+    session.drain()
+    assert session.summary is None
+    assert session.status().stale_summaries == 1

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders import words
 from tests.judge import FORMS, judge, newly_refused
 from tests.judge.talks import talk
 from tests.judge.types import check_types
@@ -320,3 +321,21 @@ def test_a_late_result_beside_words_is_shown_as_text_and_the_words_as_they_are()
     assert shown["content"][0]["text"].startswith('<tool_result of="gone" by="trimtab">\n&lt;b&gt;a dog')
     assert shown["content"][1:] == [{"type": "text", "text": "See?"}, image]
     assert not judge("anthropic", sent("anthropic", {"model": "claude-haiku-4-5"}, None, [shown]))
+
+
+def test_a_call_behind_its_reasoning_is_open_while_the_system_speaks() -> None:
+    """The turn begins with the reasoning the call is bound to: neither leaves, though messages follow (A4b)."""
+    form = "openai_responses"
+    session = Session(100, counter=WordCounter(format=form), format=form)
+    reasoning = {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": words(20)}]}
+    call = {"type": "function_call", "call_id": "A", "name": "f", "arguments": "{}"}
+    session.add({"role": "user", "content": words(30)})
+    session.extend([reasoning, call])
+    session.add({"role": "developer", "content": words(10)})
+    session.add({"role": "developer", "content": words(45)})
+    assert [message.get("type", message.get("role")) for message in session.messages()] == [
+        "user",
+        "reasoning",
+        "function_call",
+        "developer",
+    ]

@@ -617,3 +617,27 @@ def test_slow_summarizers_hold_up_no_store_of_the_event_loop() -> None:
         assert [one.summary for one in sessions] == ["short"] * len(sessions)
 
     asyncio.run(asyncio.wait_for(crowd(), 60))
+
+
+def test_each_failure_doubles_what_has_to_wait_however_little_waits() -> None:
+    """Four messages of ten tokens wait at a threshold of 30: 40 + 30, + 60, + 120, + 240 (E7)."""
+
+    def away(messages: Any) -> str:
+        raise ConnectionError
+
+    session = Session(
+        100,
+        counter=WORDS,
+        summarizer=away,
+        summarize_threshold_tokens=30,
+        summarize_threshold_messages=99,
+    )
+    for text in texts(11):
+        session.add(user(text))
+    grown = [session.status().retry_tokens]
+    for _ in range(3):
+        with pytest.raises(SummaryError):
+            session.summarize()
+        grown.append(session.status().retry_tokens)
+    assert session.status().pending_tokens == 40
+    assert grown == [2 * 40, 40 + 60, 40 + 120, 40 + 240]  # never less than twice what waits
