@@ -102,7 +102,8 @@ SESSIONS = (
     ),
     module(
         "session/undo.py",
-        f"session/test_writers.py session/test_recall.py {PLAIN}",
+        f"session/test_leaving_and_returning.py session/test_background.py session/test_writers.py"
+        f" session/test_recall.py {PLAIN}",
         ("find_decision", "event.version < undone and", ""),
         (
             "undo_decision",
@@ -126,7 +127,6 @@ SESSIONS = (
         ),
         ("summaries_over", 'event.data["previous"] in found or', ""),
         ("summaries_after", 'version = found[-1].data.get("older", -1)', "version = 0"),
-        ("summaries_after", "    while version > after:", "    while version > after + 1:"),
         ("state_without", "for members in (*pinned, *came_back):", "for members in pinned:"),
         ("state_without", "for members in (*pinned, *came_back):", "for members in came_back:"),
     ),

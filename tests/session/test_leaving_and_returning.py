@@ -147,3 +147,18 @@ def test_zones_are_shares_of_whole_numbers(numbers: dict[str, Any], named: str) 
         allocate_zones(1000, 0, **numbers)
     with pytest.raises(ConfigurationError, match="used_tokens"):
         allocate_zones(1000, -1)
+
+
+def test_an_undo_leaves_recent_what_a_late_result_brought_back() -> None:
+    """Decisions are taken back and messages are not: of what was evicted before, the call stays recent."""
+    session = Session(100, counter=FixedCounter(per_message=10))
+    session.extend([user("first"), calls("A")])
+    for at in range(12):
+        session.add(user(f"{at}"))
+    session.add({"role": "tool", "tool_call_id": "A", "content": "late"})
+    evicted = list(session.history(kinds=["evicted"]))
+    assert [event.data["units"] for event in evicted] == [[[2]], [[3]], [[4]], [[5]], [[6], [7]]]
+    session.undo(evicted[3])
+    status = session.status()
+    assert status.pending_messages == 2  # the first message, and the one evicted after the call
+    assert status.recent_messages == 13

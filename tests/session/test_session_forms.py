@@ -324,7 +324,7 @@ def test_a_late_result_beside_words_is_shown_as_text_and_the_words_as_they_are()
 
 
 def test_a_call_behind_its_reasoning_is_open_while_the_system_speaks() -> None:
-    """The turn begins with the reasoning the call is bound to: neither leaves, though messages follow (A4b)."""
+    """The turn begins with the reasoning it is bound to: neither leaves, though messages follow (A4b)."""
     form = "openai_responses"
     session = Session(100, counter=WordCounter(format=form), format=form)
     reasoning = {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": words(20)}]}
