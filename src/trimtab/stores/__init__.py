@@ -81,13 +81,14 @@ def open_store(url: str, /) -> Store:
             from trimtab.stores.redis import RedisStore
 
             return RedisStore(url)
-    near = near_names(scheme, _SCHEMES)
-    raise UnknownNameError(
-        f"no store has URLs {scheme}://; there are: {_SHOWN}, and others are passed as objects"
-        f"{in_words(near)}",
-        name=scheme,
-        near=near,
-    )
+        case _:
+            near = near_names(scheme, _SCHEMES)
+            raise UnknownNameError(
+                f"no store has URLs {scheme}://; there are: {_SHOWN}, and others are passed as objects"
+                f"{in_words(near)}",
+                name=scheme,
+                near=near,
+            )
 
 
 if TYPE_CHECKING:
