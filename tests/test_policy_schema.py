@@ -70,7 +70,7 @@ def test_the_options_of_a_strategy_are_those_of_its_class(kind: str) -> None:
 
 
 def unlike_help(made: type, options: dict[str, Any]) -> list[str]:
-    """List the options an editor describes in other words than `help()`; what is None there is left out here."""
+    """List what an editor describes in other words than `help()`; what is None there is left out here."""
     told = " ".join((inspect.getdoc(made) or "").split()).replace("None", "left out")
     shown = {name: one["description"].removesuffix(" Its name in names=.") for name, one in options.items()}
     return [name for name, words in shown.items() if not words or f" {name}: {words}" not in told]

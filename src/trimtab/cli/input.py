@@ -1,4 +1,4 @@
-"""From bytes to conversations: what kind of input it is, and one entry a conversation.
+"""From FILE arguments to conversations: which files, what kind of input, and one entry a conversation.
 
 JSONL is read line by line and never held whole. What cannot be read becomes an entry with an
 error, so that the lines after it are still answered.
@@ -36,89 +36,6 @@ __all__ = [
     "standard_input",
 ]
 
-
-# Strict JSON in and out: what is read can be written again, and everything else is a typed error.
-
-
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-
-
-class BrokenJSONError(FormatError):
-    """Bytes that are no JSON; says the column, and the line where there is more than one."""
-
-    def __init__(self, message: str, *, cut_off: bool = False) -> None:
-        super().__init__(message)
-        self.cut_off = cut_off
-        """True if it only lacks an end."""
-
-
-def parse(raw: bytes, *, whole: bool = False) -> Any:
-    """Read JSON in UTF-8.
-
-    Args:
-        raw: One line, or a whole document.
-        whole: Say the line of a mistake too.
-
-    Raises:
-        BrokenJSONError: It is no JSON or no UTF-8, is nested too deep, or holds a number that
-            could not be written again (NaN, Infinity, 1e999, thousands of digits).
-    """
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BrokenJSONError(_not_utf8(raw, error, whole=whole)) from error
-    if not text.strip():
-        raise BrokenJSONError("there is nothing in it")
-    try:
-        return json.loads(text, parse_float=_finite, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}" if whole else f"column {error.colno}"
-        cut_off = error.pos >= len(text.rstrip())
-        raise BrokenJSONError(f"not JSON: {error.msg} ({where})", cut_off=cut_off) from error
-    except RecursionError as error:
-        raise BrokenJSONError("JSON nested too deep to be read") from error
-    except ValueError as error:
-        # json.loads leaves int() to refuse thousands of digits, with advice for programmers.
-        raise BrokenJSONError(str(error).partition(";")[0]) from error
-
-
-def _not_utf8(raw: bytes, error: UnicodeDecodeError, *, whole: bool) -> str:
-    if raw.startswith(_UTF16_MARKS):
-        return "not UTF-8 but UTF-16: save it as UTF-8"
-    line = raw.count(b"\n", 0, error.start) + 1
-    byte = error.start - raw.rfind(b"\n", 0, error.start)
-    where = f"line {line}, byte {byte}" if whole else f"byte {byte}"
-    return f"not UTF-8: 0x{raw[error.start]:02x} ({where})"
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(f"the number {text:.20} is too large for JSON to be written again")
-    return number
-
-
-def _no_constant(text: str) -> None:
-    raise ValueError(f"not JSON: {text} is no JSON number")
-
-
-def dump(data: Any, *, indent: int | None = None) -> bytes:
-    """Write JSON in UTF-8 and a line end; lone surrogates are escaped.
-
-    Raises:
-        FormatError: It is nested too deep.
-    """
-    separators = None if indent else (",", ":")
-    try:
-        text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
-    except RecursionError as error:
-        raise FormatError("nested too deep to be written as JSON") from error
-    try:
-        return text.encode("utf-8") + b"\n"
-    except UnicodeEncodeError:
-        return json.dumps(data, allow_nan=False, indent=indent, separators=separators).encode("ascii") + b"\n"
-
-
 InputKind = Literal["auto", "json", "jsonl", "messages-jsonl"]
 INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "jsonl", "messages-jsonl")
 
@@ -126,6 +43,87 @@ _LINE_SUFFIXES = (".jsonl", ".ndjson")
 _BOM = b"\xef\xbb\xbf"
 _HEAD_LINES = 2
 """Lines looked at to tell JSON from JSONL; neither is decided by the first alone."""
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+STANDARD_INPUT = "-"
+
+
+# The FILE arguments of a command: names, patterns, or standard input.
+
+
+class Files(NamedTuple):
+    """The files of the input."""
+
+    paths: list[str]
+    many: bool
+    """Whether there may be more than one, so that each answer says which file it is of."""
+
+
+def files_of(names: Sequence[str]) -> Files:
+    """List the files of the input; a pattern is looked up where no file has its name.
+
+    Shells expand patterns themselves, unless they are quoted or are too many names for one command. A pattern
+    stands for many files also where it finds one: what reads the answers need not know how many there are.
+
+    Raises:
+        click.UsageError: A file is not there or not readable, no file is of a pattern; or nothing is given,
+            and standard input is a terminal.
+    """
+    if not names:
+        standard_input()
+        return Files([STANDARD_INPUT], many=False)
+    return Files([path for name in names for path in _paths(name)], len(names) > 1 or _is_pattern(names[0]))
+
+
+def _is_pattern(name: str) -> bool:
+    return glob.has_magic(name) and not os.path.lexists(name)
+
+
+def _paths(name: str) -> list[str]:
+    if name == STANDARD_INPUT:
+        return [name]
+    if _is_pattern(name):
+        found = sorted(filter(os.path.isfile, glob.glob(name, recursive=True)))
+        if not found:
+            raise click.UsageError(f"no file is called {name!r}")
+        return found
+    if os.path.isdir(name):
+        raise click.UsageError(f"{name!r} is a folder: give a pattern, as '{name.rstrip(os.sep)}/*.json'")
+    if not os.path.exists(name):
+        raise click.UsageError(f"{name!r}: No such file or directory")
+    if not os.access(name, os.R_OK):
+        raise click.UsageError(f"{name!r}: Permission denied")
+    return [name]
+
+
+@contextmanager
+def open_input(path: str) -> Generator[BinaryIO]:
+    """Open a file of the input; standard input stays open.
+
+    Raises:
+        click.UsageError: It cannot be read any more.
+    """
+    if path == STANDARD_INPUT:
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(path).open("rb") as file:
+            yield file
+    except OSError as error:
+        raise click.UsageError(f"{path!r}: {error.strerror or error}") from None
+
+
+def standard_input() -> BinaryIO:
+    """Return standard input, unless somebody would have to type it.
+
+    Raises:
+        click.UsageError: It is a terminal.
+    """
+    if sys.stdin.isatty():
+        raise click.UsageError("give a FILE, or pipe one into standard input ('-' reads what you type)")
+    return sys.stdin.buffer
+
+
+# Conversations, one by one.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,80 +308,80 @@ def _one_conversation(lines: Iterable[_Line]) -> Entry:
     return Entry(value=messages)
 
 
-# The FILE arguments of a command: names, patterns, or standard input.
+# Strict JSON: what is read can be written again, and everything else is a typed error.
 
 
-STANDARD_INPUT = "-"
+class BrokenJSONError(FormatError):
+    """Bytes that are no JSON; says the column, and the line where there is more than one."""
+
+    def __init__(self, message: str, *, cut_off: bool = False) -> None:
+        super().__init__(message)
+        self.cut_off = cut_off
+        """True if it only lacks an end."""
 
 
-class Files(NamedTuple):
-    """The files of the input."""
+def parse(raw: bytes, *, whole: bool = False) -> Any:
+    """Read JSON in UTF-8.
 
-    paths: list[str]
-    many: bool
-    """Whether there may be more than one, so that each answer says which file it is of."""
-
-
-def files_of(names: Sequence[str]) -> Files:
-    """List the files of the input; a pattern is looked up where no file has its name.
-
-    Shells expand patterns themselves, unless they are quoted or are too many names for one command. A pattern
-    stands for many files also where it finds one: what reads the answers need not know how many there are.
-
-    Raises:
-        click.UsageError: A file is not there or not readable, no file is of a pattern; or nothing is given,
-            and standard input is a terminal.
-    """
-    if not names:
-        standard_input()
-        return Files([STANDARD_INPUT], many=False)
-    return Files([path for name in names for path in _paths(name)], len(names) > 1 or _is_pattern(names[0]))
-
-
-def _is_pattern(name: str) -> bool:
-    return glob.has_magic(name) and not os.path.lexists(name)
-
-
-def _paths(name: str) -> list[str]:
-    if name == STANDARD_INPUT:
-        return [name]
-    if _is_pattern(name):
-        found = sorted(filter(os.path.isfile, glob.glob(name, recursive=True)))
-        if not found:
-            raise click.UsageError(f"no file is called {name!r}")
-        return found
-    if os.path.isdir(name):
-        raise click.UsageError(f"{name!r} is a folder: give a pattern, as '{name.rstrip(os.sep)}/*.json'")
-    if not os.path.exists(name):
-        raise click.UsageError(f"{name!r}: No such file or directory")
-    if not os.access(name, os.R_OK):
-        raise click.UsageError(f"{name!r}: Permission denied")
-    return [name]
-
-
-@contextmanager
-def open_input(path: str) -> Generator[BinaryIO]:
-    """Open a file of the input; standard input stays open.
+    Args:
+        raw: One line, or a whole document.
+        whole: Say the line of a mistake too.
 
     Raises:
-        click.UsageError: It cannot be read any more.
+        BrokenJSONError: It is no JSON or no UTF-8, is nested too deep, or holds a number that
+            could not be written again (NaN, Infinity, 1e999, thousands of digits).
     """
-    if path == STANDARD_INPUT:
-        yield sys.stdin.buffer
-        return
     try:
-        with Path(path).open("rb") as file:
-            yield file
-    except OSError as error:
-        raise click.UsageError(f"{path!r}: {error.strerror or error}") from None
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BrokenJSONError(_not_utf8(raw, error, whole=whole)) from error
+    if not text.strip():
+        raise BrokenJSONError("there is nothing in it")
+    try:
+        return json.loads(text, parse_float=_finite, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}" if whole else f"column {error.colno}"
+        cut_off = error.pos >= len(text.rstrip())
+        raise BrokenJSONError(f"not JSON: {error.msg} ({where})", cut_off=cut_off) from error
+    except RecursionError as error:
+        raise BrokenJSONError("JSON nested too deep to be read") from error
+    except ValueError as error:
+        # json.loads leaves int() to refuse thousands of digits, with advice for programmers.
+        raise BrokenJSONError(str(error).partition(";")[0]) from error
 
 
-def standard_input() -> BinaryIO:
-    """Return standard input, unless somebody would have to type it.
+def _not_utf8(raw: bytes, error: UnicodeDecodeError, *, whole: bool) -> str:
+    if raw.startswith(_UTF16_MARKS):
+        return "not UTF-8 but UTF-16: save it as UTF-8"
+    line = raw.count(b"\n", 0, error.start) + 1
+    byte = error.start - raw.rfind(b"\n", 0, error.start)
+    where = f"line {line}, byte {byte}" if whole else f"byte {byte}"
+    return f"not UTF-8: 0x{raw[error.start]:02x} ({where})"
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"the number {text:.20} is too large for JSON to be written again")
+    return number
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"not JSON: {text} is no JSON number")
+
+
+def dump(data: Any, *, indent: int | None = None) -> bytes:
+    """Write JSON in UTF-8 and a line end; lone surrogates are escaped.
 
     Raises:
-        click.UsageError: It is a terminal.
+        FormatError: It is nested too deep.
     """
-    if sys.stdin.isatty():
-        raise click.UsageError("give a FILE, or pipe one into standard input ('-' reads what you type)")
-    return sys.stdin.buffer
+    separators = None if indent else (",", ":")
+    try:
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+    except RecursionError as error:
+        raise FormatError("nested too deep to be written as JSON") from error
+    try:
+        return text.encode("utf-8") + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(data, allow_nan=False, indent=indent, separators=separators).encode("ascii") + b"\n"

@@ -30,110 +30,6 @@ __all__ = [
     "wants_colour",
 ]
 
-
-# How far a long input is, for people who wait at a terminal.
-
-
-_FIRST_SECONDS = 1.0
-"""Work that is done sooner shows nothing."""
-_EVERY_SECONDS = 0.2
-_CLEAR = "\r\x1b[K"
-
-
-class Progress:
-    """A line on standard error that is rewritten; silent where nobody would see it.
-
-    It needs a terminal, and is not shown where the results themselves scroll by.
-    """
-
-    def __init__(
-        self, files: int, *, errors: TextIO, results: TextIO, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._clock = clock
-        self._files = files
-        self._begun = 0
-        self._errors = errors
-        self._active = errors.isatty() and not results.isatty()
-        self._due_seconds = clock() + _FIRST_SECONDS
-        self._part: Callable[[], str] = str
-        self._shown = False
-
-    def begin(self, file: BinaryIO) -> None:
-        """Go on with the next file."""
-        self._begun += 1
-        if self._files > 1:
-            self._part = lambda: f", file {self._begun:,} of {self._files:,}"
-        elif self._active and (total_bytes := _size_bytes(file)):
-            self._part = lambda: f", {file.tell() / total_bytes:.0%}"
-
-    def step(self, done: int) -> None:
-        """Say how many conversations are done, if it is time to."""
-        now_seconds = self._clock() if self._active else 0.0
-        if not self._active or now_seconds < self._due_seconds:
-            return
-        self._due_seconds = now_seconds + _EVERY_SECONDS
-        self._errors.write(f"{_CLEAR}{counted(done, 'conversation')}{self._part()} …")
-        self._errors.flush()
-        self._shown = True
-
-    def clear(self) -> None:
-        """Take the line away, so that a message can be written in its place."""
-        if self._shown:
-            self._errors.write(_CLEAR)
-            self._errors.flush()
-            self._shown = False
-
-
-def _size_bytes(file: BinaryIO) -> int:
-    """Give the size of a regular file; 0 for a pipe and anything else."""
-    try:
-        found = os.fstat(file.fileno())
-    except OSError:
-        return 0
-    return found.st_size if stat.S_ISREG(found.st_mode) else 0
-
-
-# What an error of the library says, in words of the command line: `--strict` for `strict=True`.
-
-
-_OPTIONS = "budget|model|counter|format|system|tools|strategy|margin|output_reserve|pin|repair|strict"
-"""Parameters of front doors that are options of a command under the same name."""
-
-_PHRASES = {
-    "counter=EstimateCounter()": "--counter estimate",
-    "budget= (tokens, or a Budget)": "--budget N",
-    "repair(messages)": "`trimtab repair`",
-    " (register_format)": "",
-    " (it needs margin_tokens(tokens))": "",
-    " in names=": " that a program gives",
-    "names= has": "declared are",
-}
-"""What is no name of an option; as it stands in the library, and what takes its place."""
-
-_PYTHON = re.compile(
-    r"(?P<quoted>(?<!\w)'(?:[^'\\]|\\.)*'|(?<!\w)\"(?:[^\"\\]|\\.)*\")"
-    rf"|(?P<phrase>{'|'.join(map(re.escape, _PHRASES))})"
-    r"|(?P<row>register_model\(ModelFacts\(.*?\)\))"
-    rf"|(?<![\w./-])(?P<option>{_OPTIONS})=(?:True\b|'(?P<value>[^']*)')?"
-)
-
-
-def in_options(error: Exception) -> str:
-    """Return the text of an error for somebody at a shell; what it quotes stays as it was given."""
-    return _PYTHON.sub(_word, str(error))
-
-
-def _word(found: re.Match[str]) -> str:
-    if found["phrase"]:
-        return _PHRASES[found["phrase"]]
-    if found["row"]:
-        return "a row in the file that TRIMTAB_MODELS names"
-    if found["option"]:
-        value = f" {found['value']}" if found["value"] else ""
-        return f"--{found['option'].replace('_', '-')}{value}"
-    return found[0]
-
-
 P = ParamSpec("P")
 
 
@@ -397,3 +293,106 @@ def wants_colour() -> bool:
 def encode(text: str) -> bytes:
     """Encode text, escaping what the encoding of the terminal does not have."""
     return text.encode(sys.stdout.encoding or "utf-8", "backslashreplace")
+
+
+# What an error of the library says, in words of the command line: `--strict` for `strict=True`.
+
+
+_OPTIONS = "budget|model|counter|format|system|tools|strategy|margin|output_reserve|pin|repair|strict"
+"""Parameters of front doors that are options of a command under the same name."""
+
+_PHRASES = {
+    "counter=EstimateCounter()": "--counter estimate",
+    "budget= (tokens, or a Budget)": "--budget N",
+    "repair(messages)": "`trimtab repair`",
+    " (register_format)": "",
+    " (it needs margin_tokens(tokens))": "",
+    " in names=": " that a program gives",
+    "names= has": "declared are",
+}
+"""What is no name of an option; as it stands in the library, and what takes its place."""
+
+_PYTHON = re.compile(
+    r"(?P<quoted>(?<!\w)'(?:[^'\\]|\\.)*'|(?<!\w)\"(?:[^\"\\]|\\.)*\")"
+    rf"|(?P<phrase>{'|'.join(map(re.escape, _PHRASES))})"
+    r"|(?P<row>register_model\(ModelFacts\(.*?\)\))"
+    rf"|(?<![\w./-])(?P<option>{_OPTIONS})=(?:True\b|'(?P<value>[^']*)')?"
+)
+
+
+def in_options(error: Exception) -> str:
+    """Return the text of an error for somebody at a shell; what it quotes stays as it was given."""
+    return _PYTHON.sub(_word, str(error))
+
+
+def _word(found: re.Match[str]) -> str:
+    if found["phrase"]:
+        return _PHRASES[found["phrase"]]
+    if found["row"]:
+        return "a row in the file that TRIMTAB_MODELS names"
+    if found["option"]:
+        value = f" {found['value']}" if found["value"] else ""
+        return f"--{found['option'].replace('_', '-')}{value}"
+    return found[0]
+
+
+# How far a long input is, for people who wait at a terminal.
+
+
+_FIRST_SECONDS = 1.0
+"""Work that is done sooner shows nothing."""
+_EVERY_SECONDS = 0.2
+_CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """A line on standard error that is rewritten; silent where nobody would see it.
+
+    It needs a terminal, and is not shown where the results themselves scroll by.
+    """
+
+    def __init__(
+        self, files: int, *, errors: TextIO, results: TextIO, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._files = files
+        self._begun = 0
+        self._errors = errors
+        self._active = errors.isatty() and not results.isatty()
+        self._due_seconds = clock() + _FIRST_SECONDS
+        self._part: Callable[[], str] = str
+        self._shown = False
+
+    def begin(self, file: BinaryIO) -> None:
+        """Go on with the next file."""
+        self._begun += 1
+        if self._files > 1:
+            self._part = lambda: f", file {self._begun:,} of {self._files:,}"
+        elif self._active and (total_bytes := _size_bytes(file)):
+            self._part = lambda: f", {file.tell() / total_bytes:.0%}"
+
+    def step(self, done: int) -> None:
+        """Say how many conversations are done, if it is time to."""
+        now_seconds = self._clock() if self._active else 0.0
+        if not self._active or now_seconds < self._due_seconds:
+            return
+        self._due_seconds = now_seconds + _EVERY_SECONDS
+        self._errors.write(f"{_CLEAR}{counted(done, 'conversation')}{self._part()} …")
+        self._errors.flush()
+        self._shown = True
+
+    def clear(self) -> None:
+        """Take the line away, so that a message can be written in its place."""
+        if self._shown:
+            self._errors.write(_CLEAR)
+            self._errors.flush()
+            self._shown = False
+
+
+def _size_bytes(file: BinaryIO) -> int:
+    """Give the size of a regular file; 0 for a pipe and anything else."""
+    try:
+        found = os.fstat(file.fileno())
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
