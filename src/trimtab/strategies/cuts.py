@@ -319,21 +319,12 @@ class UnitCuts:
         return sum(self._request._added_tokens(unit, there) for unit in units)
 
     def oldest(self, fits: Callable[[int], bool], also: Also | None = None, /) -> int | None:
-        """Return the oldest cut that fits: walking from the newest, or by halves for a black box."""
+        """Return the oldest cut that fits, found by halves; None if what must stay alone does not fit."""
         if not fits(self._end):
             return None
-        found = self._end
-        if not self._request.additive:
-            at = bisect_left(self._firsts, True, key=fits)
-            return next(
-                (cut for cut in self._firsts[at:] if also is None or self.stands(cut, also(cut))), found
-            )
-        for cut in reversed(self._firsts):
-            if not fits(cut):
-                break
-            if also is None or self.stands(cut, also(cut)):
-                found = cut
-        return found
+        at = bisect_left(self._firsts, True, key=fits)
+        newer = (cut for cut in self._firsts[at:] if also is None or self.stands(cut, also(cut)))
+        return next((cut for cut in newer if fits(cut)), self._end)
 
     def stands(self, cut: int, also: tuple[int, ...], /) -> bool:
         """Tell whether the provider takes the first message kept behind what stays before it."""
