@@ -13,12 +13,15 @@ import pytest
 from tests.builders import user, words
 from trimtab import ConfigurationError, Session
 from trimtab.errors import SummaryError
-from trimtab.session.effects import MAX_ASKED
 from trimtab.stores import MemoryStore
 from trimtab.summaries import SummaryRequest
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
+
+MAX_ASKED = 32
+"""Summarizers that are not async and that one event loop waits for at once."""
+
 Answer = Callable[[SummaryRequest], Any]
 
 

@@ -26,10 +26,6 @@ from trimtab.stores.rows import check_session_name
 
 __all__ = ["add_messages", "check_messages", "eviction", "make_room"]
 
-
-# Making room once the budget was passed: evict, summarize, place_message out of view.
-
-
 _log = logging.getLogger("trimtab.session")
 
 
@@ -48,7 +44,7 @@ def make_room(
     summaries: int = 1,
     seen: Mapping[int, SessionUnit],
 ) -> Steps[None]:
-    """Tell what was evicted, summarize if it is time, and place_message out of view what has no room.
+    """Tell what was evicted, summarize if it is time, and take out of view what has no room.
 
     What was decided before is stored by now: a store that goes away here costs a summary, and nothing else.
 

@@ -1,4 +1,4 @@
-"""What the user sets: budget, anchors, pins, a new beginning."""
+"""What the user sets, budget, anchors, pins, a new beginning; and what the provider reported (SPEC A1)."""
 
 from __future__ import annotations
 
@@ -153,9 +153,6 @@ def delete_session(core: Core) -> Steps[None]:
     core.working_set, core.job = None, None
     if not core.begins:
         core.options = None
-
-
-# What the provider reported for a view: from then on the session keeps its budget by that (SPEC A1).
 
 
 def calibrate(core: Core, usage: Any) -> Steps[None]:

@@ -1,4 +1,4 @@
-"""Reading a session out of its log: no more of it than is asked for."""
+"""Reading a session out of its log, no more of it than is asked for; and checking a log from anywhere."""
 
 from __future__ import annotations
 
@@ -481,9 +481,6 @@ class _Counts:
         messages = len(unit.members)
         self.add(before.place(unit.first), tokens=-unit.tokens, messages=-messages)
         self.add(self.state.place(unit.first), tokens=unit.tokens, messages=messages)
-
-
-# What each event of a log says, and what its state may point at: not every log was written by a session.
 
 
 def check_log(events: Sequence[Event], read: Callable[[dict[str, Any]], object], /) -> None:

@@ -21,9 +21,6 @@ from trimtab.strategies.summarizer import SUMMARY_TAG, marked_summary, summary_m
 __all__ = ["RECALL_TAG", "MessageReader", "Read", "SessionUnit", "Summary", "marked_summary"]
 
 
-# What trimtab writes into a view itself is marked and escaped; text that imitates the mark is escaped.
-
-
 RESULT_TAG = "tool_result"
 """The element the result of a call stands in that was summarized before it came."""
 

@@ -55,10 +55,6 @@ __all__ = [
     "session_budget",
 ]
 
-
-# The budget of a session, with its margin in tokens.
-
-
 LEAST_BUDGET = 100
 
 
@@ -255,7 +251,8 @@ class Options:
         check_whole("max_summary_rounds", self.max_summary_rounds, least=0)
         check_whole("message_overhead", self.message_overhead, least=0)
         self._check_rest()
-        self._check_anchors()
+        for at, anchor in enumerate(self.anchors):
+            check_anchor(self.wire_format, anchor, at)
         self.tokens_by = self._counter()
         if self.budget is not None:
             self.resolved = session_budget(self.budget, self.tokens_by, self.tools)
@@ -278,10 +275,6 @@ class Options:
         self.hooks = SessionHooks.of(self.hooks)
         if self.on_trim is not None:
             check_trim(self.on_trim)
-
-    def _check_anchors(self) -> None:
-        for at, anchor in enumerate(self.anchors):
-            check_anchor(self.wire_format, anchor, at)
 
     def _take_context(self) -> None:
         """Take from the context what it says of all blocks; the budget is what it leaves for the history."""
@@ -482,9 +475,6 @@ def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
             f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"
             " front: put the text into system=, or give the anchor the role 'user'"
         )
-
-
-# Why an option of a session cannot be set as an attribute, and what to write instead.
 
 
 _INSTEAD = {

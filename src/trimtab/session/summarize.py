@@ -1,4 +1,4 @@
-"""When a summary is due, and of what it is to be written (SPEC E6, E7)."""
+"""When a summary is due and of what, asking for it, and putting it in force (SPEC E6, E7)."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ __all__ = [
     "tell_gone",
     "try_summary",
 ]
+
+_log = logging.getLogger("trimtab.session")
 
 
 def is_due(core: Core, state: State) -> bool:
@@ -124,12 +126,6 @@ def messages_of(units: Sequence[SessionUnit]) -> list[dict[str, Any]]:
     return [copy_plain(members[version]) for version in sorted(members)]
 
 
-# Summaries: asked for, put in force if what they cover is unchanged, and remembered where they failed.
-
-
-_log = logging.getLogger("trimtab.session")
-
-
 CATCH_UP = 8
 """Summaries one order may ask for: after a budget cut far down, more than one call's worth waits."""
 
@@ -148,7 +144,7 @@ def summarize_if_due(core: Core, *, summaries: int = 1) -> Steps[None]:
         if working_set is None or not is_due(core, working_set.state):
             return
         job = yield from waiting_job(core, working_set)
-        if job is None or not (yield from summarize(core, job)):
+        if job is None or not (yield from conclude(core, job, (yield from try_summary(core, job)))):
             return
 
 
@@ -177,11 +173,6 @@ def summarize_waiting(core: Core) -> Steps[int]:
     finally:
         tell_gone(core, seen)
     return messages
-
-
-def summarize(core: Core, job: Job) -> Steps[bool]:
-    """Have a summary written and put it in force; a failure loses nothing (SPEC E7)."""
-    return (yield from conclude(core, job, (yield from try_summary(core, job))))
 
 
 def try_summary(core: Core, job: Job) -> Steps[Written | SummaryError]:
@@ -238,7 +229,7 @@ def tell_gone(core: Core, seen: Mapping[int, SessionUnit]) -> None:
 
 
 def conclude(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]:
-    """Carry out what came of a summary; True if one is in force."""
+    """Carry out what came of a summary; True if one is in force. A failure loses nothing (SPEC E7)."""
     if isinstance(written, SummaryError):
         yield from fail(core, job, written)
         return False

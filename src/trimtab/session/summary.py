@@ -94,21 +94,18 @@ def _written(job: Job, reader: MessageReader, clock: Callable[[], float]) -> Ste
             f"a summary of at most {limit:,} tokens has no room for text: give it more max_summary_tokens, or"
             " a higher summarize_threshold_tokens"
         )
-    text = _text(
-        (
-            yield _question(
-                options, _messages(job, reader), _existing(job, options), room, options.summary_instructions
-            )
-        ),
-        name,
-    )
+    existing = None if _rolls(options) else job.existing
+    question = _question(options, _messages(job, reader), existing, room, options.summary_instructions)
+    text = _text((yield question), name)
     tokens = size(text)
     compressions: list[tuple[str, str]] = []
     calls = 1
     while tokens > limit and len(compressions) < options.max_summary_rounds:
         calls += 1
         try:
-            question = _question(options, [_as_message(reader, text)], None, _aim(room), _SHORTER)
+            again = [reader.format.message("user", [text])]
+            aim = max(1, room * _AIM[0] // _AIM[1])
+            question = _question(options, again, None, aim, _SHORTER)
             shorter = _text((yield question), name)
         except SummaryError:
             break  # what it wrote first can still be cut
@@ -118,14 +115,6 @@ def _written(job: Job, reader: MessageReader, clock: Callable[[], float]) -> Ste
         text = _cut(text, limit, size)
         tokens = size(text)
     return Written(text=text, tokens=tokens, seconds=clock() - start, compressions=compressions, calls=calls)
-
-
-def _aim(room_tokens: int) -> int:
-    return max(1, room_tokens * _AIM[0] // _AIM[1])
-
-
-def _existing(job: Job, options: Any) -> str | None:
-    return None if _rolls(options) else job.existing
 
 
 def _rolls(options: Any) -> bool:
@@ -143,10 +132,6 @@ def _messages(job: Job, reader: MessageReader) -> list[dict[str, Any]]:
         return messages
     previous = reader.summary_message(job.existing, job.covered_before)
     return [reader.format.with_role(previous, "user"), *messages]
-
-
-def _as_message(reader: MessageReader, text: str) -> dict[str, Any]:
-    return reader.format.message("user", [text])
 
 
 def _question(

@@ -184,9 +184,6 @@ def _notes(working_set: WorkingSet) -> tuple[str, ...]:
     return tuple(notes)
 
 
-# Numbers about a session, and what two of its views differ in.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatus:
     """Where a session stands."""
@@ -257,9 +254,6 @@ class ViewDiff:
     """Messages in the first view only."""
     summary_before: str | None
     summary_after: str | None
-
-
-# Looking at a session: its view, now or then, what two views differ in, and what was said.
 
 
 def fit_view(core: Core, at: int | None) -> Steps[Fitted[dict[str, Any]]]:

@@ -6,7 +6,7 @@ held does not grow with the conversation.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from operator import attrgetter
@@ -331,7 +331,9 @@ class WorkingSet:
         cut = max(state.cut, leaving[-1].first + 1)
         for first in firsts:
             del self.recent[first]
-        beside = tuple(unit.versions for unit in _before(self.recent.values(), cut))
+        beside = tuple(
+            unit.versions for unit in takewhile(lambda unit: unit.first < cut, self.recent.values())
+        )
         left = {members for members in state.left if not _inside(members, state.live, cut)}
         left |= {unit.versions for unit in leaving if not _inside(unit.versions, state.live, cut)}
         tokens, count = sum(unit.tokens for unit in leaving), sum(len(unit.members) for unit in leaving)
@@ -392,8 +394,13 @@ class WorkingSet:
             rows = (Row(version, message, (first,)) for version, message in unit.members.items())
             (waiting if first in self.shown else recent).extend(rows)
         if self.reader.options.pending_first:
-            return [*ahead, *sorted(waiting, key=_place), *summary, *sorted(recent, key=_place)]
-        return [*ahead, *summary, *sorted(waiting + recent, key=_place)]
+            return [
+                *ahead,
+                *sorted(waiting, key=attrgetter("place")),
+                *summary,
+                *sorted(recent, key=attrgetter("place")),
+            ]
+        return [*ahead, *summary, *sorted(waiting + recent, key=attrgetter("place"))]
 
     def _without_room(self) -> Iterator[SessionUnit]:
         """List the recent units that find no room: free ones, from the first that does not fit on back."""
@@ -458,14 +465,6 @@ class WorkingSet:
         state = self.state
         live = state.recent_messages + state.pending_messages
         return live - self.messages
-
-
-def _place(row: Row) -> int:
-    return row.place
-
-
-def _before(units: Iterable[SessionUnit], cut: int) -> Iterator[SessionUnit]:
-    return takewhile(lambda unit: unit.first < cut, units)
 
 
 def _inside(members: Members, live: int, cut: int) -> bool:
