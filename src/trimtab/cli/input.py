@@ -161,7 +161,7 @@ def entries(
     if kind == "json":
         yield _entry((raw + file.read()).removeprefix(_BOM), parts=parts)
         return
-    lines = chain(head, _numbered(file, raw.count(b"\n") + 1))
+    lines = chain(head, _number_lines(file, raw.count(b"\n") + 1))
     if kind == "messages-jsonl":
         yield _one_conversation(lines)
     elif len(head) == _HEAD_LINES and all(map(_holds_message, head)):
@@ -174,12 +174,12 @@ def _head(file: BinaryIO) -> tuple[bytes, list[_Line]]:
     """Read until two lines have something in them; give all bytes, and these lines."""
     raw, lines = b"", list[_Line]()
     while len(lines) < _HEAD_LINES and (one := file.readline()):
-        lines += _numbered([one], raw.count(b"\n") + 1)
+        lines += _number_lines([one], raw.count(b"\n") + 1)
         raw += one
     return raw, lines
 
 
-def _numbered(lines: Iterable[bytes], start: int) -> Iterator[_Line]:
+def _number_lines(lines: Iterable[bytes], start: int) -> Iterator[_Line]:
     """Number lines and leave out blank ones; the first may begin with a byte order mark."""
     for number, line in enumerate(lines, start):
         # Without its end, so that the column of a line that is cut off is a column of this line.

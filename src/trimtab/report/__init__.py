@@ -160,7 +160,7 @@ class Report:
             include_text: Also write the text of the messages, as far as it is at hand.
         """
         data: dict[str, Any] = {"schema": SCHEMA, "remaining_tokens": self.remaining_tokens}
-        data.update(to_data(_worded(self) if include_text else self, include_text=include_text))
+        data.update(to_data(_with_text(self) if include_text else self, include_text=include_text))
         data["violations"] = [to_data(ViolationRow.of(row), include_text=False) for row in self.violations]
         return data
 
@@ -206,7 +206,7 @@ class Report:
         from trimtab.report.text import render  # not above: only who reads it needs it
 
         columns = max(_DEFAULT_COLUMNS if width is None else width, _MIN_COLUMNS)
-        shown = _worded(self) if include_text else self
+        shown = _with_text(self) if include_text else self
         return render(shown, width=columns, colour=colour, include_text=include_text)
 
     def __str__(self) -> str:
@@ -234,7 +234,7 @@ class Report:
         )
 
 
-def _worded(report: Report) -> Report:
+def _with_text(report: Report) -> Report:
     """Return the report with texts in its rows, where rows that are built when read can add them."""
     with_text = getattr(report.messages, "with_text", None)
     return report if with_text is None else replace(report, messages=with_text())

@@ -265,7 +265,7 @@ def _messages(report: Report, *, width: int, include_text: bool) -> Iterator[Lin
     yield Line(_row(titles, sizes), "bold")
     for place, (run, cells) in enumerate(zip([*head, *tail], table, strict=True)):
         if hidden and place == len(head):
-            yield Line("  " + _elided(hidden), "dim")
+            yield Line("  " + _elision(hidden), "dim")
         what = f"{_name(run.first.block)}: {run.what}" if blocks else run.what
         yield from _run_lines(run, _row(cells, sizes), what=what, width=width)
         if include_text:
@@ -293,7 +293,7 @@ def _preview(run: Run) -> Iterator[Line]:
         yield Line(f"      | {plain(run.first.text[:1000])}", "dim")
 
 
-def _elided(hidden: Sequence[Run]) -> str:
+def _elision(hidden: Sequence[Run]) -> str:
     fates = [row.fate for run in hidden for row in run.rows]
     counts = _fate_counts((fate, fates.count(fate)) for fate in FATES)
     return f"… {counted(len(hidden), 'more line')}: {counted(len(fates), 'message')}, {counts}"
@@ -353,14 +353,14 @@ def runs(rows: Iterable[MessageRow]) -> list[Run]:
     """Join neighbours that fared alike; each changed message is a run of its own."""
     found: list[list[MessageRow]] = []
     for row in rows:
-        if found and row.fate != "changed" and _fared(found[-1][0]) == _fared(row):
+        if found and row.fate != "changed" and _fate_key(found[-1][0]) == _fate_key(row):
             found[-1].append(row)
         else:
             found.append([row])
     return [Run(tuple(group)) for group in found]
 
 
-def _fared(row: MessageRow) -> tuple[str, str | None, str, bool]:
+def _fate_key(row: MessageRow) -> tuple[str, str | None, str, bool]:
     return row.fate, row.reason, row.block, row.state == "pinned"
 
 

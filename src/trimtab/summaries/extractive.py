@@ -109,7 +109,7 @@ class ExtractiveSummarizer:
         choice.take_most_telling(choice.of("summary"), (choice.tokens + limit) // 2)
         choice.take_most_telling(choice.of("summary", "speech", "request"), limit)
         choice.take_most_telling(choice.of("result"), limit)
-        return self._written(choice, limit)
+        return self._write(choice, limit)
 
     def _passages(self, request: SummaryRequest) -> Iterator[list[_Sentence]]:
         """Yield what was said, oldest first: a line of the summary so far, or a text of a message."""
@@ -148,7 +148,7 @@ class ExtractiveSummarizer:
     def _tokens(self, line: str) -> int:
         return max(1, self._count(f"{line}\n"))  # a counter may answer 0, and sizes are divided by
 
-    def _written(self, choice: _Choice, limit: int) -> str:
+    def _write(self, choice: _Choice, limit: int) -> str:
         """Put the sentences in order, without the last taken while together they pass the limit."""
         for count in range(len(choice.taken), 0, -1):
             text = "\n".join(choice.sentences[index].line for index in sorted(choice.taken[:count]))

@@ -83,7 +83,7 @@ class ChatEndpoint(Generic[Client]):
         elif base_url is not None or api_key is not None:
             raise ConfigurationError("a client has its own base_url and api_key: give them, or client=")
         else:
-            self.client = self._checked(client).with_options(**options)
+            self.client = self._check_client(client).with_options(**options)
         self._limit_parameter = limit_parameter or _limit_parameter_of(self.client)
 
     def __repr__(self) -> str:
@@ -137,7 +137,7 @@ class ChatEndpoint(Generic[Client]):
                 f"no client for {self.name}: {error} For a server that asks for no key pass api_key='none'."
             ) from error
 
-    def _checked(self, client: Any) -> Any:
+    def _check_client(self, client: Any) -> Any:
         wanted = getattr(self._package(), self._client_name)
         if not isinstance(client, wanted):
             raise ConfigurationError(

@@ -69,21 +69,21 @@ class SummaryPrompt:
         format = get_format("openai_chat")
         entries = transcript_of(request.messages)
 
-        def asked_with(shown: Sequence[Any]) -> list[Dict]:
+        def ask_about(shown: Sequence[Any]) -> list[Dict]:
             texts = [slot.text for entry in shown for slot in format.texts(mapping_of(entry))]
             said = self._question(request, texts, left_out=len(entries) - len(texts))
-            return [format.message("system", [self._told(request)]), format.message("user", [said])]
+            return [format.message("system", [self._system_text(request)]), format.message("user", [said])]
 
         def count(shown: Sequence[Any]) -> int:
-            return self._tokens(asked_with(shown))
+            return self._tokens(ask_about(shown))
 
         # No message is the user's here: none has to stay, and any may be cut.
         lines = [format.message("assistant", [entry]) for entry in entries]
         if count(lines) > self.budget.input_tokens:
             lines = [format.message("assistant", [self._cut(entry, format)]) for entry in entries]
-        return asked_with(fit(lines, self.budget, counter=count, format=format).messages)
+        return ask_about(fit(lines, self.budget, counter=count, format=format).messages)
 
-    def _told(self, request: SummaryRequest) -> str:
+    def _system_text(self, request: SummaryRequest) -> str:
         if not request.instructions:
             return self.instructions
         return f"{self.instructions}\n\n{request.instructions}"
@@ -91,12 +91,12 @@ class SummaryPrompt:
     def _question(self, request: SummaryRequest, texts: Sequence[str], *, left_out: int) -> str:
         parts = []
         if request.existing:
-            parts.append(f"<summary_so_far>\n{_escaped(request.existing)}\n</summary_so_far>")
+            parts.append(f"<summary_so_far>\n{_escape(request.existing)}\n</summary_so_far>")
         if left_out:
             parts.append(
                 f"The oldest {left_out} of {left_out + len(texts)} messages did not fit and are not shown."
             )
-        said = "\n".join(map(_escaped, texts))
+        said = "\n".join(map(_escape, texts))
         parts.append(f"<conversation>\n{said}\n</conversation>")
         limit = self.budget.output_reserve
         limit = limit if request.max_tokens is None else min(limit, request.max_tokens)
@@ -108,7 +108,7 @@ class SummaryPrompt:
         cut = shorten(
             entry,
             limit,
-            count=lambda text: self._tokens([format.message("user", [_escaped(text)])]),
+            count=lambda text: self._tokens([format.message("user", [_escape(text)])]),
             keep="both",
         )
         return CUT_MARKER if cut is None else cut
@@ -118,7 +118,7 @@ class SummaryPrompt:
         return checked_count(lambda: count(messages), self.counter, None)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return escape(text, quote=False)
 
 

@@ -103,9 +103,9 @@ class _Check:
 
     def count(self, messages: Messages, of: str) -> int:
         """Ask for a count, and insist that it is one."""
-        return self.checked(partial(self.ask, messages), of)
+        return self.insist(partial(self.ask, messages), of)
 
-    def checked(self, call: Callable[[], Any], of: str, rule: str = "answers") -> int:
+    def insist(self, call: Callable[[], Any], of: str, rule: str = "answers") -> int:
         answer = ask(call, rule, f"{self.name} (asked about {of})")
         if not is_whole(answer, least=0):
             broken(rule, f"{self.name} answered {answer!r} for {of}; a count is an integer >= 0")
@@ -127,9 +127,9 @@ class _Check:
     def check_odd_texts(self) -> None:
         for what, text in _ODD_TEXTS.items():
             message = {"role": "user", "content": text}
-            self.checked(partial(self.ask, [message]), f"a text, {what}", "odd_text")
+            self.insist(partial(self.ask, [message]), f"a text, {what}", "odd_text")
             parts = {"role": "user", "content": [{"type": "text", "text": text[:1_000]}]}
-            self.checked(partial(self.ask, [parts]), f"a text part, {what}", "odd_text")
+            self.insist(partial(self.ask, [parts]), f"a text part, {what}", "odd_text")
 
     def check_reads_text(self) -> None:
         """More text costs more: in a string, in a part, in a result, in call arguments."""
@@ -146,7 +146,7 @@ class _Check:
         for at, sample in enumerate(self.samples):
             of = f"sample {at}"
             one = self.counter.count_message
-            sizes = [self.checked(partial(one, message), f"a message of {of}") for message in sample]
+            sizes = [self.insist(partial(one, message), f"a message of {of}") for message in sample]
             whole, fixed = self.count(list(sample), of), self.fixed_tokens(sample)
             if whole != fixed + sum(sizes):
                 broken(
@@ -161,7 +161,7 @@ class _Check:
         if of_request is None:
             return self.count([], "an empty list")
         has_system = bool(sample) and sample[0].get("role") in ("system", "developer")
-        return self.checked(partial(of_request, None, None, has_system=has_system), "a request's fixed part")
+        return self.insist(partial(of_request, None, None, has_system=has_system), "a request's fixed part")
 
     def check_count_back(self) -> None:
         """Counting back fills in the same sizes, and stops where the room is passed."""
@@ -188,11 +188,11 @@ class _Check:
         tools = [{"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}]
         for at, sample in enumerate(self.samples):
             of = f"sample {at} as a request"
-            bare = self.checked(partial(count_request, CountRequest(list(sample))), of, "count_request")
+            bare = self.insist(partial(count_request, CountRequest(list(sample))), of, "count_request")
             if bare != (alone := self.count(list(sample), of)):
                 broken("count_request", f"{self.name} answered {bare} for {of}, and {alone} for its messages")
             request = CountRequest(list(sample), system="Be brief.", tools=tools)
-            full = self.checked(partial(count_request, request), of, "count_request")
+            full = self.insist(partial(count_request, request), of, "count_request")
             if full < bare:
                 broken(
                     "count_request",
@@ -204,7 +204,7 @@ class _Check:
             of = f"sample {at} as objects"
             plain = self.count(list(sample), of)
             dumped = [Dumped(message) for message in sample]
-            objects = self.checked(partial(self.ask, dumped), of, "reads_objects")
+            objects = self.insist(partial(self.ask, dumped), of, "reads_objects")
             if objects != plain:
                 broken("reads_objects", f"{self.name} answered {objects} for {of}, and {plain} for its dicts")
 

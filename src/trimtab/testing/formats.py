@@ -314,7 +314,7 @@ def _check_texts(format: Format, message: Any, where: str) -> None:
         old = {one.path: one.text for one in slots}
         if new != {**old, slot.path: _LONG}:
             broken("texts", f"{where}: replacing the text at {slot.path} gave {new!r:.200}")
-        if "xylophone" not in _charged(format.pieces(mapping_of(changed))):
+        if "xylophone" not in _text_that_costs(format.pieces(mapping_of(changed))):
             broken("texts", f"{where}: the text at {slot.path} may be shortened, and is not charged for")
         if type(changed) is not type(message):
             broken("edits", f"{where}: with_texts() gave a {type(changed).__name__}")
@@ -324,7 +324,7 @@ def _check_texts(format: Format, message: Any, where: str) -> None:
         broken("texts", f"{where}: two texts at one path")
 
 
-def _charged(pieces: Pieces) -> str:
+def _text_that_costs(pieces: Pieces) -> str:
     return " ".join((*pieces.texts, *pieces.other))
 
 

@@ -134,7 +134,7 @@ class Asking:
         self.made.append(f"{self.prefix}{len(self.made)}-{name}")
         return self.made[-1]
 
-    def filled(self, count: int) -> str:
+    def fill_session(self, count: int) -> str:
         """Make a session of so many events."""
         session = self.new_session()
         self.append(session, 0, count)
@@ -199,7 +199,7 @@ class _Check(Asking):
         self.equal("versions", versions, [1, 2, 3, 4, 5], "versions count from 1 without gap")
 
     def check_conflict(self) -> None:
-        session = self.filled(3)
+        session = self.fill_session(3)
         before = self.load(session)
         for expected in (0, 2, 4, 99):
             request = append_request(session, expected, [note(), note()])
@@ -222,7 +222,7 @@ class _Check(Asking):
             self.equal("idempotent", len(self.load(session)), 3 + moved, "a repeated append adds nothing")
 
     def check_ids(self) -> None:
-        session = self.filled(2)
+        session = self.fill_session(2)
         taken = self.load(session)[1].id
         before = self.load(session)
         other = Event(id=taken, kind="note", time=5.0, data={"text": "another"})
@@ -237,7 +237,7 @@ class _Check(Asking):
         )
 
     def check_refusals(self) -> None:
-        session, twice = self.filled(1), note()
+        session, twice = self.fill_session(1), note()
         wrong = {
             "an id twice": [twice, replace(twice, data={"text": "again"})],
             "an id with NUL": [replace(note(), id="a\0b")],
@@ -257,7 +257,7 @@ class _Check(Asking):
         self.equal("refuses", len(self.load(session)), 1, "what is refused is not stored")
 
     def check_rewrites(self) -> None:
-        session = self.filled(4)
+        session = self.fill_session(4)
         before = self.load(session)
         new = replace(before[1], data={"text": "rewritten"}, state={"small": True})
         request = append_request(session, 4, [note()], rewrites=[new])
@@ -285,7 +285,7 @@ class _Check(Asking):
         )
 
     def check_paging(self) -> None:
-        session = self.filled(7)
+        session = self.fill_session(7)
         events = self.load(session)
         ids = tuple(event.id for event in events)
         cases: list[tuple[dict[str, Any], list[int]]] = [
@@ -353,7 +353,7 @@ class _Check(Asking):
         self.equal("isolation", len(self.load(one)), 2, "deleting one leaves the other")
 
     def check_delete(self) -> None:
-        session = self.filled(3)
+        session = self.fill_session(3)
         self.store.delete(session)
         self.equal("delete", self.load(session), [], "a deleted session has no events")
         self.store.delete(session)
@@ -361,7 +361,7 @@ class _Check(Asking):
         self.equal("delete", len(self.load(session)), 1, "and nothing of the old is there")
 
     def check_sessions(self) -> None:
-        made = sorted(self.filled(1) for _ in range(3))
+        made = sorted(self.fill_session(1) for _ in range(3))
         names = self.store.sessions()
         self.equal("sessions", names, sorted(names), "names are sorted")
         self.equal("sessions", [name for name in names if name in made], made, "every session is listed")
@@ -369,7 +369,7 @@ class _Check(Asking):
         self.equal("sessions", made[1] in self.store.sessions(), False, "a deleted one is not")
 
     def check_damage(self, damage: Callable[[str, int], None]) -> None:
-        session = self.filled(3)
+        session = self.fill_session(3)
         damage(session, 2)
         error = refusal(lambda: self.load(session), CorruptSessionError, "damage")
         self.equal("damage", (error.session, error.version), (session, 2), "the error names the event")
@@ -378,7 +378,7 @@ class _Check(Asking):
 
 
 def _check_handles(check: _Check, make_store: Callable[[], Store]) -> None:
-    session = check.filled(2)
+    session = check.fill_session(2)
     other = _made(make_store)
     try:
         events = other.load(LoadRequest(session=session))
@@ -492,7 +492,7 @@ def check_search(check: Asking) -> None:
             _expect(check, session, text, [before + version for version in versions])
         _check_limits(check, session, before)
         _check_growth(check, session, before)
-    other = check.filled(1)
+    other = check.fill_session(1)
     check.equal("search", check.found(other, "heron"), [], "another session finds nothing")
     check.equal("search", check.found(check.new_session(), "heron"), [], "nor one that is not there")
 

@@ -48,10 +48,10 @@ class WordCounter(AdditiveCounter):
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
         """Count the words of system text and of tools, what is no text as compact JSON."""
-        return sum(self.count_text(_written(value)) for value in (system, tools, extra) if value)
+        return sum(self.count_text(_write(value)) for value in (system, tools, extra) if value)
 
 
-def _written(value: Any) -> str:
+def _write(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

@@ -122,7 +122,7 @@ class _Writer:
         if "begin" in self.steps and self.chance(0.6):
             self.say("begin")
         self.converse(max_messages)
-        return {**self.drawn("head"), self.key: self.messages, **self.drawn("tail")}, self.messages
+        return {**self.draw("head"), self.key: self.messages, **self.draw("tail")}, self.messages
 
     def converse(self, max_messages: int) -> None:
         """Write turns up to about so many messages, and end anywhere in the last of them."""
@@ -143,20 +143,20 @@ class _Writer:
             self.say("answer" if end < 0.15 else "open")
 
     def say(self, step: str) -> None:
-        self.messages.extend(self.drawn(step))
+        self.messages.extend(self.draw(step))
 
-    def drawn(self, step: str) -> Any:
+    def draw(self, step: str) -> Any:
         """Draw one of the lines of a step, rather one of the first, and fill it."""
         lines = self.steps[step]
         line = lines[int(len(lines) * self.random.random() ** 2)]
-        return self.filled(line, {})
+        return self.fill(line, {})
 
-    def filled(self, value: Any, ids: dict[str, str]) -> Any:
+    def fill(self, value: Any, ids: dict[str, str]) -> Any:
         """Fill what was recorded with words, and with ids that nothing else has."""
         if isinstance(value, dict):
-            return {key: self.filled(one, ids) for key, one in value.items()}
+            return {key: self.fill(one, ids) for key, one in value.items()}
         if isinstance(value, list):
-            return [self.filled(one, ids) for one in value]
+            return [self.fill(one, ids) for one in value]
         if value == "<text>":
             return self.text()
         return (

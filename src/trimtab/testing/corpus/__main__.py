@@ -21,12 +21,12 @@ def main(arguments: Sequence[str] | None = None, /) -> int:
     asked = _parser().parse_args(arguments)
     try:
         chosen = [case for path in asked.files for case in read_cases(path)] or cases(asked.form)
-        judged = run if asked.trimmer is None else _checked(_named(asked.trimmer))
+        judge = run if asked.trimmer is None else _checker(_find_trimmer(asked.trimmer))
     except (ContextError, OSError, ImportError, AttributeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     chosen = [case for case in chosen if asked.form in (None, case.form)]
-    failed = {case.id: wrong for case in chosen if (wrong := judged(case))}
+    failed = {case.id: wrong for case in chosen if (wrong := judge(case))}
     for case_id, wrong in failed.items():
         print(f"{case_id}: {'; '.join(wrong)}")
     for form in sorted({case.form for case in chosen}):
@@ -43,25 +43,25 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _named(name: str) -> Callable[[Case], Any]:
+def _find_trimmer(name: str) -> Callable[[Case], Any]:
     module, _, function = name.partition(":")
     found: Callable[[Case], Any] = getattr(import_module(module), function)
     return found
 
 
-def _checked(trim: Callable[[Case], Any]) -> Callable[[Case], list[str]]:
+def _checker(trim: Callable[[Case], Any]) -> Callable[[Case], list[str]]:
     """Ask a trimmer; what it raises is what is wrong."""
 
-    def judged(case: Case) -> list[str]:
+    def judge(case: Case) -> list[str]:
         try:
-            return check(case, _asked(trim, case))
+            return check(case, _ask(trim, case))
         except ContractBroken as raised:
             return [str(raised)]
 
-    return judged
+    return judge
 
 
-def _asked(trim: Callable[[Case], Any], case: Case) -> Any:
+def _ask(trim: Callable[[Case], Any], case: Case) -> Any:
     try:
         return trim(case)
     except Exception as error:
