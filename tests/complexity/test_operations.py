@@ -76,6 +76,52 @@ def test_a_history_of_any_shape_is_fitted_in_linear_time(
     assert_linear(case, (400, 800, 1_600))
 
 
+def _talk_in(form: str, count: int) -> list[Message]:
+    """Make turns of four messages: a question, a call, its result, an answer."""
+    made: list[Message] = []
+    for at in range(count // 4):
+        if form == "anthropic":
+            call = {"type": "tool_use", "id": f"c{at}", "name": "look", "input": {"at": at}}
+            found = {"type": "tool_result", "tool_use_id": f"c{at}", "content": f"found {at}"}
+            made += [user(f"question {at}"), {"role": "assistant", "content": [call]}]
+            made += [{"role": "user", "content": [found]}, said(f"answer {at}")]
+        elif form == "gemini":
+            for role, part in (
+                ("user", {"text": f"question {at}"}),
+                ("model", {"functionCall": {"name": "look", "args": {"at": at}}}),
+                ("user", {"functionResponse": {"name": "look", "response": {"found": at}}}),
+                ("model", {"text": f"answer {at}"}),
+            ):
+                made.append({"role": role, "parts": [part]})
+        else:
+            made += [user(f"question {at}"), calls(f"c{at}"), result(f"c{at}"), said(f"answer {at}")]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("form", "options"),
+    [
+        ("gemini", {}),
+        ("openai_chat", {"pin": [4]}),
+        ("openai_chat", {"pending_calls": ["c-1"]}),
+        ("openai_chat", {"strategy": Cascade(ClearToolResults(), SlidingWindow(), TruncateText())}),
+    ],
+    ids=["an order", "a pin", "a pending call", "results are cleared"],
+)
+def test_what_is_too_old_to_stay_is_not_read(form: str, options: dict[str, Any]) -> None:
+    """Ten times as many messages into the same budget: the newest turns are read, and those of pins."""
+
+    def lines(count: int) -> int:
+        messages = _talk_in(form, count)
+        if "pending_calls" in options:
+            messages[-1] = calls("c-1")
+        return operations_of(
+            lambda counter: fit(messages, 400, counter=counter, format=form, **options)
+        ).lines
+
+    assert lines(10_000) <= 1.2 * lines(1_000)
+
+
 @pytest.mark.parametrize(
     "shape", ["late_results", "interleaved", "heavy_opener", "unanswered", "long_results"]
 )

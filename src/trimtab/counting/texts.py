@@ -206,7 +206,8 @@ class TextCounter(AdditiveCounter):
     ) -> int:
         """Fill `sizes` from `stop - 1` back, until their sum passes `room_tokens`."""
         prices = self.prices
-        if prices is None or any(size is not None for size in sizes[start:stop]):
+        counts_back = type(self._format).count_back is not Format.count_back
+        if not counts_back or prices is None or any(size is not None for size in sizes[start:stop]):
             return super().count_back(messages, start, stop, room_tokens, sizes)
         span, structure = range(stop - 1, start - 1, -1), Structure(len(messages))
         try:
