@@ -27,7 +27,7 @@ STORES = (
         "_shared/checks.py",
         "stores/test_requests.py stores/test_sqlite.py stores/test_retry.py",
         ("is_whole", " and not isinstance(value, bool)", ""),
-        ("is_whole", "value >= least", "value > least"),
+        ("is_whole", "value >= least", "value >= least - 1"),
         ("is_number", "isinstance(value, bool) or not", "not"),
         ("is_number", "< value < math.inf", "< value <= math.inf"),
     ),
