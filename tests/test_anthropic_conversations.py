@@ -166,6 +166,18 @@ class TestAgents:
         assert rules(fitted.messages) == Counter()
         assert "[trimtab: tool result cleared]" in json.dumps(fitted.messages)
 
+    def test_system_text_before_a_compaction_stays_behind_its_question(self) -> None:
+        """Such a message may not come first: the question that opens its turn is held with the compaction."""
+        messages: list[Any] = [
+            {"role": "user", "content": "w w w"},
+            {"role": "system", "content": [{"type": "text", "text": "be brief"}]},
+            {"role": "assistant", "content": [{"type": "compaction", "content": "so far"}]},
+            {"role": "user", "content": "hi"},
+        ]
+        whole = fit(messages, 1_000, counter=WordCounter(), format="anthropic").report.tokens_after
+        with pytest.raises(BudgetExceededError):
+            fit(messages, whole - 1, counter=WordCounter(), format="anthropic", strategy=SlidingWindow())
+
     def test_what_a_compaction_stands_for_leaves_before_it(self) -> None:
         """The block stays however old it is, and so does the user's message that opens its turn."""
         messages = [

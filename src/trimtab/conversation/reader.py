@@ -397,7 +397,7 @@ class History:
             units = [self._unit_of(group, opened) for group in groups]
             units.sort(key=lambda unit: unit.indices[0])
             if self.format.rules.ordered:
-                units = with_openers(units, self.cannot_lead, self.user_at_or_before)
+                units = self._with_openers(units)
             self._units = tuple(with_stored(units, pairing) if self.elsewhere else units)
         return self._units
 
@@ -433,7 +433,7 @@ class History:
             return None
         units = [Unit((index,), kind="system", state="pinned") for index in range(self.head)] + read
         if self.format.rules.ordered:
-            units = with_openers(units, self.cannot_lead, self.user_at_or_before)
+            units = self._with_openers(units)
         self._newest_turns = tuple(units)
         return self._newest_turns
 
@@ -525,6 +525,12 @@ class History:
         """Tell whether the provider may refuse a message once it is the first."""
         self.kind(index)  # which makes a dict of an entry that is none
         return self.format.order_fault(None, self.messages[index], parted=True) is not None
+
+    def _with_openers(self, units: list[Unit]) -> list[Unit]:
+        head = self.head  # system text at the front leads by itself
+        return with_openers(
+            units, lambda index: index >= head and self.cannot_lead(index), self.user_at_or_before
+        )
 
     def _unit_of(self, group: Group, opened: set[int]) -> Unit:
         indices = tuple(sorted(group.indices))

@@ -240,7 +240,7 @@ def with_openers(
     """
     users, others = set[int | None](), set[int | None]()
     for unit in units:
-        if unit.state != "free" and unit.kind != "system" and cannot_lead(unit.first):
+        if unit.state != "free" and cannot_lead(unit.first):
             user = opener_of(unit.first)
             users.add(user)
             if user is None:
