@@ -162,3 +162,19 @@ def test_an_undo_leaves_recent_what_a_late_result_brought_back() -> None:
     status = session.status()
     assert status.pending_messages == 2  # the first message, and the one evicted after the call
     assert status.recent_messages == 13
+
+
+def test_a_result_finds_its_call_though_two_summaries_were_taken_back() -> None:
+    """The call was said after the first of them and covered by the second; its result comes after both."""
+    session = Session(100, counter=FixedCounter(per_message=10), summarizer=lambda messages: "sum")
+    for at in range(12):
+        session.add(user(f"{at}"))
+    first = next(session.history(kinds=["summary"]))
+    session.add(calls("A"))
+    (call,) = session.history(after=session.version - 1)
+    for at in range(20):
+        session.add(user(f"later {at}"))
+    assert any([call.version] in event.data["covers"] for event in session.history(kinds=["summary"]))
+    session.undo(first)
+    result = session.add({"role": "tool", "tool_call_id": "A", "content": "late"})
+    assert result.data.get("joins") == call.version

@@ -80,6 +80,7 @@ def state_without(
             beside[members[0]] = members
             left.pop(members[0], None)
     waiting = {members[0]: (members, ids) for members, ids in before.waiting if members[0] < state.live}
+    waiting.update((yield from waiting_under_summaries(core, working_set, after=version)))
     waiting.update((members[0], (members, ids)) for members, ids in state.waiting)
     made = replace(
         state,
@@ -130,6 +131,29 @@ def units_with_late_results(
     units = yield from live_units(core.session, before, stop=max(late) + 1, reader=working_set.reader)
     whole = {unit.first: {*unit.versions, *late[unit.first]} for unit in units if unit.first in late}
     return [tuple(sorted(members)) for members in whole.values()]
+
+
+def waiting_under_summaries(
+    core: Core, working_set: WorkingSet, *, after: int
+) -> Steps[dict[int, tuple[Members, tuple[str, ...]]]]:
+    """Find the units that waited for results until a summary behind a version covered them.
+
+    They are there again without it, and their results may still come.
+    """
+    found: dict[int, tuple[Members, tuple[str, ...]]] = {}
+    last = yield from event_at(core.session, after)
+    pages = Pages(core.session, after=after, before=working_set.version + 1, newest_first=False)
+    while events := (yield from pages.next()):
+        for event in events:
+            if event.kind == "summary":
+                covered = {members[0] for members in event.data["covers"]}
+                rows = state_of(last, core.session).waiting
+                found.update((row[0][0], row) for row in rows if row[0][0] in covered)
+            elif event.kind in ("undone", "redacted"):  # what they are without is known by that state
+                for members, _ in state_of(event, core.session).waiting:
+                    found.pop(members[0], None)
+            last = event
+    return found
 
 
 def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> Steps[Event]:
