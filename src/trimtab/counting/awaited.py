@@ -90,9 +90,6 @@ def awaited_counter(counter: Any, /) -> RequestCounter:
 class AsyncRequestCounter:
     """A counter that answers later, about whole requests; for `afit`."""
 
-    digests: Digests | None = None
-    """Reads the messages it is asked about, where it does that itself."""
-
     @property
     def name(self) -> str:
         """What reports call it; may change with what it answered."""
@@ -115,6 +112,10 @@ class AsyncRequestCounter:
         """Say how far a count may be from the bill, either way; None if it does not say."""
         return None
 
+    def digests(self) -> Digests:
+        """Return what keys the messages it is asked about."""
+        return Digests()
+
     def snapshot(self) -> AsyncRequestCounter:
         """Return the counter as one fit asks it, where it goes by what it was told so far."""
         return self
@@ -127,7 +128,7 @@ class _AwaitedRequests(RequestCounter):
 
     def __init__(self, counter: AsyncRequestCounter) -> None:
         self._counter = counter
-        self._answers = Answers(counter.digests)
+        self._answers = Answers(counter.digests())
 
     @property
     def name(self) -> str:

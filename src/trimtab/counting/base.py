@@ -15,7 +15,6 @@ from trimtab.counting.schemas import output_schema_text, system_texts, tools_tex
 from trimtab.errors import ContextError, CountingError, FormatError
 from trimtab.formats import DEFAULT, Format, Media, Pieces, Prices, get_format
 from trimtab.formats.values import mapping_of
-from trimtab.models import Framing
 
 __all__ = [
     "AdditiveCounter",
@@ -91,8 +90,6 @@ class RequestCounter:
 
     is_awaited: ClassVar[bool] = False
     """Whether it answers what was awaited before, and breaks off where that is not enough."""
-    framing: Framing | None = None
-    """What is charged beside texts, where it goes by a known framing."""
 
     @property
     def name(self) -> str:
@@ -139,6 +136,11 @@ class RequestCounter:
         """Say how far these may be off beside the margin; None if it does not say."""
         return None
 
+    @property
+    def adds_prompt(self) -> bool:
+        """Whether the provider puts a prompt of its own before those that have none."""
+        return False
+
     def sees(self, medium: Media, /) -> bool:
         """Tell whether a message holds enough of a medium to know what it is charged."""
         return True
@@ -171,9 +173,11 @@ class AdditiveCounter(RequestCounter):
     subclass gives `count_message`, and whatever it knows better than the defaults.
     """
 
-    name: str = ""
+    # read-only above, where what it says may change with each answer; here users set them
+    name: str = ""  # pyright: ignore[reportIncompatibleMethodOverride]
     """What reports call it; the name of its class if empty."""
-    exact: bool = False
+    # and so is this
+    exact: bool = False  # pyright: ignore[reportIncompatibleMethodOverride]
     """Whether texts are counted with the model's own tokenizer and framing."""
     _format: Format = get_format(DEFAULT)
 

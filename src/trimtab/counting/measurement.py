@@ -273,7 +273,7 @@ def unknown_in(
         stored += one.is_elsewhere
         guessed.update(counter.guesses(one))
     added = [] if request is None else list(request.unseen)
-    if counter.framing is not None and counter.framing.prompts_by_default and _PROMPT not in added:
+    if counter.adds_prompt and _PROMPT not in added:
         added.append(_PROMPT)
     added += (f"the provider's own tool {name!r}" for name in provider_tools(tools))
     if stored:

@@ -333,7 +333,7 @@ class _Snapshot(AsyncRequestCounter):
     """
 
     def __init__(self, counter: RemoteCounter) -> None:
-        self.digests: Digests = Digests()
+        self._digests = Digests()
         self._counter = counter
         self._said: deque[Exchange] = deque(maxlen=_COMPARED)
         self._estimated: str | None = None
@@ -357,6 +357,10 @@ class _Snapshot(AsyncRequestCounter):
             return self._counter.last_failure
         return self._estimated
 
+    def digests(self) -> Digests:
+        """Return what keys its questions, so that messages are read once."""
+        return self._digests
+
     def margin_tokens(self, tokens: int, /) -> int:
         """Say how far off a count may be; what a budget keeps free is not added to estimates again."""
         if self.exact:
@@ -377,7 +381,7 @@ class _Snapshot(AsyncRequestCounter):
         if not dicts:
             return _Cost(fallback.count(asked) + fallback.beside(None, extra))
         question = CountQuestion(messages=dicts, system=request.system, tools=request.tools or None)
-        key = self.digests.key_of("ask", (dicts, question.system, question.tools))
+        key = self._digests.key_of("ask", (dicts, question.system, question.tools))
         said = await counter._answer(key, question)
         if isinstance(said, _Failed):
             latest = () if counter._latest is None else (counter._latest,)

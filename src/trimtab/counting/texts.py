@@ -44,8 +44,6 @@ class TextCounter(AdditiveCounter):
     Safe to share between threads if the text function is.
     """
 
-    framing: Framing
-
     def __init__(
         self,
         count_text: TextFunction,
@@ -113,6 +111,11 @@ class TextCounter(AdditiveCounter):
         twin.framing = replace(self.framing, per_call_tokens=0, per_result_tokens=0)
         twin._prices = None
         return twin
+
+    @property
+    def adds_prompt(self) -> bool:
+        """Whether the provider puts a prompt of its own before those that have none."""
+        return self.framing.prompts_by_default
 
     def sees(self, medium: Media, /) -> bool:
         """Tell whether a message holds enough of a medium to know what it is charged."""

@@ -55,8 +55,6 @@ class MistralCounter(AdditiveCounter):
         cache: Where counts of texts are remembered. None: in one of its own.
     """
 
-    framing: Framing
-
     def __init__(
         self,
         count_text: TextFunction,
@@ -143,6 +141,11 @@ class MistralCounter(AdditiveCounter):
         tokens = self.framing.per_request_tokens
         tokens += sum(counts[text] for text in texts) + (_BRACKETS_TOKENS if texts else 0)
         return tokens + (_BRACKETS_TOKENS + counts[_tools_text(tools)] if tools else 0)
+
+    @property
+    def adds_prompt(self) -> bool:
+        """Whether the provider puts a prompt of its own before those that have none."""
+        return self.framing.prompts_by_default
 
     def sees(self, medium: Media, /) -> bool:
         """Tell whether a medium is an image whose size the message holds."""
