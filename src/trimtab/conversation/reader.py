@@ -83,7 +83,7 @@ class History:
         self._newest: int | None = None
         self._alone: dict[int, bool] = {}
         self._units: tuple[Unit, ...] | None = None
-        self._newest_turns: tuple[Unit, ...] | None = None
+        self._read_apart = False
         self._is_alone_here = not (elsewhere or followed or self._answered or self._holds or self._apart)
         self.head = self._leading() if leading is None else leading
         """Number of leading system messages; 0 where these may leave."""
@@ -385,8 +385,7 @@ class History:
     def units(self) -> tuple[Unit, ...]:
         """All units in order of their first message; pairs the whole conversation."""
         if self._units is None:
-            if self._newest_turns is not None:
-                self._forget()
+            self._forget_turns()
             self.read(0)
             pairing = pair(self.structure, range(len(self)))
             pairing.part_from(self._apart, self.structure)
@@ -421,8 +420,7 @@ class History:
         start = self._turn_at(min(counted, self.count - 1))
         if start is None or start <= self.head:
             return None
-        if self._newest_turns is not None:
-            self._forget()
+        self._forget_turns()
         kept = self._latest_kept(start)
         asked = {index for index in self.pins if index < start}
         if kept is not None:
@@ -434,8 +432,7 @@ class History:
         units = [Unit((index,), kind="system", state="pinned") for index in range(self.head)] + read
         if self.format.rules.ordered:
             units = self._with_openers(units)
-        self._newest_turns = tuple(units)
-        return self._newest_turns
+        return tuple(units)
 
     def _turn_at(self, index: int) -> int | None:
         """Find the message of the user that opens the turn of a message, stands alone and may come first."""
@@ -497,7 +494,7 @@ class History:
 
     def _take(self, columns: Structure, start: int) -> None:
         """Put the columns of a span where they belong."""
-        own = self.structure
+        self._read_apart, own = True, self.structure
         own.kinds.update((start + index, kind) for index, kind in columns.kinds.items())
         own.calls.update((start + index, ids) for index, ids in columns.calls.items())
         own.answers.update((start + index, answers) for index, answers in columns.answers.items())
@@ -508,13 +505,13 @@ class History:
         if columns.kept:
             own.kept = {max(start + max(columns.kept), *own.kept, -1)}
 
-    def _forget(self) -> None:
-        """Begin again: what was read turn by turn is read in one go where all of it is asked for."""
-        replaced = self.structure.replaced
-        self.structure = Structure(self.count)
-        self.structure.replaced, self.structure.elsewhere = replaced, self.elsewhere
-        self._newest_turns = None
-        self._read_from = self.count
+    def _forget_turns(self) -> None:
+        """Begin again if turns were read one by one: all of it is read in one go, where it is asked for."""
+        if self._read_apart:
+            replaced = self.structure.replaced
+            self.structure = Structure(self.count)
+            self.structure.replaced, self.structure.elsewhere = replaced, self.elsewhere
+            self._read_apart, self._read_from = False, self.count
 
     @property
     def leads_system(self) -> bool:
