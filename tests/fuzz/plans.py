@@ -8,11 +8,11 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
+from tests.fuzz.bodies import request_body
 from trimtab import BudgetExceededError, Context, ContextError, Fitted, fit
 from trimtab.counting import CountRequest
 from trimtab.formats import Request, Structure, get_format
 from trimtab.strategies import Strategy
-from trimtab.testing import request_bodies
 from trimtab.testing.corpus import COUNTERS, Case, strategy_of
 
 FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini")
@@ -181,8 +181,7 @@ def plan(form: str, seed: str) -> Plan:
     """Make the case of a seed."""
     random = Random(f"plan/{form}/{seed}")
     valid = random.random() < 0.4
-    longest, number = random.choice((4, 8, 14)), random.randrange(2**32)
-    body = request_bodies(1, format=form, seed=number, valid=valid, max_messages=longest)[0]
+    body = request_body(form, seed, valid, random.choice((4, 8, 14)))
     count = len(get_format(form).read_request(body).messages)
     made = Plan(
         form=form,

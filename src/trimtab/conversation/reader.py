@@ -422,7 +422,8 @@ class History:
             return None
         self._forget_turns()
         kept = self._latest_kept(start)
-        asked = {index for index in self.pins if index < start}
+        # Whose words a message of the user's role are may be known better than by its role.
+        asked = {index for index in (*self.pins, self.latest_user) if index is not None and index < start}
         if kept is not None:
             self.structure.kept = {kept}
             asked.add(kept)

@@ -322,9 +322,11 @@ class UnitCuts:
         """Return the oldest cut that fits, found by halves; None if what must stay alone does not fit."""
         if not fits(self._end):
             return None
-        at = bisect_left(self._firsts, True, key=fits)
-        newer = (cut for cut in self._firsts[at:] if also is None or self.stands(cut, also(cut)))
-        return next((cut for cut in newer if fits(cut)), self._end)
+        found = self._firsts[bisect_left(self._firsts, True, key=fits) :]
+        for cut in found:
+            if (also is None or self.stands(cut, also(cut))) and (cut == found[0] or fits(cut)):
+                return cut
+        return self._end
 
     def stands(self, cut: int, also: tuple[int, ...], /) -> bool:
         """Tell whether the provider takes the first message kept behind what stays before it."""
