@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -262,6 +263,19 @@ class TestObjects:
         assert all(one is item for one, item in zip(whole, items, strict=True))
         less = fit(items, format=FORM, counter=WORDS, budget=WORDS.count(items) - 1).messages
         assert all(one is item for one, item in zip(less, items[2:], strict=True))
+
+    def test_objects_too_old_to_stay_are_looked_at_for_a_compaction(self) -> None:
+        """What is not read may be an object as well, and one of these may stand for what was before it."""
+        answer = sdk_objects()[3]
+        talk = [one for _ in range(9) for one in (user("w " * 9), answer)]
+        kept = fit([*talk, user("b")], format=FORM, counter=WORDS, budget=30).messages
+        assert 0 < len(kept) < len(talk)
+        plain = [*(one if isinstance(one, dict) else one.model_dump() for one in talk), user("b")]
+        assert len(fit(plain, format=FORM, counter=WORDS, budget=30).messages) == len(kept)
+        compaction = MappingProxyType({"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"})
+        held = fit([compaction, *talk, user("b")], format=FORM, counter=WORDS, budget=60).messages
+        assert held[0] is compaction
+        assert len(held) < len(talk)
 
     def test_a_shortened_output_item_is_a_copy_of_its_class(self) -> None:
         """The object itself stays as it was."""

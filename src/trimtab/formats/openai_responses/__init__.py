@@ -128,7 +128,7 @@ class OpenAIResponses(Format):
     def latest_compaction(self, messages: Sequence[Any], /) -> int:
         for index in range(len(messages) - 1, -1, -1):
             item = messages[index]
-            kind = item.get("type") if item.__class__ is dict else type_of(item)
+            kind = item.get("type") if item.__class__ is dict else item_of(item, "type")
             if kind == "compaction":
                 return index
         return -1
