@@ -16,6 +16,11 @@ FRONT = (
         ("_leaving", "if tokens + more > request.limit_tokens:", "if tokens + more >= request.limit_tokens:"),
     ),
     module(
+        "models/__init__.py",
+        "test_fitting.py test_fit.py test_front_door_errors.py test_models.py",
+        ("model_in", "return named if isinstance(named, str) else None", "return named"),
+    ),
+    module(
         "_fitting/request.py",
         "test_fitting.py test_fit.py test_front_door_errors.py test_models.py",
         ("check", "if type(ask.messages) is not list:", "if False:"),
@@ -23,7 +28,6 @@ FRONT = (
         ("check", "if ask.pending_calls != ():", "if False:"),
         ("check", "if ask.on_trim is not None:", "if False:"),
         ("check", "if ask.system is not None:\n        ask", "if False:\n        ask"),
-        ("_model_in", "return named if isinstance(named, str) else None", "return named"),
         ("take_model", "if ask.counter is not None:", "if False:"),
         ("take_model", "    ask.model = named\n", "    pass\n"),
         (

@@ -23,7 +23,7 @@ from trimtab.counting.margin import margin_of, unsure_of
 from trimtab.counting.measurement import near_words
 from trimtab.errors import ConfigurationError, InvalidHistoryError, UnknownNameError
 from trimtab.formats import Format, Request, mapping_of
-from trimtab.models import facts_for
+from trimtab.models import facts_for, model_in
 from trimtab.strategies import Strategy
 from trimtab.strategies.summarizer import SummaryCall
 
@@ -124,7 +124,7 @@ def check_model(model: object, /) -> None:
 
 def take_model(ask: Ask) -> tuple[str, ...]:
     """Take the model a request body names, if it is known and nothing else was asked for."""
-    named = _model_in(ask.messages)
+    named = model_in(ask.messages)
     if named is None:
         return ()
     try:
@@ -135,12 +135,6 @@ def take_model(ask: Ask) -> tuple[str, ...]:
         return (f"The model of the request body, {named!r}, is not known: tokens are estimated.",)
     ask.model = named
     return ()
-
-
-def _model_in(given: object) -> str | None:
-    """Return the model a request body names."""
-    named = given.get("model") if isinstance(given, Mapping) else None
-    return named if isinstance(named, str) else None
 
 
 def body_of(ask: Ask, format: Format) -> Request | None:
@@ -188,7 +182,7 @@ def budget_of(budget: Budget | float | None, model: str | None, /, *, given: obj
     """
     found = known_budget(budget, model)
     if found is None:
-        model = _model_in(given) if model is None else model
+        model = model_in(given) if model is None else model
         known = "no model is named" if model is None else f"the window of {model!r} is not known"
         raise ConfigurationError(f"{known}: pass budget= (tokens, or a Budget){near_words(model)}")
     return found

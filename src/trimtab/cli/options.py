@@ -21,7 +21,7 @@ from trimtab.counting.door import counter_in_words
 from trimtab.counting.measurement import near_words
 from trimtab.errors import ConfigurationError, FormatError, MissingExtraError, UnknownNameError
 from trimtab.formats import Format, Request, detect, formats, get_format
-from trimtab.models import facts_for, model_names
+from trimtab.models import facts_for, known_model_in, model_names
 from trimtab.strategies import Strategy, StrategyKind, create_strategy
 
 __all__ = [
@@ -243,7 +243,7 @@ class RequestOptions:
             FormatError: A mapping without a list of messages.
             ConfigurationError: Its body brings what an option gives, too.
         """
-        model = _known_model_in(value) if self.model is None else self.model
+        model = known_model_in(value) if self.model is None else self.model
         format = detect(value, model=model) if self.format == "auto" else get_format(self.format)
         request = format.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
         for name, given, held in (
@@ -254,18 +254,6 @@ class RequestOptions:
                 raise ConfigurationError(f"{name} given twice: by --{name} and in the request body")
         counter = self.counter(model)
         return Conversation(format=format, request=request, model=model, counter=counter)
-
-
-def _known_model_in(value: Any) -> str | None:
-    """Return the model a request body names, if it is known."""
-    named = value.get("model") if isinstance(value, Mapping) else None
-    if not isinstance(named, str):
-        return None
-    try:
-        facts_for(named)
-    except UnknownNameError:
-        return None
-    return named
 
 
 def _counter_of(counter: str | None, model: str | None, *, has_room: bool) -> AdditiveCounter | None:

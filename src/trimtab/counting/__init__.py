@@ -8,7 +8,7 @@ function over texts. Any object with `count(messages) -> int` is a counter too, 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from trimtab._shared.checks import check_tools
@@ -33,9 +33,9 @@ from trimtab.counting.tokenizers import (
     register_encoding,
     replaced,
 )
-from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
+from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.formats import Format, SystemLike, ToolSchema
-from trimtab.models import ModelFacts, facts_for
+from trimtab.models import ModelFacts, facts_for, known_model_in
 
 if TYPE_CHECKING:
     from trimtab.counting.awaited import AsyncRequestCounter
@@ -218,22 +218,10 @@ def measure(
     check_tools(tools)
     from trimtab.counting.measurement import count_of_request
 
-    named = _known_model_in(given) if model is None else model
+    named = known_model_in(given) if model is None else model
     if counter is None:
         counter = EstimateCounter() if named is None else counter_for(named)
     return count_of_request(given, counter, format=format, model=named, system=system, tools=tools)
-
-
-def _known_model_in(given: Any) -> str | None:
-    """Return the model a request body names, if it is known."""
-    named = given.get("model") if isinstance(given, Mapping) else None
-    if not isinstance(named, str):
-        return None
-    try:
-        facts_for(named)
-    except UnknownNameError:
-        return None
-    return named
 
 
 def clear_counts() -> None:

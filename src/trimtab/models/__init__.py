@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import replace as changed
 from functools import cache, lru_cache
 
@@ -207,6 +208,23 @@ def facts_for(model: str, /) -> ModelFacts:
         name=model,
         near=near,
     )
+
+
+def model_in(body: object, /) -> str | None:
+    """Return the model a request body names; None if it names none, or is no body."""
+    named = body.get("model") if isinstance(body, Mapping) else None
+    return named if isinstance(named, str) else None
+
+
+def known_model_in(body: object, /) -> str | None:
+    """Return the model a request body names, if it is known."""
+    named = model_in(body)
+    if named is not None:
+        try:
+            facts_for(named)
+        except UnknownNameError:
+            return None
+    return named
 
 
 def near_models(model: str, /) -> tuple[str, ...]:
