@@ -137,9 +137,10 @@ def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, 
         if total is not None and total <= limit:
             settled = Settled(cut=0, tokens=total)
         elif newest is not None:
-            settled = run(work.strategy, request.among(newest))
+            among = request.among(newest)
+            settled = run(work.strategy, among)
             if settled.fits:
-                request = request.among(newest)
+                request = among
             else:  # how much it takes at least is told by all there is
                 settled = run(work.strategy, request)
         else:

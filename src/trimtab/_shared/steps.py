@@ -61,6 +61,7 @@ def run(steps: Steps[T], answer: Callable[[Any], Any]) -> T:
                     time.sleep(question.seconds)
                 else:
                     given = answer(question)
+            # It is the operation's: what it does not catch comes out of `throw`.
             except Exception as error:
                 question = steps.throw(error)
             else:
@@ -99,6 +100,7 @@ async def arun(
                     given = writing.result()
                 else:
                     given = await answer(question)
+            # It is the operation's: what it does not catch comes out of `throw`.
             except Exception as error:
                 question = steps.throw(error)
             else:

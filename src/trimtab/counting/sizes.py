@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, cast
 
 from trimtab.counting.base import (
@@ -38,7 +39,7 @@ __all__ = [
 
 
 class Walked(Protocol):
-    """A history that can read and count at once (`units.History`)."""
+    """A history that can read and count at once (`conversation.History`)."""
 
     @property
     def walked_from(self) -> int:
@@ -99,7 +100,7 @@ class Sizes:
         has_system = leads_system or bool(self._fixed.system)
         made = self._fixed_counts.get(has_system)
         if made is None:
-            count = _fixed_counts.of if self._own is not None else _fixed_count
+            count = _known_fixed_count if self._own is not None else _fixed_count
             made = self._fixed_counts[has_system] = count(self.counter, self._fixed, has_system)
         return made
 
@@ -326,39 +327,25 @@ class FixedCount(NamedTuple):
     tools_tokens: int
 
 
-_REMEMBERED = 16
-"""Requests of which it is remembered what they cost beside their messages."""
+def _known_fixed_count(counter: AdditiveCounter, fixed: Fixed, has_system: bool) -> FixedCount:
+    """Count what each call of a chat sends again, under a counter of ours, once for its content.
 
-
-class _FixedCounts:
-    """What system text and tools cost under counters of ours: each call of a chat sends the same again.
-
-    They are told apart by their content, written byte for byte with the kind of every value in it, so that a
-    tool that was changed in place is another one. What cannot be written so, as objects of an SDK, is counted
-    again each time.
+    It is written byte for byte with the kind of every value in it, so that a tool that was changed in place
+    is another one. What cannot be written so, as objects of an SDK, is counted again each time.
     """
-
-    def __init__(self) -> None:
-        # The counter stays in its row: its id is not given to another while it is there.
-        self._known: dict[tuple[int, bool, bytes], tuple[AdditiveCounter, FixedCount]] = {}
-
-    def of(self, counter: AdditiveCounter, fixed: Fixed, has_system: bool) -> FixedCount:
-        """Return the count, from what is remembered or by counting."""
-        try:
-            # Version 2 writes no references, which would tell equal values apart by who else holds them.
-            content = marshal.dumps(cast("Any", (fixed.system, fixed.tools, fixed.extra)), 2)
-        except ValueError:
-            return _fixed_count(counter, fixed, has_system)
-        key = (id(counter), has_system, content)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = (counter, _fixed_count(counter, fixed, has_system))
-            while len(self._known) > _REMEMBERED:
-                self._known.pop(next(iter(self._known)), None)
-        return found[1]
+    try:
+        # Version 2 writes no references, which would tell equal values apart by who else holds them.
+        content = marshal.dumps(cast("Any", (fixed.system, fixed.tools, fixed.extra)), 2)
+    except ValueError:
+        return _fixed_count(counter, fixed, has_system)
+    return _count_written(counter, content, has_system)
 
 
-_fixed_counts = _FixedCounts()
+@lru_cache(maxsize=16)
+def _count_written(counter: AdditiveCounter, content: bytes, has_system: bool) -> FixedCount:
+    fixed = Fixed()
+    fixed.system, fixed.tools, fixed.extra = marshal.loads(content)
+    return _fixed_count(counter, fixed, has_system)
 
 
 def _fixed_count(counter: AdditiveCounter, fixed: Fixed, has_system: bool) -> FixedCount:
