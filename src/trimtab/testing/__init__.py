@@ -8,7 +8,7 @@ trimmers. Nothing here needs more than the standard library.
 
 from __future__ import annotations
 
-from trimtab.testing.bodies import request_bodies
+from trimtab.testing.bodies import request_bodies, spoil_messages
 from trimtab.testing.counters import check_counter
 from trimtab.testing.errors import ContractBroken
 from trimtab.testing.formats import check_format
@@ -26,4 +26,5 @@ __all__ = [
     "check_strategy",
     "conversations",
     "request_bodies",
+    "spoil_messages",
 ]

@@ -22,7 +22,7 @@ from trimtab._shared.checks import in_words, near_names
 from trimtab.errors import UnknownNameError
 from trimtab.formats import get_format
 
-__all__ = ["FORMS", "request_bodies", "request_body"]
+__all__ = ["FORMS", "request_bodies", "request_body", "spoil_messages"]
 
 Body = dict[str, Any]
 Message = dict[str, Any]
@@ -90,8 +90,33 @@ def request_body(form: str, seed: str, valid: bool, max_messages: int) -> Body:
     random = Random(f"{form}/{seed}")
     body, messages = _Writer(random, form, valid).write(max_messages)
     if not valid:
-        _Spoiler(random, messages, "parts" if form == "gemini" else "content").spoil()
+        spoil_messages(messages, random, format=form)
     return body
+
+
+def spoil_messages(messages: list[Any], random: Random, /, *, format: str = "openai_chat") -> None:
+    """Break a conversation in place, in up to four of the ways trimmers do.
+
+    Messages and parts are dropped, repeated, moved, split and merged, ids of one call given to another,
+    texts emptied. A list of one message stays as it is.
+
+    Args:
+        messages: Dicts, which are changed.
+        random: What is drawn from; the same one breaks the same conversation in the same way.
+        format: Name of the wire form.
+
+    Raises:
+        UnknownNameError: No wire form has that name.
+
+    Example:
+        >>> from random import Random
+        >>> one, same = ([{"role": "user", "content": str(n)} for n in range(5)] for _ in range(2))
+        >>> spoil_messages(one, Random(7))
+        >>> spoil_messages(same, Random(7))
+        >>> one == same, one == [{"role": "user", "content": str(n)} for n in range(5)]
+        (True, False)
+    """
+    _Spoiler(random, messages, get_format(format).rules.parts_key).spoil()
 
 
 @cache
