@@ -58,8 +58,8 @@ class Budget:
             ("output_reserve", output_reserve, 0),
             ("overhead_tokens", overhead_tokens, 0),
         ):
-            object.__setattr__(self, name, _rounded(name, value, least))
-        object.__setattr__(self, "margin", "auto" if margin == "auto" else _rounded("margin", margin, 0))
+            object.__setattr__(self, name, _floor(name, value, least))
+        object.__setattr__(self, "margin", "auto" if margin == "auto" else _floor("margin", margin, 0))
 
     @classmethod
     def of(cls, value: Budget | float, /) -> Budget:
@@ -74,7 +74,7 @@ class Budget:
             return _bare(value)
         if not isinstance(value, (int, float)):
             raise ConfigurationError(f"budget is a number of tokens or a Budget, not {reprlib.repr(value)}")
-        return cls(_rounded("budget", value, 1))
+        return cls(_floor("budget", value, 1))
 
     @property
     def input_tokens(self) -> int:
@@ -165,7 +165,7 @@ MOST_TOKENS = 1 << 53
 """Numbers above are not told apart by a float, which shares of a budget are; no window comes near."""
 
 
-def _rounded(name: str, value: object, least: int) -> int:
+def _floor(name: str, value: object, least: int) -> int:
     """Read one number of a budget; a fraction of a token is rounded down (SPEC D1)."""
     if isinstance(value, float) and math.isfinite(value) and value >= least:
         return _whole(name, math.floor(value), least)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from trimtab._shared.checks import check_roles, check_whole, listed
+from trimtab._shared.checks import check_roles, check_whole, list_messages
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assemble_one, assembled
 from trimtab.counting import CounterLike
@@ -75,7 +75,7 @@ def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) ->
         2
     """
     check_whole("limit_tokens", limit_tokens)
-    messages = listed(messages)
+    messages = list_messages(messages)
     sizes = sizes_for(as_counter(counter), list(messages), Fixed())
     if isinstance(sizes, Shares):
         low, high = 0, len(messages)
@@ -213,12 +213,12 @@ def evict_messages(
         >>> evict_messages(talk, 20, counter=FixedCounter(per_message=10)).evicted
         [{'role': 'user', 'content': 'one'}]
     """
-    items, roles = listed(messages), check_roles(protect_roles)
+    items, roles = list_messages(messages), check_roles(protect_roles)
     check_whole("limit_tokens", limit_tokens)
     history = History(items, format=detect(items), protect=False)
     sizes = sizes_for(as_counter(counter), history.messages, Fixed())
     request = EvictionRequest(history, sizes, limit_tokens=limit_tokens, led=True).protecting(roles)
-    count, tokens = _leaving(request)
+    count, tokens = _exits(request)
     units = _may_leave(request)
     if _is_led(history) and (well := _led_well(request, units, count)) != count:
         count, tokens = well, _remaining_tokens(request, units[:well])
@@ -247,7 +247,7 @@ def _may_leave(request: EvictionRequest) -> list[Unit]:
     return units[:-1] if 1 < len(units) == len(request.units) else units
 
 
-def _leaving(request: EvictionRequest) -> tuple[int, int]:
+def _exits(request: EvictionRequest) -> tuple[int, int]:
     """Return how many units leave, and the tokens of the rest; a black box is asked by halves."""
     units = _may_leave(request)
 

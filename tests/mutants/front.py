@@ -13,7 +13,7 @@ FRONT = (
         ("_led_well", "*range(count - 1, -1, -1))", ")"),
         ("_led_well", "else min(first, fixed, key=_first_of))", "else first)"),
         ("_may_leave", "return units[:-1] if 1 < len(units)", "return units[:-1] if 0 < len(units)"),
-        ("_leaving", "if tokens + more > request.limit_tokens:", "if tokens + more >= request.limit_tokens:"),
+        ("_exits", "if tokens + more > request.limit_tokens:", "if tokens + more >= request.limit_tokens:"),
     ),
     module(
         "models/__init__.py",

@@ -31,7 +31,7 @@ from trimtab.errors import (
     StoreUnavailableError,
 )
 from trimtab.stores import AppendRequest, PostgresStore, SearchRequest
-from trimtab.stores.postgres.connections import IDLE_SECONDS, Pool, translated
+from trimtab.stores.postgres.connections import IDLE_SECONDS, Pool, store_error
 from trimtab.stores.postgres.operations import MIGRATIONS, PART_BYTES, Operations, Tables, _parts
 from trimtab.stores.rows import to_row
 
@@ -102,7 +102,7 @@ def test_every_error_of_psycopg_has_one_of_ours() -> None:
     """Walks its modules: what may pass can be retried, what was damaged is corrupt, the rest is final."""
     kinds = _errors_of_psycopg()
     assert len(kinds) > 200
-    ours = {kind.__name__: type(translated(psycopg, kind("it"), name="here")) for kind in kinds}
+    ours = {kind.__name__: type(store_error(psycopg, kind("it"), name="here")) for kind in kinds}
     assert set(ours.values()) == {
         StoreUnavailableError,
         ConfigurationError,
@@ -597,7 +597,7 @@ def test_a_word_that_many_sessions_hold_is_looked_up_in_one(on_postgres: Served)
 
 def test_an_error_of_ours_is_one_a_caller_expects() -> None:
     """Errors of connections can be caught as such, without trimtab's names."""
-    error = translated(psycopg, psycopg.OperationalError("gone"), name="PostgreSQL at h:1/d")
+    error = store_error(psycopg, psycopg.OperationalError("gone"), name="PostgreSQL at h:1/d")
     assert isinstance(error, ConnectionError)
     assert isinstance(error, ContextError)
     assert str(error) == "PostgreSQL at h:1/d: gone. Asking again is safe: nothing is stored twice"

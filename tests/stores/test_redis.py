@@ -27,7 +27,7 @@ from trimtab.errors import (
     VersionConflictError,
 )
 from trimtab.stores import AppendRequest, LoadRequest, RedisStore, SearchRequest
-from trimtab.stores.redis.connections import translated
+from trimtab.stores.redis.connections import store_error
 from trimtab.stores.redis.operations import FILL_EVENTS, FILL_TERMS, PAGE_EVENTS, Command, Operations
 
 # -- what can be seen without a server
@@ -84,7 +84,7 @@ def test_every_error_of_redis_has_one_of_ours() -> None:
     }
     assert len(kinds) > 25
     made = {name: kind.__new__(kind, "it") for name, kind in kinds.items()}
-    ours = {name: type(translated(redis, error, name="here")) for name, error in made.items()}
+    ours = {name: type(store_error(redis, error, name="here")) for name, error in made.items()}
     assert set(ours.values()) == {StoreUnavailableError, ConfigurationError, StoreError}
     passing = (
         "ConnectionError TimeoutError BusyLoadingError MaxConnectionsError OutOfMemoryError ReadOnlyError"
@@ -111,7 +111,7 @@ def test_every_error_of_redis_has_one_of_ours() -> None:
 )
 def test_what_the_server_says_decides_where_no_class_does(said: str, kind: type[StoreError]) -> None:
     """By its first word, which is its code."""
-    assert type(translated(redis, redis.ResponseError(said), name="here")) is kind
+    assert type(store_error(redis, redis.ResponseError(said), name="here")) is kind
 
 
 # -- keys

@@ -15,29 +15,6 @@ from typing import Any, TypeGuard
 
 from trimtab.errors import ConfigurationError, CountingError, FormatError
 
-__all__ = [
-    "answers_later",
-    "check_choice",
-    "check_flag",
-    "check_fraction",
-    "check_messages",
-    "check_parameters",
-    "check_pending_calls",
-    "check_roles",
-    "check_tools",
-    "check_trim",
-    "check_whole",
-    "in_words",
-    "is_number",
-    "is_whole",
-    "listed",
-    "move",
-    "move_to_source",
-    "near_names",
-    "system_of",
-]
-
-
 # Single values.
 
 
@@ -167,7 +144,7 @@ def check_messages(value: Any, /) -> None:
         )
 
 
-def listed(messages: Any, /) -> list[Any]:
+def list_messages(messages: Any, /) -> list[Any]:
     """Return messages as a list of its own, taken from anything that holds them one by one.
 
     Raises:
@@ -295,7 +272,7 @@ def near_names(
     Args:
         name: What was written; upper and lower case are one.
         known: The names there are.
-        meaning: Tells what a name stands for: of several names for one thing the nearest is listed.
+        meaning: Tells what a name stands for: of several names for one thing the nearest is list_messages.
 
     Example:
         >>> near_names("Sliding_Windw", ["drop", "sliding_window", "sliding_window"])

@@ -9,8 +9,6 @@ from typing import Any
 
 from trimtab.errors import MissingExtraError
 
-__all__ = ["later", "package_of"]
-
 
 def later(package: dict[str, Any], places: Mapping[str, str], /) -> Callable[[str], Any]:
     """Make the `__getattr__` of a package, so that `import trimtab` stays quick; and its `__dir__`.

@@ -31,8 +31,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Missing", "Pause", "Steps", "arun", "rerun", "run"]
-
 T = TypeVar("T")
 
 Steps: TypeAlias = Generator[Any, Any, T]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
-from trimtab._shared.checks import check_pending_calls, listed
+from trimtab._shared.checks import check_pending_calls, list_messages
 from trimtab._shared.lazy import later
 from trimtab.conversation.reader import History
 from trimtab.conversation.units import State, Unit, resolve_pins
@@ -54,7 +54,7 @@ def group(
 
     Complexity: O(n) in messages and calls.
     """
-    items, ids = listed(messages), check_pending_calls(pending_calls)
+    items, ids = list_messages(messages), check_pending_calls(pending_calls)
     chosen, pins = format_of(items, format), resolve_pins(pin, items)
     refuse_foreign(items, chosen.name, listed=True)
     return History(items, format=chosen, pins=pins, pending_calls=ids, looked_over=True).units

@@ -107,9 +107,9 @@ def spellings(model: str, /) -> list[tuple[str, bool]]:
     """
     found: list[tuple[str, bool]] = []
     for written in dict.fromkeys((model, model.lower(), _bare(model))):
-        found += [(name, True) for name in _unprefixed(_ROUTED.sub("", written), first=written)]
+        found += [(name, True) for name in _bare_names(_ROUTED.sub("", written), first=written)]
         if _LISTED.search(written):
-            found += [(name, False) for name in _unprefixed(_LISTED.sub("", written))]
+            found += [(name, False) for name in _bare_names(_LISTED.sub("", written))]
     return [*found, *((_DASHED.sub(".", name), is_own) for name, is_own in found if _DASHED.search(name))]
 
 
@@ -131,7 +131,7 @@ def is_hosted(model: str, /) -> bool:
     return False
 
 
-def _unprefixed(model: str, *, first: str | None = None) -> list[str]:
+def _bare_names(model: str, *, first: str | None = None) -> list[str]:
     names = [model if first is None else first]
     if model not in names:
         names.append(model)
@@ -197,7 +197,7 @@ def facts_for(model: str, /) -> ModelFacts:
         raise ConfigurationError(f"model is the name of a model, not {model!r:.80}")
     if not _READ:
         _read_environment()
-    found = _FACTS.get(model) or _known(model) or _unnamed(model)
+    found = _FACTS.get(model) or _find(model) or _by_maker(model)
     if found is not None:
         return found
     near = near_models(model)
@@ -247,7 +247,7 @@ def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
                 f"model {facts.name!r} is known already{known}; pass replace=True to change it"
             )
         _FACTS[facts.name] = facts
-        _unnamed.cache_clear()  # it may be a maker's row, or now be known
+        _by_maker.cache_clear()  # it may be a maker's row, or now be known
 
 
 def register_models(path: str | os.PathLike[str], /) -> list[str]:
@@ -268,7 +268,7 @@ def register_models(path: str | os.PathLike[str], /) -> list[str]:
         rows, aliases = read_rows(path, known=facts_for)
         _FACTS.update((row.name, row) for row in rows)
         _ALIASES.update(aliases)
-        _unnamed.cache_clear()
+        _by_maker.cache_clear()
         return [row.name for row in rows]
 
 
@@ -288,18 +288,18 @@ def _read_environment() -> None:
             raise ConfigurationError(f"{_VARIABLE}: {error}") from error
 
 
-def _known(model: str) -> ModelFacts | None:
+def _find(model: str) -> ModelFacts | None:
     """Look a name up in every spelling that leads to one model."""
     spelled = spellings(model)
     for name, is_own in spelled:
         found = _row(name)  # a name that was registered is it
         if found is not None:
-            return _limited(found, model, is_own=is_own)
+            return _as_served(found, model, is_own=is_own)
     for name, is_own in spelled:
         for family in open_weights.family_names(name):
             found = _row(family)
             if found is not None and found.open_weights:
-                return _limited(found, model, is_own=is_own)
+                return _as_served(found, model, is_own=is_own)
     return None
 
 
@@ -307,14 +307,14 @@ def _row(name: str) -> ModelFacts | None:
     return _FACTS.get(name) or _FACTS.get(_ALIASES.get(name, name))
 
 
-def _limited(found: ModelFacts, model: str, *, is_own: bool) -> ModelFacts:
+def _as_served(found: ModelFacts, model: str, *, is_own: bool) -> ModelFacts:
     if found.open_weights and is_hosted(model):
-        return _hosted(found)
+        return _from_host(found)
     return found if is_own else _without_limits(found)
 
 
 @lru_cache(maxsize=256)
-def _unnamed(model: str) -> ModelFacts | None:
+def _by_maker(model: str) -> ModelFacts | None:
     """Make the facts of a name that only tells its maker; None if it does not even that."""
     for name, _ in spellings(model):
         for unnamed in _UNNAMED:
@@ -334,7 +334,7 @@ def _unnamed(model: str) -> ModelFacts | None:
 
 
 @cache
-def _hosted(facts: ModelFacts) -> ModelFacts:
+def _from_host(facts: ModelFacts) -> ModelFacts:
     """Give an open model as others than its maker serve it: in Chat's form, with limits of their own."""
     return changed(_without_limits(facts), format="openai_chat")
 

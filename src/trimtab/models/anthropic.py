@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, Unnamed
 
-__all__ = ["ALIASES", "ROWS", "UNNAMED"]
-
 _CHECKED = "2026-11-22"
 _DOCS = "https://platform.claude.com/docs/en/about-claude/models/overview"
 _SDK = "https://github.com/anthropics/anthropic-sdk-python/blob/v2.12.0/src/anthropic/types/model.py"

@@ -11,18 +11,6 @@ from typing import Any, Literal, NamedTuple
 from trimtab._shared.checks import is_number, is_whole
 from trimtab.errors import ConfigurationError
 
-__all__ = [
-    "BY_ESTIMATE",
-    "Framing",
-    "Margin",
-    "MediaRule",
-    "ModelFacts",
-    "ToolsStyle",
-    "Unnamed",
-    "check_facts",
-]
-
-
 ToolsStyle = Literal["typescript", "json", "schemas", "words"]
 """How a model is shown tool schemas, and so how they are counted.
 

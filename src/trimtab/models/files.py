@@ -14,8 +14,6 @@ from trimtab._shared.checks import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, check_facts
 
-__all__ = ["read_rows"]
-
 _KEYS = ("models", "aliases")
 _PARTS: dict[str, type[Framing | Margin | MediaRule]] = {
     "framing": Framing,
@@ -35,7 +33,7 @@ def read_rows(path: str | os.PathLike[str], /, *, known: Known) -> tuple[list[Mo
         ConfigurationError: It cannot be read, or is not of the documented shape.
     """
     where = os.fspath(path)
-    data = _mapping(_loaded(Path(path), where), where)
+    data = _mapping(_read(Path(path), where), where)
     _check_keys(data, _KEYS, where)
     rows: dict[str, ModelFacts] = {}
 
@@ -49,11 +47,11 @@ def read_rows(path: str | os.PathLike[str], /, *, known: Known) -> tuple[list[Mo
     for alias, model in aliases.items():
         if not isinstance(model, str):
             raise ConfigurationError(f"{where}: aliases.{alias} is the name of a model, not {model!r:.80}")
-        _named(model, f"{where}: aliases.{alias}", known_here)
+        _model(model, f"{where}: aliases.{alias}", known_here)
     return list(rows.values()), {alias: known_here(model).name for alias, model in aliases.items()}
 
 
-def _loaded(path: Path, where: str) -> Any:
+def _read(path: Path, where: str) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -103,7 +101,7 @@ def _start(name: str, row: Mapping[str, Any], at: str, known: Known) -> ModelFac
     if like is not None:
         if not isinstance(like, str):
             raise ConfigurationError(f"{at}.like is the name of a known model, not {like!r:.80}")
-        return _named(like, f"{at}.like", known)
+        return _model(like, f"{at}.like", known)
     try:
         found = known(name)
     except UnknownNameError:
@@ -111,7 +109,7 @@ def _start(name: str, row: Mapping[str, Any], at: str, known: Known) -> ModelFac
     return found if found.name == name and found.counted_as is None else ModelFacts(name=name)
 
 
-def _named(name: str, at: str, known: Known) -> ModelFacts:
+def _model(name: str, at: str, known: Known) -> ModelFacts:
     try:
         found = known(name)
     except UnknownNameError as error:

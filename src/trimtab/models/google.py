@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, Unnamed
 
-__all__ = ["ALIASES", "ROWS", "UNNAMED"]
-
 _CHECKED = "2026-11-22"
 _DOCS = "https://ai.google.dev/gemini-api/docs/models"
 _SDK = "https://github.com/googleapis/python-genai/blob/v3.4.0/google/genai/_gaos/types/interactions/model.py"

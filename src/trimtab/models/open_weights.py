@@ -11,8 +11,6 @@ from dataclasses import replace
 
 from trimtab.models.facts import BY_ESTIMATE, Margin, ModelFacts, Unnamed
 
-__all__ = ["ALIASES", "ROWS", "UNNAMED", "family_names"]
-
 _CHECKED = "2026-11-22"
 _TABLE = "https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json"
 """Read in release 1.109.1 (2026-11), which names the maker's page for nearly all of these."""

@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, Unnamed
 
-__all__ = ["ALIASES", "CHECKED", "ROWS", "UNNAMED"]
-
 CHECKED = "2026-11-22"
 _DOCS = "https://platform.openai.com/docs/models/"
 _NEWER_DOCS = "https://developers.openai.com/api/docs/models/"

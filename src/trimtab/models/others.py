@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from trimtab.models.facts import BY_ESTIMATE, Framing, Margin, ModelFacts, Unnamed
 
-__all__ = ["ALIASES", "ROWS", "UNNAMED"]
-
 _CHECKED = "2026-11-22"
 _TABLE = "https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json"
 """Read in release 1.109.1 (2026-11), where the maker's own page was not at hand."""

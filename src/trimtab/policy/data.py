@@ -18,8 +18,6 @@ from trimtab.formats import Format, formats, get_format
 from trimtab.policy.schema import OPTIONS, VERSION, Place, is_counter
 from trimtab.strategies import Cascade, PriorityBased, SlidingWindow, Strategy, Summarize, strategy_data
 
-__all__ = ["context_data"]
-
 
 def context_data(context: Context, names: Mapping[str, Any], /) -> dict[str, Any]:
     """Write a context without its content.
@@ -59,7 +57,7 @@ def _format(format: str | Format, at: Place) -> str | None:
 
 
 def _counter(counter: Any, at: Place) -> str | None:
-    return _known(counter, at.names) or _counter_words(counter) or _name(counter, at)
+    return _name_in(counter, at.names) or _counter_words(counter) or _name(counter, at)
 
 
 def _counter_words(counter: Any) -> str | None:
@@ -77,7 +75,7 @@ def _counter_words(counter: Any) -> str | None:
     return words if all(getattr(counter, name) == getattr(usual, name) for name in told) else None
 
 
-def _known(value: Any, names: Mapping[str, Any]) -> str | None:
+def _name_in(value: Any, names: Mapping[str, Any]) -> str | None:
     """Return the name of an object; a method is a new object each time it is looked up."""
     same = (lambda one: one == value) if inspect.ismethod(value) else (lambda one: one is value)
     return next((name for name, one in names.items() if value is not None and same(one)), None)
@@ -85,7 +83,7 @@ def _known(value: Any, names: Mapping[str, Any]) -> str | None:
 
 def _name(value: Any, at: Place) -> str | None:
     """Return the name of an object; None has none."""
-    name = _known(value, at.names)
+    name = _name_in(value, at.names)
     if value is not None and name is None:
         raise ConfigurationError(
             f"{at.path}: {value!r} cannot be written as data: give it a name, as in names={{'mine': …}}, here"
@@ -129,7 +127,7 @@ def _cache_control(value: Mapping[str, Any], at: Place) -> Any:
 def _strategy(strategy: Strategy, at: Place) -> str | dict[str, Any] | None:
     """Write a strategy: its name in names=, its kind, or its kind and what differs from its defaults."""
     table = next((table for table in OPTIONS.values() if table.made is type(strategy)), None)
-    known = _known(strategy, at.names)
+    known = _name_in(strategy, at.names)
     if known is not None or table is None:
         return _name(strategy, at)
     if isinstance(strategy, Cascade):
@@ -140,7 +138,7 @@ def _strategy(strategy: Strategy, at: Place) -> str | dict[str, Any] | None:
         data["fallback"] = _strategy(strategy.fallback, at.key("fallback"))
         strategy = replace(strategy, fallback=SlidingWindow())
     elif isinstance(strategy, PriorityBased) and strategy.score_name is None:
-        strategy = replace(strategy, score_name=_known(strategy.score, at.names))
+        strategy = replace(strategy, score_name=_name_in(strategy.score, at.names))
     try:
         data = {**strategy_data(strategy), **data}
     except ConfigurationError as error:

@@ -27,8 +27,6 @@ from trimtab.formats import formats
 from trimtab.strategies import Strategy, StrategyKind
 from trimtab.strategies.data import ALIASES, CLASSES, option_names
 
-__all__ = ["OPTIONS", "POLICY", "STRATEGY", "VERSION", "Place", "Table", "is_counter"]
-
 Names = Collection[str] | None
 """Names that may be used in a policy; None: not known, so that any word may be one."""
 

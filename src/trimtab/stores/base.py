@@ -28,19 +28,6 @@ from trimtab._shared.checks import check_whole
 from trimtab._shared.steps import Steps, arun, run
 from trimtab.errors import ConfigurationError, StoreUnavailableError, VersionConflictError
 
-__all__ = [
-    "AppendRequest",
-    "Appended",
-    "ClosedStore",
-    "Event",
-    "LoadRequest",
-    "Retry",
-    "SearchRequest",
-    "Store",
-    "ThreadedStore",
-]
-
-
 T = TypeVar("T")
 
 

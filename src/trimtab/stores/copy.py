@@ -11,8 +11,6 @@ from trimtab.errors import ConfigurationError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, Store
 from trimtab.stores.rows import check_session_name
 
-__all__ = ["acopy_session", "copy_session"]
-
 
 class _Ask(NamedTuple):
     """One call of a store; its async form is named the same with an `a` before it."""
@@ -58,7 +56,7 @@ def copy_session(
         SessionDeletedError: The session that was meant was deleted.
         StoreError: As the stores raise; repeat the call to go on.
     """
-    steps = _copied(source, target, _Copy.checked(session, to, before, page_events, incarnation))
+    steps = _steps(source, target, _Copy.checked(session, to, before, page_events, incarnation))
     return run(steps, lambda ask: getattr(ask.store, ask.method)(ask.request))
 
 
@@ -74,7 +72,7 @@ async def acopy_session(
     incarnation: str | None = None,
 ) -> int:
     """Copy a session to another store, or under another name; see `copy_session`."""
-    steps = _copied(source, target, _Copy.checked(session, to, before, page_events, incarnation))
+    steps = _steps(source, target, _Copy.checked(session, to, before, page_events, incarnation))
     return await arun(steps, lambda ask: getattr(ask.store, "a" + ask.method)(ask.request))
 
 
@@ -97,7 +95,7 @@ class _Copy(NamedTuple):
         return cls(name, target, before, page_events, incarnation)
 
 
-def _copied(source: Store, target: Store, copy: _Copy) -> _Steps:
+def _steps(source: Store, target: Store, copy: _Copy) -> _Steps:
     at = 0
     mine = copy.incarnation  # which sessions of their names are meant, once an event of them was read
     theirs: str | None = None

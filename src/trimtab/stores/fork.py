@@ -12,8 +12,6 @@ from abc import ABC, abstractmethod
 from threading import RLock
 from weakref import WeakSet
 
-__all__ = ["Forked"]
-
 
 class Forked(ABC):
     """A store that is told of forks."""

@@ -22,8 +22,6 @@ from trimtab.stores.rows import (
 )
 from trimtab.stores.search import TermIndex, usable_terms
 
-__all__ = ["MemoryStore"]
-
 
 class _Log:
     """The rows of one session; that of version 1 at place 0."""

@@ -18,23 +18,6 @@ from trimtab.errors import (
 )
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest
 
-__all__ = [
-    "Row",
-    "check_incarnation",
-    "check_session_name",
-    "conflict",
-    "from_row",
-    "id_taken",
-    "missing_event",
-    "new_incarnation",
-    "not_stored",
-    "same_event",
-    "storable_ids",
-    "to_row",
-    "to_rows",
-    "without_gaps",
-]
-
 
 class Row(NamedTuple):
     """An event as it is written: five columns and a seal over them."""

@@ -17,16 +17,6 @@ from typing import Any
 
 from trimtab.stores.base import Event
 
-__all__ = [
-    "TermIndex",
-    "best_versions",
-    "count_terms",
-    "query_terms",
-    "search_terms",
-    "searchable_text",
-    "usable_terms",
-]
-
 MAX_TERM_CHARS = 64
 """A longer word is found by its beginning: an index refuses keys of kilobytes, and nobody types them."""
 
@@ -148,7 +138,7 @@ def _strings(value: Any) -> Iterator[str]:
         one = waiting.pop()
         if isinstance(one, str):
             if not _ENCODED.match(one):
-                yield _unescaped(one)
+                yield _readable(one)
         elif isinstance(one, Mapping):
             waiting += reversed([one[key] for key in one if not _is_opaque(key)])
         elif isinstance(one, (list, tuple)):
@@ -161,7 +151,7 @@ def _is_opaque(key: Any) -> bool:
     return key in _OPAQUE or (isinstance(key, str) and key.endswith("_id"))
 
 
-def _unescaped(text: str) -> str:
+def _readable(text: str) -> str:
     """Return JSON inside a text, as the arguments of a call are, with its characters written out."""
     if "\\u" not in text or text.lstrip()[:1] not in ("{", "["):
         return text

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from urllib.parse import parse_qsl, unquote
 
-__all__ = ["mask", "show"]
-
 MASK = "***"
 
 _SECRET_KEYS = ("password", "sslpassword", "passwd", "pwd", "token", "secret")

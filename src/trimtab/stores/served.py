@@ -17,8 +17,6 @@ from trimtab.stores.secrets import mask
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Connections", "ServedStore", "check_seconds"]
-
 T = TypeVar("T")
 C = TypeVar("C")
 
@@ -70,7 +68,7 @@ class Connections(ABC, Generic[C]):
         """Close the connections of the running event loop, and those of this process."""
 
     @abstractmethod
-    def _made(self, *, awaited: bool) -> C:
+    def _new(self, *, awaited: bool) -> C:
         """Make what threads connect by, or what tasks do."""
 
     @abstractmethod
@@ -78,7 +76,7 @@ class Connections(ABC, Generic[C]):
         """Give up what an event loop connected by that is closed."""
 
     @abstractmethod
-    def _translated(self, error: Exception, said: str) -> ContextError:
+    def _our_error(self, error: Exception, said: str) -> ContextError:
         """Make the error of ours for one of the client's, in these words."""
 
     def _leave_parent(self) -> None:
@@ -91,7 +89,7 @@ class Connections(ABC, Generic[C]):
         self._leave_parent()
         with self._lock:
             if self._of_process is None:
-                self._of_process = self._made(awaited=False)
+                self._of_process = self._new(awaited=False)
             return self._of_process
 
     def _mine_of_loop(self) -> C:
@@ -106,7 +104,7 @@ class Connections(ABC, Generic[C]):
                     del self._of_loops[key]
                     self._let_go(theirs)
             if id(loop) not in self._of_loops:
-                self._of_loops[id(loop)] = loop, self._made(awaited=True)
+                self._of_loops[id(loop)] = loop, self._new(awaited=True)
             return self._of_loops[id(loop)][1]
 
     @contextmanager
@@ -117,10 +115,10 @@ class Connections(ABC, Generic[C]):
         except self._errors as error:
             said = mask(str(error), self._place)
             # a password that is not written as a URL wants it is read as another part, and quoted
-            raise self._translated(error, said) from (error if said == str(error) else None)
+            raise self._our_error(error, said) from (error if said == str(error) else None)
 
 
-class Operations(Protocol):
+class _Operations(Protocol):
     """What a store asks its server: each operation once, for both colours."""
 
     def append(self, request: AppendRequest) -> Steps[Appended]: ...
@@ -134,7 +132,7 @@ class ServedStore(ClosedStore, ABC):
     """A store on a server: its operations, run on connections of the caller's colour."""
 
     def __init__(
-        self, connections: Connections[Any], operations: Operations, *, scrub_on_delete: bool, shown: str
+        self, connections: Connections[Any], operations: _Operations, *, scrub_on_delete: bool, shown: str
     ) -> None:
         self._connections = connections
         self._operations = operations

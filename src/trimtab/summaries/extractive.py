@@ -22,8 +22,6 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats import detect, mapping_of
 from trimtab.strategies.summarizer import SummaryRequest
 
-__all__ = ["ExtractiveSummarizer"]
-
 _LABELLED = re.compile(r"([A-Z]+): (.*)")
 """A line of an earlier summary of ours: whose sentence it is, and the sentence."""
 

@@ -20,8 +20,6 @@ from trimtab.summaries.prompt import INSTRUCTIONS, SummaryPrompt
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
-__all__ = ["AsyncOpenAISummarizer", "LimitParameter", "OpenAISummarizer"]
-
 LimitParameter = Literal["max_tokens", "max_completion_tokens"]
 """What an endpoint calls the most tokens it may answer."""
 

@@ -18,8 +18,6 @@ from trimtab.counting.shorten import CUT_MARKER, shorten
 from trimtab.formats import Dict, Format, detect, get_format, mapping_of
 from trimtab.strategies.summarizer import SummaryRequest
 
-__all__ = ["INSTRUCTIONS", "SummaryPrompt", "transcript_of"]
-
 INSTRUCTIONS = f"""\
 You summarize conversations. Another model goes on with the conversation and sees your summary in place of \
 the messages, so write down what it cannot do without:

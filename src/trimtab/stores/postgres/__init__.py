@@ -7,8 +7,6 @@ from trimtab.stores.postgres.connections import PoolOptions, Pools
 from trimtab.stores.postgres.operations import Operations, Tables
 from trimtab.stores.served import ServedStore, check_seconds
 
-__all__ = ["PostgresStore"]
-
 
 class PostgresStore(ServedStore):
     """Keeps sessions in a PostgreSQL database.

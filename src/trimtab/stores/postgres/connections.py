@@ -32,8 +32,6 @@ from trimtab.errors import (
 from trimtab.stores.postgres.operations import Execute, Tables, prepare
 from trimtab.stores.served import Connections
 
-__all__ = ["PoolOptions", "Pools"]
-
 T = TypeVar("T")
 
 SCRUBBING_LOCK_SECONDS = 5
@@ -87,7 +85,7 @@ class Pools(Connections["Pool"]):
         self.package = _package("psycopg")
         self._tables = tables
         self._options = options
-        self._parameters = self._parsed(dsn)
+        self._parameters = self._parse(dsn)
         place = (self._parameters.get(name) or "?" for name in ("host", "port", "dbname"))
         name = "PostgreSQL at {}:{}/{}".format(*place)
         super().__init__(dsn, name=name, errors=(self.package.Error,))
@@ -96,7 +94,7 @@ class Pools(Connections["Pool"]):
         super()._begin()
         self._watch = Watch()
 
-    def _parsed(self, dsn: str) -> dict[str, Any]:
+    def _parse(self, dsn: str) -> dict[str, Any]:
         try:
             given: dict[str, Any] = self.package.conninfo.conninfo_to_dict(dsn)
         except self.package.ProgrammingError:
@@ -137,7 +135,7 @@ class Pools(Connections["Pool"]):
             with (
                 self._in_time(limit) as cut,
                 self._watch.over(lambda: cut(connection), limit),
-                _noticed(connection, step.details) as details,
+                _notices(connection, step.details) as details,
             ):
                 cursor = connection.execute(step.sql, step.params)
                 rows = cursor.fetchall() if cursor.description else []
@@ -190,7 +188,7 @@ class Pools(Connections["Pool"]):
             with (
                 self._in_time(limit) as cut,
                 _called_later(lambda: cut(connection), limit),
-                _noticed(connection, step.details) as details,
+                _notices(connection, step.details) as details,
             ):
                 cursor = await connection.execute(step.sql, step.params)
                 rows = await cursor.fetchall() if cursor.description else []
@@ -270,7 +268,7 @@ class Pools(Connections["Pool"]):
                 ) from error
             raise
 
-    def _made(self, *, awaited: bool) -> Pool:
+    def _new(self, *, awaited: bool) -> Pool:
         limit, least = self._options.max_connections, self._options.min_connections
         if not awaited:
             return Pool(threading.Semaphore(limit), threading.Lock(), least=least)
@@ -281,8 +279,8 @@ class Pools(Connections["Pool"]):
     def _let_go(self, of_loop: Pool) -> None:
         of_loop.empty()
 
-    def _translated(self, error: Exception, said: str) -> ContextError:
-        return translated(self.package, error, name=self.name, said=said)
+    def _our_error(self, error: Exception, said: str) -> ContextError:
+        return store_error(self.package, error, name=self.name, said=said)
 
 
 class Pool:
@@ -402,7 +400,7 @@ def _called_later(call: Callable[[], None], seconds: float) -> Generator[None]:
 
 
 @contextmanager
-def _noticed(connection: Any, wanted: bool) -> Generator[list[str]]:
+def _notices(connection: Any, wanted: bool) -> Generator[list[str]]:
     """Collect the details of the server's notices."""
     details: list[str] = []
 
@@ -419,7 +417,7 @@ def _noticed(connection: Any, wanted: bool) -> Generator[list[str]]:
             connection.remove_notice_handler(note)
 
 
-def translated(psycopg: Any, error: Any, *, name: str, said: str | None = None) -> ContextError:
+def store_error(psycopg: Any, error: Any, *, name: str, said: str | None = None) -> ContextError:
     """Make the error of ours for one of psycopg's; `said` are its words, if others than its own."""
     errors = psycopg.errors
     said = (str(error) if said is None else said).strip().partition("\n")[0]

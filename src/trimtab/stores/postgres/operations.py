@@ -24,9 +24,6 @@ from trimtab.stores.rows import (
 )
 from trimtab.stores.search import best_versions, search_terms, searchable_text, usable_terms
 
-__all__ = ["MIGRATIONS", "PART_BYTES", "Execute", "Operations", "Tables", "prepare"]
-
-
 # Tables, and the migrations that make them.
 #
 # No column is given statistics: the server would keep samples of texts in `pg_statistic`, where neither a
@@ -124,11 +121,11 @@ def prepare(tables: Tables) -> Steps[None]:
         ConfigurationError: They were made by a newer trimtab, or the database keeps text in another
             encoding than UTF-8.
     """
-    if (yield from _missing(tables)):
+    if (yield from _due_migrations(tables)):
         yield Execute("BEGIN ISOLATION LEVEL READ COMMITTED")
         yield Execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
         yield from _make_place(tables)
-        missing = yield from _missing(tables)  # another process may have been faster
+        missing = yield from _due_migrations(tables)  # another process may have been faster
         for name, migration in missing:
             for sql in migration(tables):
                 yield Execute(sql)
@@ -136,7 +133,7 @@ def prepare(tables: Tables) -> Steps[None]:
         yield Execute("COMMIT")
 
 
-def _missing(tables: Tables) -> Steps[list[tuple[str, Migration]]]:
+def _due_migrations(tables: Tables) -> Steps[list[tuple[str, Migration]]]:
     there = yield Execute(
         "SELECT current_setting('server_encoding'), to_regclass(%s) IS NOT NULL", (tables.migrations,)
     )
@@ -209,7 +206,7 @@ class Operations:
         if not added:
             if rewrites:
                 yield Execute("ROLLBACK")
-            return (yield from self._refused(request))
+            return (yield from self._refusal(request))
         ((key, indexed),) = added
         if rewrites:
             yield from self._rewrite(request, key, rewrites, indexed=indexed)
@@ -247,7 +244,7 @@ class Operations:
             SELECT key, indexed FROM taken"""
         return Execute(sql, (*place, *_columns(rows)))
 
-    def _refused(self, request: AppendRequest) -> Steps[Appended]:
+    def _refusal(self, request: AppendRequest) -> Steps[Appended]:
         """Find out why nothing was added."""
         first = request.events[0]
         sql = f"""

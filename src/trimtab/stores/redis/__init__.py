@@ -8,8 +8,6 @@ from trimtab.stores.redis.connections import ClientOptions, Clients
 from trimtab.stores.redis.operations import Operations
 from trimtab.stores.served import ServedStore, check_seconds
 
-__all__ = ["RedisStore"]
-
 
 class RedisStore(ServedStore):
     """Keeps sessions in Redis 6 or newer, or what speaks like it.

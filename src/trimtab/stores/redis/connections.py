@@ -19,8 +19,6 @@ from trimtab.stores.redis.operations import SCAN_KEYS, Command, Scan
 from trimtab.stores.secrets import mask
 from trimtab.stores.served import Connections
 
-__all__ = ["ClientOptions", "Clients", "translated"]
-
 T = TypeVar("T")
 
 _PASSING = (
@@ -113,7 +111,7 @@ class Clients(Connections[Any]):
             def answer(step: Command | Scan) -> Any:
                 if isinstance(step, Scan):
                     return list(client.scan_iter(match=step.pattern, count=SCAN_KEYS))
-                return _listed(step, client.execute_command(*step.words, **self._to(client, step)))
+                return _answers(step, client.execute_command(*step.words, **self._to(client, step)))
 
             if not self._prepared:
                 run(self._prepare(), answer)
@@ -130,7 +128,7 @@ class Clients(Connections[Any]):
             async def answer(step: Command | Scan) -> Any:
                 if isinstance(step, Scan):
                     return [key async for key in client.scan_iter(match=step.pattern, count=SCAN_KEYS)]
-                return _listed(step, await client.execute_command(*step.words, **self._to(client, step)))
+                return _answers(step, await client.execute_command(*step.words, **self._to(client, step)))
 
             if not self._prepared:
                 await arun(self._prepare(), answer)
@@ -140,7 +138,7 @@ class Clients(Connections[Any]):
     def _to(self, client: Any, step: Command) -> dict[str, Any]:
         return {"target_nodes": client.get_primaries()} if step.everywhere and self._options.cluster else {}
 
-    def _made(self, *, awaited: bool) -> Any:
+    def _new(self, *, awaited: bool) -> Any:
         package = import_module("redis.asyncio") if awaited else self._redis
         options = self._options
         connection = self._for_connection()
@@ -183,11 +181,11 @@ class Clients(Connections[Any]):
                 await mine[1].connection_pool.disconnect()
         self.close()
 
-    def _translated(self, error: Exception, said: str) -> ContextError:
-        return translated(self._redis, error, name=self.name, said=said)
+    def _our_error(self, error: Exception, said: str) -> ContextError:
+        return store_error(self._redis, error, name=self.name, said=said)
 
 
-def _listed(step: Command, answer: Any) -> Any:
+def _answers(step: Command, answer: Any) -> Any:
     """Give the answers of all primaries as a list, from one server too."""
     if not step.everywhere:
         return answer
@@ -195,7 +193,7 @@ def _listed(step: Command, answer: Any) -> Any:
     return list(answer.values()) if answer and names_nodes else [answer]
 
 
-def translated(redis: Any, error: Exception, *, name: str, said: str | None = None) -> ContextError:
+def store_error(redis: Any, error: Exception, *, name: str, said: str | None = None) -> ContextError:
     """Make the error of ours for one of redis-py's; `said` are its words, if others than its own."""
     kinds = redis.exceptions
     said = (str(error) if said is None else said) or type(error).__name__

@@ -36,9 +36,6 @@ from trimtab.stores.search import (
     usable_terms,
 )
 
-__all__ = ["FILL_EVENTS", "FILL_TERMS", "PAGE_EVENTS", "SCAN_KEYS", "Command", "Operations", "Scan"]
-
-
 # Scripts. Each touches one key, so that it runs on any cluster.
 #
 # A session is one hash: field `v` its version, `n` its incarnation, `e<version>` a row, `i<id>` the version
@@ -381,9 +378,9 @@ class Operations:
         seen, terms = yield from self._changed_terms(request)
         words += (request.incarnation or "", new_incarnation(), seen)
         for row in rows:
-            words += (row.id, _packed(row))
+            words += (row.id, _pack(row))
         for row in rewrites:
-            words += (row.version, _head(row), _packed(row))
+            words += (row.version, _head(row), _pack(row))
         words += terms
         if not self._is_marked:
             yield from self._mark()
@@ -510,10 +507,10 @@ class Operations:
         terms = usable_terms(request.terms)
         if not terms or not request.limit:
             return []
-        head, found = yield from self._found(request, terms)
+        head, found = yield from self._look_up(request, terms)
         if head.version - head.indexed >= FILL_EVENTS:
             yield from self._fill(request.session, head)
-            head, found = yield from self._found(request, terms)
+            head, found = yield from self._look_up(request, terms)
         kept: dict[int, Event] = {}
         before: int | None = None
         while head.indexed < head.version:
@@ -542,7 +539,7 @@ class Operations:
             kept.update((event.version, event) for event in events)
         return [kept[at] for at in best if at in kept]
 
-    def _found(self, request: SearchRequest, terms: Sequence[str]) -> Steps[tuple[_Head, Counter[int]]]:
+    def _look_up(self, request: SearchRequest, terms: Sequence[str]) -> Steps[tuple[_Head, Counter[int]]]:
         """Count the terms of each event in the index."""
         version, told, indexed, *spans = yield from self._script(FIND, self._key(request.session), [*terms])
         incarnation = _incarnation(told)
@@ -674,7 +671,7 @@ def _head(row: Row) -> str:
     return json.dumps(row[:4], separators=(",", ":"))[:-1] + ","
 
 
-def _packed(row: Row) -> str:
+def _pack(row: Row) -> str:
     """Write a row as one text: a line of its short columns, and the body as it is."""
     return f"{_head(row)}{json.dumps(row.seal)}]\n{row.body}"
 

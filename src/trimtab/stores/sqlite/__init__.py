@@ -47,12 +47,9 @@ from trimtab.stores.sqlite.search import (
     has_fts5,
     index_batch,
     is_indexed,
-    unindexed,
+    waiting_events,
     wipe_index,
 )
-
-__all__ = ["SQLiteStore"]
-
 
 # What SQLite reports, as our errors.
 
@@ -181,7 +178,7 @@ class SQLiteStore(Forked, ThreadedStore):
             if rewrites and not answer.duplicate:
                 self._wipe(connection, request.session, versions=[row.version for row in rewrites])
                 rewrite_rows(connection, request, rewrites)
-            return answer, unindexed(connection, request.session)
+            return answer, waiting_events(connection, request.session)
 
         answer, waiting = self._run(work, writes=True)
         if rewrites:
@@ -196,7 +193,7 @@ class SQLiteStore(Forked, ThreadedStore):
     def _index(self, session: str, *, most: float = math.inf) -> None:
         """Put what is not in the index into it, batch by batch; fewer events than one are left."""
         while most > 0 and self._run(self._has_fts5):
-            if self._run(lambda one: unindexed(one, session)) < BATCH_EVENTS:
+            if self._run(lambda one: waiting_events(one, session)) < BATCH_EVENTS:
                 return
             self._run(lambda one: index_batch(one, session), writes=True)
             most -= 1

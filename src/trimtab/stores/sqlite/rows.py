@@ -24,23 +24,6 @@ from trimtab.stores.rows import (
     storable_ids,
 )
 
-__all__ = [
-    "MIGRATIONS",
-    "Head",
-    "append_rows",
-    "ask_erasure",
-    "asked_erasures",
-    "empty_log",
-    "head_of",
-    "load_rows",
-    "migrate",
-    "note_erased",
-    "rewrite_rows",
-    "schema_version",
-    "write_anew",
-]
-
-
 # The tables of `SQLiteStore`, and how older files are brought up to date.
 
 

@@ -13,8 +13,6 @@ from collections.abc import Iterable, Sequence
 from trimtab.stores.rows import Row, from_row, missing_event
 from trimtab.stores.search import best_versions, count_terms, search_terms, searchable_text
 
-__all__ = ["BATCH_EVENTS", "best_rows", "has_fts5", "index_batch", "is_indexed", "unindexed", "wipe_index"]
-
 BATCH_EVENTS = 200
 """So many events are indexed in one transaction, and fewer are read where they stand: neither an append nor
 a search of a session that grows writes to the index each time, and no other writer waits long."""
@@ -31,18 +29,18 @@ def has_fts5(connection: sqlite3.Connection, /) -> bool:
     return found is not None
 
 
-def _indexed(connection: sqlite3.Connection, session: str) -> tuple[int, int]:
+def _index_state(connection: sqlite3.Connection, session: str) -> tuple[int, int]:
     """Return the number of a session and the version up to which it is indexed; (0, 0) if it is not."""
     query = "SELECT number, version FROM trimtab_indexed WHERE session = ?"
     found = connection.execute(query, (session,)).fetchone()
     return (0, 0) if found is None else (int(found[0]), int(found[1]))
 
 
-def unindexed(connection: sqlite3.Connection, session: str, /) -> int:
+def waiting_events(connection: sqlite3.Connection, session: str, /) -> int:
     """Return how many of a session's events are not in the index."""
     query = "SELECT version FROM trimtab_sessions WHERE session = ?"
     head = connection.execute(query, (session,)).fetchone()
-    return 0 if head is None else int(head[0]) - _indexed(connection, session)[1]
+    return 0 if head is None else int(head[0]) - _index_state(connection, session)[1]
 
 
 def index_batch(connection: sqlite3.Connection, session: str, /) -> None:
@@ -56,7 +54,7 @@ def index_batch(connection: sqlite3.Connection, session: str, /) -> None:
         "CREATE VIRTUAL TABLE IF NOT EXISTS trimtab_search"
         " USING fts5(terms, content='', columnsize=0, detail=none, tokenize='ascii')"
     )
-    number, version = _indexed(connection, session)
+    number, version = _index_state(connection, session)
     if not number:
         number = int(
             connection.execute("SELECT coalesce(max(number), 0) + 1 FROM trimtab_indexed").fetchone()[0]
@@ -69,7 +67,7 @@ def index_batch(connection: sqlite3.Connection, session: str, /) -> None:
             place = number << _SESSION_BITS | event.version
             connection.execute("INSERT INTO trimtab_search (rowid, terms) VALUES (?, ?)", (place, terms))
         last = event.version
-    if last == version and unindexed(connection, session):
+    if last == version and waiting_events(connection, session):
         raise missing_event(session, version + 1)  # else whoever asks for the rest would ask for ever
     connection.execute("INSERT OR REPLACE INTO trimtab_indexed VALUES (?, ?, ?)", (session, number, last))
 
@@ -85,8 +83,8 @@ def best_rows(
     connection: sqlite3.Connection, session: str, terms: Sequence[str], /, *, limit: int
 ) -> list[Row]:
     """Return the rows to answer with, by the index and by reading what is not in it."""
-    number, version = _indexed(connection, session)
-    found = _found(connection, number, terms) if number else Counter()
+    number, version = _index_state(connection, session)
+    found = _term_counts(connection, number, terms) if number else Counter()
     for row in _rows(connection, session, after=version):
         event = from_row(row, session=session)
         found[event.version] = count_terms(event, terms)
@@ -95,7 +93,7 @@ def best_rows(
     return [row for row in rows if row is not None]
 
 
-def _found(connection: sqlite3.Connection, number: int, terms: Sequence[str]) -> Counter[int]:
+def _term_counts(connection: sqlite3.Connection, number: int, terms: Sequence[str]) -> Counter[int]:
     """Count the terms of each indexed event."""
     found: Counter[int] = Counter()
     first, last = number << _SESSION_BITS, (number + 1) << _SESSION_BITS
@@ -112,7 +110,7 @@ def is_indexed(
     connection: sqlite3.Connection, session: str, /, *, versions: Sequence[int] | None = None
 ) -> bool:
     """Tell whether any of these events of a session (None: of all) is in the index."""
-    number, indexed = _indexed(connection, session)
+    number, indexed = _index_state(connection, session)
     return bool(number) and (versions is None or any(version <= indexed for version in versions))
 
 
