@@ -282,6 +282,24 @@ def test_results_move_before_all_else_that_answers_their_turn(
     assert repair(done.messages, format=FORM).changes == ()
 
 
+def test_a_late_result_does_not_move_into_a_message_of_the_models() -> None:
+    """Also where that held the result of a tool the provider ran, which nobody called, and went on."""
+    messages = [user("go"), model(use("a")), model(found(), text("and")), user("well?"), user(result("a"))]
+    assert repair(messages, format=FORM).messages == [
+        *messages[:2],
+        model(text("and")),
+        user(result("a")),
+        user("well?"),
+    ]
+
+
+def test_a_call_of_the_providers_with_the_id_of_an_answered_one_is_no_other() -> None:
+    """As two calls of the caller's with one id are: the id is the fault, and the pair stays whole."""
+    messages = [user("go"), model(server_use(), found(), server_use(), text("there")), user("thanks")]
+    assert repair(messages, format=FORM).messages == messages
+    assert {one.rule for one in validate(messages, format=FORM)} == {"duplicate_call_id"}
+
+
 @given(conversations(), st.data())
 def test_a_broken_conversation_is_repaired(messages: list[Any], data: Any) -> None:
     """Messages are missing, doubled and moved; a repair leaves no violation of a pair or of order.

@@ -88,6 +88,8 @@ def _violations(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> l
     new = now - was
     if plan.repair:
         new = Counter({key: number for key, number in now.items() if key[0] in MENDED})
+    if plan.removed is not None or _lost_its_end(plan, fitted):
+        new = Counter({key: number for key, number in new.items() if key[0] not in AT_THE_END})
     return [
         f"A2: new violation {rule} of {call_id}" for rule, call_id in new if not _excused(plan, rule, was)
     ]
@@ -96,8 +98,6 @@ def _violations(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> l
 def _excused(plan: Plan, rule: str, was: Counter[tuple[str, str | None]]) -> bool:
     """Tell whether a violation is another name for one of the input, or the callback's doing."""
     broken = any(one in MENDED for one, _ in was)
-    if plan.removed is not None and rule in AT_THE_END:
-        return True
     if rule == "wrong_order":
         return plan.removed is not None or any(one == rule for one, _ in was)
     if plan.form == "gemini" and rule in MENDED:  # which go by place, so that one that leaves moves the rest
@@ -106,7 +106,13 @@ def _excused(plan: Plan, rule: str, was: Counter[tuple[str, str | None]]) -> boo
 
 
 AT_THE_END = ("final_thinking", "trailing_whitespace", "ends_with_assistant", "ends_with_model")
-"""Rules about the last message: which that is, a callback may decide."""
+"""Rules about the last message: which that is, a callback may decide, and the blocks of a `Context`."""
+
+
+def _lost_its_end(plan: Plan, fitted: Fitted[Any]) -> bool:
+    """Tell whether the last message left: of blocks none is protected for standing at the end."""
+    rows = fitted.report.messages
+    return plan.door == "context" and bool(rows) and rows[-1].fate == "evicted"
 
 
 def _found(plan: Plan, messages: Any) -> Counter[tuple[str, str | None]]:
@@ -141,7 +147,7 @@ def _judged(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> list[
         wrong = refused(plan.form, after, origin=before, waiting=waiting)
         return [f"judge, after repair: {one}" for one in wrong]
     unsure = _waiting(plan, before[key]) | _called_twice(plan, before[key])
-    new = newly_refused(plan.form, before, after, unsure=unsure)
+    new = newly_refused(plan.form, before, after, unsure=unsure, ended=_lost_its_end(plan, fitted))
     return [f"judge: {one}" for one in new]
 
 

@@ -31,19 +31,26 @@ SHARED_IDS = ("duplicate_item", "repeated_call")
 """Rules about an id that only one may have."""
 NO_PLACE = ("thinking_must_lead", "thinking_disabled", "call_turn_misplaced")
 """Rules about who opens a turn: what opened one that was refused for something else may have left."""
-NOT_MENDED = ("ends_with_thinking", "response_of_another_function")
-"""What a repair leaves: the shape of one message; the name of a function."""
+NOT_MENDED = ("ends_with_thinking", "thinking_disabled", "response_of_another_function")
+"""What a repair leaves: the shape of one message, also of one that is the last by it; a function's name."""
 ONLY_SPACE = ("only_whitespace", "empty_text")
 """What trimtab writes has words, so a blank text was in the input; beside others the judge lets it pass."""
 
 
 def newly_refused(
-    form: str, before: Mapping[str, Any], after: Mapping[str, Any], *, unsure: Collection[str | None]
+    form: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    unsure: Collection[str | None],
+    ended: bool = False,
 ) -> list[str]:
     """Say what is refused after that was not before.
 
     What is said of a pair that was broken before, of an id that several items had, and of calls that are
-    open (the judge knows no such thing) or have one id among them (`unsure`) is nothing new.
+    open (the judge knows no such thing) or have one id among them (`unsure`) is nothing new. To the judge an
+    id calls once in a turn: two turns that called with one id may be one turn after. Where the last message
+    left (`ended`), what the one before it ends with is nothing new.
     """
     new = judge.newly_refused(form, before, after)
     if not new:
@@ -54,6 +61,10 @@ def newly_refused(
 
     def is_old(one: judge.Refusal) -> bool:
         if one.about in twice or one.rule in ONLY_SPACE:
+            return True
+        if one.rule in SHARED_IDS and one.about in unsure:
+            return True
+        if ended and one.rule == "ends_with_thinking":
             return True
         if one.rule == "thinking_must_lead" and _words_behind_results(before["messages"]):
             return True

@@ -227,7 +227,12 @@ class _Work:
         return [*there, Placed(first.position, message)]
 
     def _holds_results(self, index: int) -> bool:
-        """Tell whether results are parts of a message, so that more of them belong beside them."""
+        """Tell whether results are parts of a message, so that more of them belong beside them.
+
+        The model's hold those of tools that the provider ran, and no others.
+        """
+        if self.structure.kinds.get(index) == "assistant":
+            return False
         return any(part is not None for _, part in self.structure.answers.get(index, ()))
 
     def without_dangling(self, placed: list[Placed]) -> list[Placed]:

@@ -99,11 +99,13 @@ class Scan:
     a call or a result like any, so that it is found and can be repaired.
     """
 
-    __slots__ = ("_messages", "_pending", "_structure")
+    __slots__ = ("_answered", "_messages", "_pending", "_structure")
 
     def __init__(self, messages: list[Any], structure: Structure) -> None:
         self._messages = messages
         self._structure = structure
+        self._answered: set[tuple[str, int]] = set()
+        """(id, message) of those calls that have their result; another with that id there is the same call."""
         self._pending: dict[str, int] = {}
         """Calls of the provider's own that wait for their result in this turn, by id: their message."""
 
@@ -198,6 +200,7 @@ class Scan:
         first = self._pending.pop(call_id, None)
         if first is None:
             return False
+        self._answered.add((call_id, first))
         self._structure.bound.update(range(first, index))
         return True
 
@@ -238,7 +241,9 @@ class Scan:
         """The turn is over: what waits is a call without a result."""
         calls = self._structure.calls
         for call_id, index in self._pending.items():
-            if call_id and call_id not in calls.get(index, ()):
+            if not call_id or (call_id, index) in self._answered:
+                continue
+            if call_id not in calls.get(index, ()):
                 calls[index] = (*calls.get(index, ()), call_id)
         self._pending.clear()
 
