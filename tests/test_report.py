@@ -7,14 +7,15 @@ import pickle
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import FrozenInstanceError, dataclass, fields
+from dataclasses import FrozenInstanceError, fields
 from itertools import pairwise
-from typing import Any, NoReturn, overload
+from typing import Any, NamedTuple, NoReturn, overload
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trimtab.conversation import validate
 from trimtab.errors import ConfigurationError
 from trimtab.report import (
     ACTIONS,
@@ -26,9 +27,8 @@ from trimtab.report import (
     InsertedRow,
     MessageRow,
     Report,
-    ViolationRow,
+    Violation,
 )
-from trimtab.report.text import Run, runs
 
 
 def row(index: int, fate: Any = "kept", **more: Any) -> MessageRow:
@@ -129,7 +129,7 @@ block_reports = st.builds(
     freed_tokens=tokens,
 )
 violation_rows = st.builds(
-    ViolationRow,
+    Violation,
     index=st.none() | st.integers(0, 10**5),
     rule=words,
     message=st.text(max_size=200),
@@ -263,23 +263,13 @@ def test_unknown_numbers_stay_none_in_the_dict() -> None:
     assert data["blocks"][0]["tokens_before"] is None
 
 
-def test_any_violation_with_the_same_attributes_is_written() -> None:
-    """What `validate` lists can be put into a report as it is."""
-
-    @dataclass(frozen=True)
-    class Violation:
-        index: int = 3
-        rule: str = "orphan_result"
-        message: str = "no call"
-        call_id: str | None = "c1"
-        fault: bool = True
-        path: tuple[str, ...] = ()
-
-    same = ViolationRow(index=3, rule="orphan_result", message="no call", call_id="c1")
-    made = report(violations=(Violation(),))
-    assert made == report(violations=(same,))
-    assert Report.from_dict(made.to_dict()).violations == (same,)
-    assert "message 3, orphan_result, call c1: no call" in made.to_text()
+def test_what_validate_lists_is_put_into_a_report_as_it_is() -> None:
+    """There is one type of violation, whoever lists them."""
+    (found,) = validate([{"role": "tool", "tool_call_id": "c1", "content": "no call"}], format="openai_chat")
+    made = report(violations=(found,))
+    assert type(found) is Violation
+    assert Report.from_dict(made.to_dict()).violations == (found,)
+    assert "message 0, orphan_result, call c1: " in made.to_text()
 
 
 @pytest.mark.parametrize(
@@ -349,6 +339,29 @@ def rows_of(letters: str) -> list[MessageRow]:
     return made
 
 
+class Shown(NamedTuple):
+    """A line of the table of messages."""
+
+    span: str
+    fate: str
+    tokens: str
+    why: str
+    what: str
+
+
+TABLE_LINE = re.compile(
+    rf"  +(?P<span>[\d–]+) +(?P<fate>{'|'.join(FATES)}) +(?P<tokens>(?:\S+ → )?\S+)"
+    rf"(?: +(?P<why>{'|'.join((*REASONS, *STATES))}))? +(?P<what>.+)"
+)
+
+
+def table_of(rows: Sequence[MessageRow]) -> list[Shown]:
+    """Write a report of these rows, and read the lines of its table."""
+    lines = report(messages=tuple(rows)).to_text(width=200).splitlines()
+    found = [TABLE_LINE.fullmatch(line) for line in lines]
+    return [Shown(**{name: text or "" for name, text in one.groupdict().items()}) for one in found if one]
+
+
 @pytest.mark.parametrize(
     ("letters", "spans"),
     [
@@ -364,22 +377,22 @@ def rows_of(letters: str) -> list[MessageRow]:
 )
 def test_neighbours_that_fared_alike_are_one_run(letters: str, spans: list[str]) -> None:
     """A run ends where fate, reason or pinning changes."""
-    assert [run.span for run in runs(rows_of(letters))] == spans
+    assert [line.span for line in table_of(rows_of(letters))] == spans
 
 
-@given(st.text("keCpx", max_size=60))
+@given(st.text("keCpx", max_size=24))
 def test_runs_hold_every_row_once_in_order(letters: str) -> None:
     """Nothing is lost in joining, and no two neighbouring runs could be joined."""
-    rows = rows_of(letters)
-    found = runs(rows)
-    assert [each for run in found for each in run.rows] == rows
+    spans = [line.span.partition("–") for line in table_of(rows_of(letters))]
+    found = [range(int(first), int(last or first) + 1) for first, _, last in spans]
+    assert [index for span in found for index in span] == list(range(len(letters)))
     joinable = [pair for pair in pairwise(letters) if pair[0] == pair[1] != "C"]
     assert len(found) == len(letters) - len(joinable)
 
 
 def test_blocks_are_not_joined() -> None:
     """A run lies within one block."""
-    assert len(runs([row(0, block="facts"), row(1, block="history")])) == 2
+    assert [line.span for line in table_of([row(0, block="facts"), row(1, block="history")])] == ["0", "1"]
 
 
 @pytest.mark.parametrize(
@@ -398,7 +411,7 @@ def test_blocks_are_not_joined() -> None:
 )
 def test_tokens_of_a_run_are_a_sum_or_unknown(rows: list[MessageRow], tokens_text: str) -> None:
     """An unknown part makes the sum unknown: it is neither 0 nor a part of the sum."""
-    assert Run(tuple(rows)).tokens == tokens_text
+    assert [line.tokens for line in table_of(rows)] == [tokens_text]
 
 
 def call(index: int, *names: str, ids: Sequence[str] = ("a", "b", "c", "d", "e")) -> MessageRow:
@@ -439,7 +452,7 @@ def result(index: int, unit: int, name: str, call_id: str = "a") -> MessageRow:
 )
 def test_a_run_says_who_and_which_tools(rows: list[MessageRow], what: str) -> None:
     """Tools are named by how often they are called, most often first, a few of them."""
-    assert Run(tuple(rows)).what == what
+    assert [line.what for line in table_of(rows)] == [what]
 
 
 # -- the text form --------------------------------------------------------------------------------
@@ -529,7 +542,7 @@ def agent_report() -> Report:
         fixed_tokens=543, system_tokens=0, tools_tokens=540, tokens_after=7_912,
         kept_message_count=3, changed_message_count=1, evicted_message_count=427, blocks=(block,),
         messages=[row(0, role="system", state="pinned", tokens_after=300), *cut, *tail],
-        violations=(ViolationRow(index=429, rule="open_call", call_id="b",
+        violations=(Violation(index=429, rule="open_call", call_id="b",
                                  message="The call has no result yet.", fault=False),),
         notes=("The format was chosen because the model is of its provider.",),
     )  # fmt: skip
@@ -560,8 +573,8 @@ def over_report() -> Report:
         inserted=(InsertedRow(position=1, role="user", tokens=200, why="summary of 2 messages"),),
         blocks_dropped=("old", "older"), floors_ignored=True,
         violations=(
-            ViolationRow(index=1, rule="orphan_result", call_id="x", message="No call."),
-            ViolationRow(index=None, rule="empty", message="There is nothing."),
+            Violation(index=1, rule="orphan_result", call_id="x", message="No call."),
+            Violation(index=None, rule="empty", message="There is nothing."),
         ),
     )  # fmt: skip
 
@@ -696,7 +709,7 @@ def test_a_block_without_room_has_no_bar() -> None:
 @pytest.mark.parametrize(("count", "more"), [(24, None), (25, "  … 1 more"), (1_025, "  … 1,001 more")])
 def test_many_violations_are_counted_rather_than_listed(count: int, more: str | None) -> None:
     """The first 24 are listed; the dict has them all."""
-    violations = tuple(ViolationRow(index=place, rule="empty", message="No.") for place in range(count))
+    violations = tuple(Violation(index=place, rule="empty", message="No.") for place in range(count))
     made = report(violations=violations)
     lines = str(made).splitlines()
     assert f"  the input has {count:,} faults" in lines

@@ -44,7 +44,7 @@ from trimtab.models import facts_for
 from trimtab.strategies.openers import in_order
 
 if TYPE_CHECKING:
-    from trimtab.report import Reason, ViolationLike
+    from trimtab.report import Reason, Violation
 
 __all__ = [
     "Composition",
@@ -418,11 +418,11 @@ def _notes_of_no_budget(asked: Budget | None, blocks: Sequence[Block]) -> tuple[
     return (no_budget_note(capped=any(block.max_tokens is not None for block in blocks)),)
 
 
-def faults_of(source: list[Any], format: Format, pending_calls: Collection[str]) -> list[ViolationLike]:
+def faults_of(source: list[Any], format: Format, pending_calls: Collection[str]) -> list[Violation]:
     """List what the provider would refuse; of messages that are lifted out of the list, nothing."""
     from trimtab.conversation import validate  # not above: loaded by who reads a report, or is strict
 
-    found: list[ViolationLike] = list(validate(source, format=format, pending_calls=pending_calls))
+    found = validate(source, format=format, pending_calls=pending_calls)
     if not found or not format.rules.lifts_system:
         return found
     front = takewhile(lambda message: format.kind(mapping_of(message)) == "system", source)

@@ -15,8 +15,6 @@ from trimtab.counting.measurement import count_of_request
 from trimtab.formats import Format, mapping_of
 from trimtab.report.text import counted, plain
 
-__all__ = ["count"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Count:

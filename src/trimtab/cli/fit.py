@@ -38,9 +38,6 @@ from trimtab.formats import Request, detect, get_format
 from trimtab.policy import load_policy, with_path
 from trimtab.report import Report
 
-__all__ = ["fit"]
-
-
 # `trimtab fit --policy`: named parts of the input, or a conversation, put into the blocks of a policy.
 
 

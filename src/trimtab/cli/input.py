@@ -22,20 +22,6 @@ import click
 
 from trimtab.errors import FormatError
 
-__all__ = [
-    "INPUT_KINDS",
-    "STANDARD_INPUT",
-    "Entry",
-    "Files",
-    "InputKind",
-    "dump",
-    "entries",
-    "files_of",
-    "open_input",
-    "parse",
-    "standard_input",
-]
-
 InputKind = Literal["auto", "json", "jsonl", "messages-jsonl"]
 INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "jsonl", "messages-jsonl")
 

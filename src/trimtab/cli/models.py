@@ -16,8 +16,6 @@ from trimtab.errors import UnknownNameError
 from trimtab.models import ModelFacts, facts_for, model_names, near_models
 from trimtab.report.text import plain
 
-__all__ = ["models"]
-
 _SHOWN = (
     "name",
     "provider",

@@ -24,28 +24,6 @@ from trimtab.formats import Format, Request, detect, formats, get_format
 from trimtab.models import facts_for, known_model_in, model_names
 from trimtab.strategies import Strategy, StrategyKind, create_strategy
 
-__all__ = [
-    "BUDGET",
-    "KINDS_ALONE",
-    "PIN",
-    "TOKENS",
-    "Conversation",
-    "RequestOptions",
-    "bare_option",
-    "budget_of",
-    "complete_models",
-    "format_option",
-    "input_options",
-    "margin_option",
-    "output_option",
-    "pending_option",
-    "pins_in",
-    "request_options",
-    "strategy_of",
-    "together",
-]
-
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _NUMBER = re.compile(r"(\d[\d_,]*)(\.\d+)?([km])?", re.IGNORECASE)

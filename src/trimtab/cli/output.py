@@ -18,18 +18,6 @@ from trimtab.cli.input import STANDARD_INPUT, Entry, Files, InputKind, dump, ent
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
 from trimtab.report.text import counted, plain
 
-__all__ = [
-    "Progress",
-    "Refused",
-    "Verdicts",
-    "answer_all",
-    "encode",
-    "in_options",
-    "leave_pipe",
-    "usage",
-    "wants_colour",
-]
-
 P = ParamSpec("P")
 
 

@@ -15,8 +15,6 @@ from trimtab.policy import load_policy, policy_data, policy_schema
 from trimtab.report.text import plain
 from trimtab.strategies import EvictionRequest, EvictionResult
 
-__all__ = ["policy"]
-
 
 class _StandIn:
     """Stands for what a program gives under a name: a function, a counter, a strategy. It is never asked."""

@@ -16,8 +16,6 @@ from trimtab.conversation.validity import repair as repair_one
 from trimtab.conversation.validity import validate as validate_one
 from trimtab.report.text import counted, plain
 
-__all__ = ["repair", "validate"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Validity:

@@ -16,27 +16,12 @@ from trimtab.conversation.pairing import Pairing, last_turn_of, late_results, op
 from trimtab.conversation.repairs import Change, repaired
 from trimtab.errors import FormatError
 from trimtab.formats import Fault, Format, Request, Rules, Structure, format_of, mapping_of, refuse_foreign
+from trimtab.report import Violation
 
 __all__ = ["Change", "Repaired", "Violation", "repair", "validate"]
 
 PairRule = Literal["orphan_result", "repeated_result", "unanswered_call", "open_call", "late_result"]
 """The rules about calls and results; any other rule is about the shape of one message."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
-    """One thing a provider would refuse, or, with `fault=False`, one worth knowing."""
-
-    index: int | None
-    """Position of the message, from 0; None for what is about the request and no single message."""
-    rule: str
-    """One word why: a `PairRule`, or what is wrong with the message's shape."""
-    message: str
-    """What is wrong, in our words, and what the provider would say."""
-    call_id: str | None = None
-    """Id of the call concerned, if any."""
-    fault: bool = True
-    """False for an open call, whose result can still come, and for a result whose call can be stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,7 @@ from trimtab.report.rows import (
     MessageRow,
     Reason,
     State,
-    ViolationLike,
-    ViolationRow,
+    Violation,
 )
 
 __all__ = [
@@ -43,8 +42,7 @@ __all__ = [
     "Reason",
     "Report",
     "State",
-    "ViolationLike",
-    "ViolationRow",
+    "Violation",
 ]
 
 SCHEMA = 1
@@ -119,7 +117,7 @@ class Report:
     """True if a summary is still to be written: its cap stands in for it, and a note for its text."""
     floors_ignored: bool = False
     """True if the floors of the blocks together passed the room and were not kept."""
-    violations: Sequence[ViolationLike] = ()
+    violations: Sequence[Violation] = ()
     """What a provider would refuse in the input, and open calls, which are no fault; made when read."""
     notes: tuple[str, ...] = ()
     """What else a reader should know, a sentence each."""
@@ -161,7 +159,6 @@ class Report:
         """
         data: dict[str, Any] = {"schema": SCHEMA, "remaining_tokens": self.remaining_tokens}
         data.update(to_data(_with_text(self) if include_text else self, include_text=include_text))
-        data["violations"] = [to_data(ViolationRow.of(row), include_text=False) for row in self.violations]
         return data
 
     @classmethod

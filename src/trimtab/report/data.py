@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from trimtab._shared.checks import is_whole
 from trimtab.errors import ConfigurationError
-from trimtab.report.rows import FATES, REASONS, STATES, BlockReport, InsertedRow, MessageRow, ViolationRow
+from trimtab.report.rows import FATES, REASONS, STATES, BlockReport, InsertedRow, MessageRow, Violation
 
 T = TypeVar("T")
 Reader = Callable[[object, str], object]
@@ -47,22 +47,15 @@ def from_data(make: Callable[..., T], data: object, *, where: str) -> T:
     """
     if not isinstance(data, Mapping):
         raise _wrong(where, "a mapping", data)
+    prefix = f"{where}." if where else ""
     known: dict[str, Field[Any]] = {entry.name: entry for entry in fields(cast("Any", make))}
     for key in data:
         if key not in known:
-            raise ConfigurationError(f"a report has no key {_join(where, key)!r}; known: {', '.join(known)}")
-    missing = [name for name, entry in known.items() if name not in data and _is_required(entry)]
-    if missing:
-        raise ConfigurationError(f"the report lacks {_join(where, missing[0])!r}, which it cannot do without")
-    return make(**{key: _READERS[str(known[key].type)](data[key], _join(where, key)) for key in data})
-
-
-def _is_required(entry: Field[Any]) -> bool:
-    return entry.default is MISSING
-
-
-def _join(where: str, key: object) -> str:
-    return f"{where}.{key}" if where else str(key)
+            raise ConfigurationError(f"a report has no key '{prefix}{key}'; known: {', '.join(known)}")
+    for name, entry in known.items():
+        if name not in data and entry.default is MISSING:
+            raise ConfigurationError(f"the report lacks '{prefix}{name}', which it cannot do without")
+    return make(**{key: _READERS[str(known[key].type)](data[key], f"{prefix}{key}") for key in data})
 
 
 def _wrong(where: str, wanted: str, found: object) -> ConfigurationError:
@@ -70,35 +63,21 @@ def _wrong(where: str, wanted: str, found: object) -> ConfigurationError:
     return ConfigurationError(f"{where or 'a report'!r} must be {wanted}, not {shown:.60}")
 
 
-def _number(value: object, where: str) -> int:
-    if not is_whole(value):
-        raise _wrong(where, "a whole number", value)
-    return value
+def _value(wanted: str, is_right: Callable[[object], bool]) -> Reader:
+    def read(value: object, where: str) -> object:
+        if not is_right(value):
+            raise _wrong(where, wanted, value)
+        return value
+
+    return read
 
 
-def _string(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        raise _wrong(where, "a string", value)
-    return value
-
-
-def _flag(value: object, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise _wrong(where, "true or false", value)
-    return value
+def _one_of(words: Sequence[str]) -> Reader:
+    return _value(f"one of {', '.join(words)}", lambda value: value in words)
 
 
 def _optional(reader: Reader) -> Reader:
     return lambda value, where: None if value is None else reader(value, where)
-
-
-def _one_of(words: Sequence[str]) -> Reader:
-    def read(value: object, where: str) -> object:
-        if value not in words:
-            raise _wrong(where, f"one of {', '.join(words)}", value)
-        return value
-
-    return read
 
 
 def _many(reader: Reader) -> Reader:
@@ -114,12 +93,14 @@ def _rows(make: Callable[..., object]) -> Reader:
     return _many(lambda value, where: from_data(make, value, where=where))
 
 
+_number = _value("a whole number", is_whole)
+_string = _value("a string", lambda value: isinstance(value, str))
 _READERS: dict[str, Reader] = {
     "int": _number,
     "int | None": _optional(_number),
     "str": _string,
     "str | None": _optional(_string),
-    "bool": _flag,
+    "bool": _value("true or false", lambda value: isinstance(value, bool)),
     "Fate": _one_of(FATES),
     "Reason | None": _optional(_one_of(REASONS)),
     "State": _one_of(STATES),
@@ -128,6 +109,6 @@ _READERS: dict[str, Reader] = {
     "Sequence[MessageRow]": _rows(MessageRow),
     "tuple[InsertedRow, ...]": _rows(InsertedRow),
     "tuple[BlockReport, ...]": _rows(BlockReport),
-    "Sequence[ViolationLike]": _rows(ViolationRow),
+    "Sequence[Violation]": _rows(Violation),
 }
 """By annotation, which `from __future__ import annotations` keeps as the string it was written as."""

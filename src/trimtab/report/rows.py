@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 Fate = Literal["kept", "changed", "evicted"]
 """What became of a message of the input."""
@@ -115,57 +115,17 @@ class BlockReport:
     """Tokens another block freed by letting go of a unit both shared; not given out again."""
 
 
-class ViolationLike(Protocol):
-    """What `validate` lists: anything with the attributes of a `ViolationRow`."""
-
-    @property
-    def index(self) -> int | None:
-        """Position in the input; None if it is about no single message."""
-        ...
-
-    @property
-    def rule(self) -> str:
-        """Word for what is wrong."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """What the provider would say."""
-        ...
-
-    @property
-    def call_id(self) -> str | None:
-        """Id of the call it is about, if it is about one."""
-        ...
-
-    @property
-    def fault(self) -> bool:
-        """False for an open call: worth knowing, nothing wrong."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ViolationRow:
-    """One thing a provider would refuse in the input, or an open call."""
+class Violation:
+    """One thing a provider would refuse, or, with `fault=False`, one worth knowing."""
 
     index: int | None
-    """Position in the input; None if it is about no single message."""
+    """Position of the message, from 0; None for what is about the request and no single message."""
     rule: str
+    """One word why: a rule about calls and results, or what is wrong with the message's shape."""
     message: str
-    """What the provider would say."""
+    """What is wrong, in our words, and what the provider would say."""
     call_id: str | None = None
+    """Id of the call concerned, if any."""
     fault: bool = True
-    """False for an open call: worth knowing, nothing wrong."""
-
-    @classmethod
-    def of(cls, violation: ViolationLike, /) -> ViolationRow:
-        """Copy whatever has the same attributes, such as a `validity.Violation`."""
-        if isinstance(violation, ViolationRow):
-            return violation
-        return cls(
-            index=violation.index,
-            rule=violation.rule,
-            message=violation.message,
-            call_id=violation.call_id,
-            fault=violation.fault,
-        )
+    """False for an open call, whose result can still come, and for a result whose call can be stored."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, takewhile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate, groupby, takewhile
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from unicodedata import east_asian_width
 
-from trimtab.report.rows import FATES, BlockReport, Fate, MessageRow
+from trimtab.report.rows import FATES, BlockReport, MessageRow
 
 if TYPE_CHECKING:
     from trimtab.report import Report
 
-__all__ = ["Run", "clip", "counted", "plain", "render", "runs"]
-
 Tone = Literal["", "bold", "dim", "good", "warn", "bad"]
+Run = tuple[MessageRow, ...]
+"""Neighbouring messages with the same fate, reason and block; the first speaks for all of them."""
 
 _COLOURS: dict[Tone, str] = {"bold": "1", "dim": "2", "good": "32", "warn": "33", "bad": "31"}
 
@@ -34,13 +34,16 @@ _NOT_COUNTED = "? (not counted: the fit did not need it)"
 
 def render(report: Report, *, width: int, colour: bool, include_text: bool) -> str:
     """Write a report as text of at most `width` columns a line."""
+    inserted = [
+        f"{row.position}, {row.role}, {counted(row.tokens, 'token')}: {row.why}" for row in report.inserted
+    ]
     lines = [
         *_head(report, width=width),
         *_blocks(report, width=width),
         *_messages(report, width=width, include_text=include_text),
-        *_inserted(report, width=width),
+        *_section(inserted, title="  inserted by trimtab, at its place in the output", width=width),
         *_violations(report, width=width),
-        *_notes(report, width=width),
+        *_section(report.notes, width=width),
     ]
     return "\n".join(_paint(line, width=width, colour=colour) for line in lines)
 
@@ -54,7 +57,7 @@ def _head(report: Report, *, width: int) -> Iterator[Line]:
         ("room", _room(report)),
         ("before", _NOT_COUNTED if before is None else counted(before, "token")),
         ("after", _parts(report)),
-        ("messages", f"{report.total_message_count:,} in: {_fates(report)}{added}"),
+        ("messages", f"{report.total_message_count:,} in: {fate_counts(report) or 'none'}{added}"),
     ]
     for name, text in facts:
         yield from map(Line, _wrap(text, width=width, first=f"  {name:<10}", rest=" " * 12))
@@ -109,21 +112,25 @@ def _parts(report: Report) -> str:
 
 
 def _blocks(report: Report, *, width: int) -> Iterator[Line]:
+    """Give each block a line of numbers with a bar of how full it is, and a line of what was done."""
     if report.blocks:
-        yield from _block_table(report.blocks, width=width)
+        cells = [("block", "before", "after", "limit")]
+        for block in report.blocks:
+            numbers = (_number(block.tokens_before), f"{block.tokens_after:,}", f"{block.limit_tokens:,}")
+            cells.append((_name(block.name), *numbers))
+        heads, *rows = _align(cells, right=(1, 2, 3))
+        legend = heads + " " * 9 + "█ after, ░ before, │ limit"
+        yield Line("")
+        yield Line(legend if columns(legend) <= width else heads, "bold")
+        indent = " " * (4 + max(columns(name) for name, *_ in cells))
+        for block, row in zip(report.blocks, rows, strict=True):
+            over = block.tokens_after > block.limit_tokens
+            yield Line(row + _bar(block, room=width - columns(row)), "bad" if over else "")
+            deeds = _deeds(block, alone=len(report.blocks) == 1)
+            yield from (Line(line, "dim") for line in _wrap(deeds, width=width, first=indent, rest=indent))
     said = [f"blocks dropped: {', '.join(report.blocks_dropped)}"] if report.blocks_dropped else []
     said += ["the floors of the blocks pass the room and were ignored"] if report.floors_ignored else []
     yield from _bullets(said, width=width, tone="warn")
-
-
-def _inserted(report: Report, *, width: int) -> Iterator[Line]:
-    if report.inserted:
-        yield Line("")
-        yield Line("  inserted by trimtab, at its place in the output", "bold")
-    yield from _bullets(
-        [f"{row.position}, {row.role}, {counted(row.tokens, 'token')}: {row.why}" for row in report.inserted],
-        width=width,
-    )
 
 
 def _violations(report: Report, *, width: int) -> Iterator[Line]:
@@ -145,10 +152,11 @@ def _violations(report: Report, *, width: int) -> Iterator[Line]:
         yield Line(f"  … {len(report.violations) - len(shown):,} more", "dim")
 
 
-def _notes(report: Report, *, width: int) -> Iterator[Line]:
-    if report.notes:
+def _section(texts: Sequence[str], *, width: int, title: str = "") -> Iterator[Line]:
+    if texts:
         yield Line("")
-    yield from _bullets(report.notes, width=width)
+        yield from [Line(title, "bold")] if title else []
+        yield from _bullets(texts, width=width)
 
 
 def _bullets(texts: Sequence[str], *, width: int, tone: Tone = "") -> Iterator[Line]:
@@ -164,7 +172,6 @@ _LAST_RUNS = 12
 _NAME_COLUMNS = 16
 _BAR_COLUMNS = 24
 _LEAST_BAR_COLUMNS = 6
-_LEGEND = "█ after, ░ before, │ limit"
 _LEAST_WHAT_COLUMNS = 22
 _TONES: dict[str, Tone] = {"evicted": "dim", "changed": "warn"}
 
@@ -174,43 +181,29 @@ def _share(part: int, whole: int) -> str:
     return f"{part * 100 // whole if part <= whole else -(-part * 100 // whole)} %"
 
 
-def _fates(of: Report | BlockReport) -> str:
-    """Say how many messages fared how."""
-    counts = (of.kept_message_count, of.changed_message_count, of.evicted_message_count)
-    return _fate_counts(zip(FATES, counts, strict=True))
+def fate_counts(of: Report | BlockReport) -> str:
+    """Say how many messages fared how, leaving out what none did."""
+    return _fates((of.kept_message_count, of.changed_message_count, of.evicted_message_count))
 
 
-def _fate_counts(counts: Iterable[tuple[Fate, int]]) -> str:
-    """Write numbers by fate, leaving out what none did."""
-    return ", ".join(f"{count:,} {fate}" for fate, count in counts if count) or "none"
+def _fates(counts: Iterable[int]) -> str:
+    return ", ".join(f"{count:,} {fate}" for fate, count in zip(FATES, counts, strict=True) if count)
 
 
-def _block_table(blocks: Sequence[BlockReport], *, width: int) -> Iterator[Line]:
-    """Give each block a line of numbers with a bar of how full it is, and a line of what was done."""
-    rows = [("block", "before", "after", "limit")]
-    for entry in blocks:
-        numbers = (_number(entry.tokens_before), f"{entry.tokens_after:,}", f"{entry.limit_tokens:,}")
-        rows.append((_name(entry.name), *numbers))
-    sizes = [max(columns(row[place]) for row in rows) for place in range(4)]
-    yield Line("")
-    heads: list[BlockReport | None] = [None, *blocks]
-    for row, block in zip(rows, heads, strict=True):
-        cells = [
-            _pad(cell, size, right=place > 0)
+def _align(rows: Sequence[Sequence[str]], *, right: Collection[int]) -> list[str]:
+    """Write rows of cells below each other, some of the columns at their right."""
+    sizes = [max(map(columns, column)) for column in zip(*rows, strict=True)]
+    return [
+        "".join(
+            "  " + (_blanks(cell, size) + cell if place in right else cell + _blanks(cell, size))
             for place, (cell, size) in enumerate(zip(row, sizes, strict=True))
-        ]
-        text = "  " + "  ".join(cells)
-        if block is None:
-            legend = text + " " * 9 + _LEGEND
-            yield Line(legend if columns(legend) <= width else text, "bold")
-            continue
-        over = block.tokens_after > block.limit_tokens
-        yield Line(text + _bar(block, room=width - columns(text)), "bad" if over else "")
-        indent = " " * (sizes[0] + 4)
-        yield from (
-            Line(line, "dim")
-            for line in _wrap(_deeds(block, alone=len(blocks) == 1), width=width, first=indent, rest=indent)
         )
+        for row in rows
+    ]
+
+
+def _blanks(cell: str, size: int) -> str:
+    return " " * (size - columns(cell))
 
 
 def _name(block: str) -> str:
@@ -221,7 +214,7 @@ def _bar(block: BlockReport, *, room: int) -> str:
     """Draw what stayed, what left and where the limit is, where there is room to draw."""
     if block.limit_tokens <= 0:
         return ""
-    share = "  " + _pad(_share(block.tokens_after, block.limit_tokens), 5, right=True)
+    share = f"  {_share(block.tokens_after, block.limit_tokens):>5}"
     length = min(_BAR_COLUMNS, room - columns(share) - 3)
     if length < _LEAST_BAR_COLUMNS:
         return share
@@ -236,7 +229,7 @@ def _deeds(block: BlockReport, *, alone: bool) -> str:
     """Say what was done to a block; what became of its messages, if the head does not say it already."""
     deeds = [", then ".join(block.actions) or "kept"]
     if not alone:
-        deeds.append(f"messages: {_fates(block)}")
+        deeds.append(f"messages: {fate_counts(block) or 'none'}")
     if block.cap_tokens is not None:
         at_cap = block.limit_tokens == block.cap_tokens
         deeds.append(
@@ -251,35 +244,28 @@ def _deeds(block: BlockReport, *, alone: bool) -> str:
 
 def _messages(report: Report, *, width: int, include_text: bool) -> Iterator[Line]:
     """Give each run of messages a line; of many, the middle is only counted."""
-    found = runs(report.messages)
-    if not found:
+    # A changed message is a run of its own.
+    runs = [tuple(run) for _, run in groupby(report.messages, key=_fate_key)]
+    if not runs:
         return
-    hidden = found[_MOST_RUNS - _LAST_RUNS : -_LAST_RUNS] if len(found) > _MOST_RUNS else []
-    head = found[: _MOST_RUNS - _LAST_RUNS] if hidden else found
-    tail = found[-_LAST_RUNS:] if hidden else []
-    blocks = len(report.blocks) > 1
-    table = [(run.span, run.first.fate, run.tokens, run.why) for run in [*head, *tail]]
-    titles = ("index", "fate", "tokens", "why")
-    sizes = [max(map(columns, column)) for column in zip(titles, *table, strict=True)]
+    head = len(runs) if len(runs) <= _MOST_RUNS else _MOST_RUNS - _LAST_RUNS
+    hidden = runs[head:-_LAST_RUNS]
+    shown = runs[:head] + (runs[-_LAST_RUNS:] if hidden else [])
+    titles, *rows = _align([("index", "fate", "tokens", "why"), *map(_cells, shown)], right=(2,))
     yield Line("")
-    yield Line(_row(titles, sizes), "bold")
-    for place, (run, cells) in enumerate(zip([*head, *tail], table, strict=True)):
-        if hidden and place == len(head):
+    yield Line(titles, "bold")
+    for place, (run, row) in enumerate(zip(shown, rows, strict=True)):
+        if hidden and place == head:
             yield Line("  " + _elision(hidden), "dim")
-        what = f"{_name(run.first.block)}: {run.what}" if blocks else run.what
-        yield from _run_lines(run, _row(cells, sizes), what=what, width=width)
-        if include_text:
-            yield from _preview(run)
+        what = f"{_name(run[0].block)}: {_what(run)}" if len(report.blocks) > 1 else _what(run)
+        yield from _run_lines(row, _TONES.get(run[0].fate, ""), what=what, width=width)
+        if include_text and len(run) == 1 and run[0].text:
+            # Far more than any terminal is wide, so that a huge text is not made printable in full.
+            yield Line(f"      | {plain(run[0].text[:1000])}", "dim")
 
 
-def _row(cells: Sequence[str], sizes: Sequence[int]) -> str:
-    places = enumerate(zip(cells, sizes, strict=True))
-    return "  " + "  ".join(_pad(cell, size, right=place == 2) for place, (cell, size) in places)
-
-
-def _run_lines(run: Run, row: str, *, what: str, width: int) -> Iterator[Line]:
+def _run_lines(row: str, tone: Tone, *, what: str, width: int) -> Iterator[Line]:
     """Put what a run is beside its numbers, or beneath them where that would be too narrow."""
-    tone = _TONES.get(run.first.fate, "")
     beside = " " * (columns(row) + 2)
     if width - len(beside) < min(_LEAST_WHAT_COLUMNS, columns(what)):
         yield Line(row, tone)
@@ -287,15 +273,9 @@ def _run_lines(run: Run, row: str, *, what: str, width: int) -> Iterator[Line]:
     yield from (Line(line, tone) for line in _wrap(what, width=width, first=row + "  ", rest=beside))
 
 
-def _preview(run: Run) -> Iterator[Line]:
-    if len(run.rows) == 1 and run.first.text:
-        # Far more than any terminal is wide, so that a huge text is not made printable in full.
-        yield Line(f"      | {plain(run.first.text[:1000])}", "dim")
-
-
 def _elision(hidden: Sequence[Run]) -> str:
-    fates = [row.fate for run in hidden for row in run.rows]
-    counts = _fate_counts((fate, fates.count(fate)) for fate in FATES)
+    fates = [row.fate for run in hidden for row in run]
+    counts = _fates(map(fates.count, FATES))
     return f"… {counted(len(hidden), 'more line')}: {counted(len(fates), 'message')}, {counts}"
 
 
@@ -309,94 +289,62 @@ _WORD_COLUMNS = 32
 _ANSWERING_ROLES = frozenset({"tool", "user", "function"})
 
 
-class Run(NamedTuple):
-    """Neighbouring messages with the same fate, reason and block; a changed one stands alone."""
-
-    rows: tuple[MessageRow, ...]
-
-    @property
-    def first(self) -> MessageRow:
-        """The oldest of them, which speaks for all in fate, reason and block."""
-        return self.rows[0]
-
-    @property
-    def span(self) -> str:
-        """Their indices, as in "12–398"."""
-        first, last = self.rows[0].index, self.rows[-1].index
-        return str(first) if first == last else f"{first}–{last}"
-
-    @property
-    def why(self) -> str:
-        """Their reason; that they are pinned or held, if they have none; else nothing."""
-        return self.first.reason or ("" if self.first.state == "free" else self.first.state)
-
-    @property
-    def tokens(self) -> str:
-        """Their size; "?" if it was not counted for every one of them."""
-        if self.first.fate == "changed":
-            return f"{_number(self.first.tokens_before)} → {_number(self.first.tokens_after)}"
-        kept = self.first.fate == "kept"
-        sizes = [row.tokens_after if kept else row.tokens_before for row in self.rows]
-        counts = [size for size in sizes if size is not None]
-        return _number(sum(counts) if len(counts) == len(sizes) else None)
-
-    @property
-    def what(self) -> str:
-        """Roles or number of messages, the tools they call, and the labels they have."""
-        roles = " + ".join(_short(row.role) for row in self.rows[:_NAMED_ROLES])
-        who = roles if len(self.rows) <= _NAMED_ROLES else counted(len(self.rows), "message")
-        also = [said for said in (_tools(self.rows), _labels(self.rows)) if said]
-        return ", ".join([who, *also])
+def _fate_key(row: MessageRow) -> tuple[object, ...]:
+    own = row.index if row.fate == "changed" else None
+    return row.fate, row.reason, row.block, row.state == "pinned", own
 
 
-def runs(rows: Iterable[MessageRow]) -> list[Run]:
-    """Join neighbours that fared alike; each changed message is a run of its own."""
-    found: list[list[MessageRow]] = []
-    for row in rows:
-        if found and row.fate != "changed" and _fate_key(found[-1][0]) == _fate_key(row):
-            found[-1].append(row)
-        else:
-            found.append([row])
-    return [Run(tuple(group)) for group in found]
+def _cells(run: Run) -> tuple[str, str, str, str]:
+    """Give the indices of a run, as "12–398", its fate, its size, and why."""
+    first, last = run[0], run[-1].index
+    span = str(first.index) if first.index == last else f"{first.index}–{last}"
+    return span, first.fate, _tokens(run), first.reason or ("" if first.state == "free" else first.state)
 
 
-def _fate_key(row: MessageRow) -> tuple[str, str | None, str, bool]:
-    return row.fate, row.reason, row.block, row.state == "pinned"
+def _tokens(run: Run) -> str:
+    """Give the size of a run; "?" if it was not counted for every one of them."""
+    first = run[0]
+    if first.fate == "changed":
+        return f"{_number(first.tokens_before)} → {_number(first.tokens_after)}"
+    sizes = [row.tokens_after if first.fate == "kept" else row.tokens_before for row in run]
+    counts = [size for size in sizes if size is not None]
+    return _number(sum(counts) if len(counts) == len(sizes) else None)
 
 
-def _tools(rows: Sequence[MessageRow]) -> str:
+def _what(run: Run) -> str:
+    """Give roles or number of messages, the tools they call, and the labels they have."""
+    roles = " + ".join(_short(row.role) for row in run[:_NAMED_ROLES])
+    who = roles if len(run) <= _NAMED_ROLES else counted(len(run), "message")
+    labels = _first_few([_short(row.label) for row in run if row.label], _NAMED_LABELS)
+    return ", ".join(filter(None, (who, _tools(run), labels)))
+
+
+def _first_few(words: Sequence[str], most: int) -> str:
+    more = [f"{len(words) - most} more"] if len(words) > most else []
+    return ", ".join([*words[:most], *more])
+
+
+def _tools(run: Run) -> str:
     """Say which tools are called; "result of" if only the answers are here."""
     # A call and its result name the same call; ids are used again in later units.
     named = {
         (row.unit, call_id): name
-        for row in rows
+        for row in run
         for call_id, name in zip(row.call_ids, row.tool_names, strict=False)
     }
     if not named:
         return ""
-    tools = Counter(named.values()).most_common()
-    shown = [_short(name) + (f"×{count}" if count > 1 else "") for name, count in tools[:_NAMED_TOOLS]]
-    if len(tools) > _NAMED_TOOLS:
-        shown.append(f"{len(tools) - _NAMED_TOOLS} more")
-    return ("result of " if all(map(_answers, rows)) else "calls ") + ", ".join(shown)
-
-
-def _labels(rows: Sequence[MessageRow]) -> str:
-    """List the words their block has for them."""
-    labels = [_short(row.label) for row in rows if row.label]
-    shown = labels[:_NAMED_LABELS]
-    if len(labels) > _NAMED_LABELS:
-        shown.append(f"{len(labels) - _NAMED_LABELS} more")
-    return ", ".join(shown)
+    tools = [
+        _short(name) + (f"×{count}" if count > 1 else "")
+        for name, count in Counter(named.values()).most_common()
+    ]
+    answers = all(row.role in _ANSWERING_ROLES or row.role.endswith("_output") for row in run)
+    return ("result of " if answers else "calls ") + _first_few(tools, _NAMED_TOOLS)
 
 
 def _short(word: str) -> str:
     # Cut first: the name may be a megabyte.
     return clip(plain(word[: _WORD_COLUMNS + 1]), _WORD_COLUMNS)
-
-
-def _answers(row: MessageRow) -> bool:
-    return row.role in _ANSWERING_ROLES or row.role.endswith("_output")
 
 
 # Lines of a terminal: their width, their colour, and what may be printed in them.
@@ -437,12 +385,6 @@ def clip(text: str, width: int) -> str:
     used_columns = accumulate(map(columns, text))
     kept = sum(1 for _ in takewhile(lambda used: used < width, used_columns))
     return text[:kept].rstrip() + "…"
-
-
-def _pad(text: str, width: int, *, right: bool = False) -> str:
-    """Fill text up to a width; on its left if it is to stand right."""
-    blanks = " " * max(0, width - columns(text))
-    return blanks + text if right else text + blanks
 
 
 def _wrap(text: str, *, width: int, first: str, rest: str) -> Iterator[str]:

@@ -6,8 +6,6 @@ import copy
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
-__all__ = ["ContractBroken", "Dumped", "ask", "broken"]
-
 T = TypeVar("T")
 
 

@@ -20,8 +20,6 @@ from trimtab.testing.bodies import FORMS, request_bodies
 from trimtab.testing.errors import Dumped, ask, broken
 from trimtab.testing.word_counter import WordCounter
 
-__all__ = ["check_format"]
-
 Messages = list[Any]
 
 _PAIRS = frozenset(get_args(PairRule))

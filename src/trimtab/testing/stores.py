@@ -23,8 +23,6 @@ from trimtab.stores import (
 )
 from trimtab.testing.errors import ContractBroken, ask, broken
 
-__all__ = ["check_store"]
-
 E = TypeVar("E", bound=Exception)
 
 _TEXTS = {

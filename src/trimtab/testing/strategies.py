@@ -23,8 +23,6 @@ from trimtab.testing.errors import ask, broken
 from trimtab.testing.generate import conversations
 from trimtab.testing.word_counter import WordCounter
 
-__all__ = ["check_strategy"]
-
 Messages = list[Any]
 
 

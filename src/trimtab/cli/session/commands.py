@@ -35,29 +35,6 @@ from trimtab.session.options import other_form
 from trimtab.stores import LoadRequest, Retry, SQLiteStore, Store, copy_session, open_store
 from trimtab.stores.secrets import mask
 
-__all__ = [
-    "Answer",
-    "Masking",
-    "clear",
-    "copy",
-    "delete",
-    "export",
-    "fork",
-    "id_option",
-    "import_",
-    "name_of",
-    "on_session",
-    "open_or_begin",
-    "open_session",
-    "open_session_store",
-    "pin",
-    "redact",
-    "store_option",
-    "undo",
-    "unpin",
-]
-
-
 _KINDS = "sqlite:///FILE, postgresql://… or redis://…"
 
 

@@ -38,23 +38,6 @@ from trimtab.session import Session
 from trimtab.session.options import session_budget
 from trimtab.stores import Event
 
-__all__ = [
-    "INPUT_KINDS",
-    "begin_options",
-    "event_data",
-    "event_line",
-    "messages_in",
-    "options_in",
-    "read_bytes",
-    "say_missing",
-    "view_data",
-    "view_text",
-    "when",
-    "write",
-    "write_lines",
-]
-
-
 InputKind = Literal["auto", "json", "messages-jsonl"]
 INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "messages-jsonl")
 
