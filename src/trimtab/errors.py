@@ -19,7 +19,8 @@ ContextError(Exception)
 
 from __future__ import annotations
 
-from typing import Any, Self
+import re
+from typing import Any, ClassVar, Self
 
 __all__ = [
     "BudgetExceededError",
@@ -56,6 +57,27 @@ def _rebuild(kind: type[ContextError], args: tuple[object, ...], state: dict[str
     error.args = args
     error.__dict__.update(state)
     return error
+
+
+class _AboutMessage(Exception):
+    """Where an error about a message arose, as data: its text is written from that, wherever it moves to."""
+
+    _words: ClassVar[str]
+    """How its text names a message."""
+    block: str | None = None
+    """Name of the block the message is in; None outside of a `Context`."""
+
+    def _learn(self, message: str, index: int | None) -> None:
+        """Remember what the text says on both sides of the message it names."""
+        self.index = index
+        here = None if index is None else self._words.format(index)
+        parts = [message] if here is None else message.split(here, 1)
+        self._sides = parts[0], parts[1] if len(parts) == 2 else None
+
+    def _write(self) -> None:
+        before, after = self._sides
+        text = before if after is None else f"{before}{self._words.format(self.index)}{after}"
+        self.args = (text if self.block is None else f"block {self.block!r}: {text}",)
 
 
 class ConfigurationError(ContextError, ValueError):
@@ -145,17 +167,20 @@ class InvalidHistoryError(ContextError, ValueError):
         return self.violations[0].call_id if self.violations else None
 
 
-class CountingError(ContextError):
+class CountingError(_AboutMessage, ContextError):
     """A counter failed or answered something that is not a count."""
+
+    _words = "message {}"
 
     def __init__(
         self, message: str, *, counter: str = "", index: int | None = None, answer: object = None
     ) -> None:
         super().__init__(message)
+        self.index: int | None
+        """Position of the message it was asked about, or None for a range or a whole request."""
+        self._learn(message, index)
         self.counter = counter
         """Name of the counter."""
-        self.index = index
-        """Position of the message it was asked about, or None for a range or a whole request."""
         self.answer = answer
         """What it returned, if it returned; a copy of the error has its `repr` unless it is plain."""
 
@@ -185,13 +210,25 @@ class SummaryError(ContextError):
     """
 
 
-class FormatError(ContextError, ValueError):
+class FormatError(_AboutMessage, ContextError, ValueError):
     """A wire shape this format cannot read; `.path` leads to it."""
+
+    _words = "messages[{}]"
 
     def __init__(self, message: str, *, path: str = "") -> None:
         super().__init__(message)
+        found = re.match(r"messages\[(\d+)\]", path)
+        self.index: int | None
+        """Position of the message it is about, if the path leads to one."""
+        self._learn(message, None if found is None else int(found[1]))
         self.path = path
         """Where in the input, as in `messages[3].content[0]`."""
+        self._below = path[found.end() :] if found else ""
+
+    def _write(self) -> None:
+        super()._write()
+        if self.index is not None:
+            self.path = f"{self._words.format(self.index)}{self._below}"
 
 
 class MissingExtraError(ContextError, ImportError):
@@ -259,3 +296,18 @@ class CorruptSessionError(StoreError, ValueError):
         """Name of the session; empty if it is not known."""
         self.version = version
         """Version of the event that cannot be read, or None."""
+
+
+def move_error(
+    error: CountingError | FormatError, /, *, index: int | None = None, block: str | None = None
+) -> None:
+    """Make an error be about a message at another place, in its text too.
+
+    Args:
+        error: One that is about a message.
+        index: The place; None: as it is.
+        block: The block the message is in; None: as it is.
+    """
+    error.index = error.index if index is None else index
+    error.block = error.block if block is None else block
+    error._write()

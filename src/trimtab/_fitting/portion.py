@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from trimtab.conversation import History
 from trimtab.counting.sizes import Sizes
-from trimtab.errors import CountingError, FormatError
+from trimtab.errors import CountingError, FormatError, move_error
 from trimtab.strategies.base import EvictionRequest
 from trimtab.strategies.runner import Settled
 
@@ -69,7 +69,6 @@ def in_block(name: str) -> Generator[None, None, None]:
     try:
         yield
     except (FormatError, CountingError) as error:
-        where = f"block {name!r}: "
-        if not str(error).startswith(where):
-            error.args = (f"{where}{error}",)
+        if error.block is None:
+            move_error(error, block=name)
         raise

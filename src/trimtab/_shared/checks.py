@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from trimtab.errors import ConfigurationError, CountingError, FormatError
+from trimtab.errors import ConfigurationError, CountingError, FormatError, move_error
 
 # Single values.
 
@@ -306,16 +305,10 @@ def in_words(near: Iterable[str], /) -> str:
 # Errors that name a message's place, moved to where the caller has it.
 
 
-_PLACE = re.compile(r"messages\[(\d+)\]")
-
-
 def move(error: FormatError, by: int, /) -> None:
     """Make an error be about a message so many places further on."""
-    found = _PLACE.match(error.path)
-    if found is not None and by:
-        old, new = found[0], f"messages[{int(found[1]) + by}]"
-        error.args = (str(error).replace(old, new, 1),)
-        error.path = error.path.replace(old, new, 1)
+    if error.index is not None:
+        move_error(error, index=error.index + by)
 
 
 def move_to_source(error: CountingError | FormatError, /, *, lead: int, origin: Sequence[int] | None) -> None:
@@ -326,19 +319,6 @@ def move_to_source(error: CountingError | FormatError, /, *, lead: int, origin: 
         lead: How many messages trimtab put before the caller's; errors about these stay as they are.
         origin: Place in the caller's list of each message after those; None where they are the same.
     """
-    if not lead and origin is None:
-        return
-    index = error.index if isinstance(error, CountingError) else _place_of(error)
-    if index is None or index < lead:
-        return
-    to = index - lead if origin is None else origin[index - lead]
-    if isinstance(error, FormatError):
-        move(error, to - index)
-    else:
-        error.args = (str(error).replace(f"message {index}", f"message {to}", 1),)
-        error.index = to
-
-
-def _place_of(error: FormatError) -> int | None:
-    found = _PLACE.match(error.path)
-    return int(found[1]) if found is not None else None
+    if error.index is not None and error.index >= lead:
+        at = error.index - lead
+        move_error(error, index=at if origin is None else origin[at])
