@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
+from math import log2
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 import trimtab
-from trimtab.counting import TextCounter
-from trimtab.counting.tokenizers import load_tokenizer
+from trimtab.counting import TextCounter, counter_for
 
 PACKAGE = str(Path(trimtab.__file__).parent)
 
@@ -49,7 +50,7 @@ def bytes_of(text: str) -> int:
 
 def exact_counter(operations: Operations | None = None) -> TextCounter:
     """Make a counter with an empty cache on the real o200k tokenizer, noting each text it is given."""
-    tokenize = load_tokenizer("o200k_base").count
+    tokenize = counter_for("gpt-4o").count_text
 
     def noted(text: str) -> int:
         if operations is not None:
@@ -96,5 +97,6 @@ def growth(case: Callable[[int], Callable[[TextCounter], Any]], sizes: tuple[int
 def assert_linear(case: Callable[[int], Callable[[TextCounter], Any]], sizes: tuple[int, ...]) -> None:
     """Assert that twice the size never takes more than `MOST_GROWTH` times the operations."""
     counted = growth(case, sizes)
-    for size, less, more in zip(sizes, counted, counted[1:], strict=False):
-        assert more <= MOST_GROWTH * less, f"from {size} on: {counted}, {more / less:.2f} times"
+    for (size, less), (larger, more) in pairwise(zip(sizes, counted, strict=True)):
+        most = MOST_GROWTH ** log2(larger / size)
+        assert more <= most * less, f"from {size} on: {counted}, {more / less:.2f} times"

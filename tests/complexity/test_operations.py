@@ -1,6 +1,6 @@
 """Operations grow with the input and not with its square, whatever arrives.
 
-Operations are lines run inside trimtab plus bytes given to the tokenizer, counted on sizes that double.
+Operations are lines run inside trimtab plus bytes given to the tokenizer, counted on two sizes.
 The full size of each promise is then fitted once, uncounted, for its answer.
 """
 
@@ -73,7 +73,7 @@ def test_a_history_of_any_shape_is_fitted_in_linear_time(
         messages = shape(count)
         return lambda counter: fit(messages, tokens_each * count, counter=counter)
 
-    assert_linear(case, (400, 800, 1_600))
+    assert_linear(case, (400, 1_600))
 
 
 def _talk_in(form: str, count: int) -> list[Message]:
@@ -133,7 +133,7 @@ def test_every_strategy_takes_linear_time(strategy: Any, shape: str) -> None:
         messages = SHAPES[shape](count)
         return lambda counter: fit(messages, 5 * count, counter=counter, strategy=strategy)
 
-    assert_linear(case, (250, 500, 1_000))
+    assert_linear(case, (250, 1_000))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_the_texts_of_one_message_are_shortened_in_linear_time(
 
     shortened = case(200)(exact_counter())
     assert shortened.report.changed_message_count == 1
-    assert_linear(case, (200, 400, 800))
+    assert_linear(case, (200, 800))
 
 
 # -- wire forms in which not every message may come first
@@ -255,7 +255,7 @@ def test_a_run_that_cannot_lead_is_fitted_in_linear_time(strategy: Any, form: st
         messages = _run_of(form, count)
         return lambda counter: _fit_or_error(messages, 5 * count, counter, format=form, strategy=strategy)
 
-    assert_linear(case, (200, 400, 800))
+    assert_linear(case, (200, 800))
 
 
 @ORDERED
@@ -268,7 +268,7 @@ def test_a_callback_that_takes_the_question_takes_linear_time(form: str) -> None
             messages, 10**9, counter=counter, format=form, on_trim=lambda context: context.remove(0)
         )
 
-    assert_linear(case, (200, 400, 800))
+    assert_linear(case, (200, 800))
     assert len(case(200)(exact_counter()).messages) == 1
 
 
@@ -281,7 +281,7 @@ def test_a_message_of_many_results_is_fitted_in_linear_time(form: str) -> None:
         messages = [*shape(count), get_format(form).message("user", ["thanks"])]
         return lambda counter: fit(messages, 50, counter=counter, format=form)
 
-    assert_linear(case, (200, 400, 800))
+    assert_linear(case, (200, 800))
 
 
 # -- long texts
@@ -319,7 +319,7 @@ def test_a_long_text_is_fitted_in_linear_time(
         budget = 300 + size // bytes_a_token if bytes_a_token else 300
         return lambda counter: fit(messages, budget, counter=counter)
 
-    assert_linear(case, (62_500, 125_000, 250_000))
+    assert_linear(case, (30_000, 120_000))
 
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
@@ -344,7 +344,7 @@ def test_the_estimate_takes_linear_time(text: Callable[[int], str]) -> None:
         message = user(text(size))
         return lambda _: EstimateCounter().count_message(message)
 
-    assert_linear(case, (62_500, 125_000, 250_000))
+    assert_linear(case, (30_000, 120_000))
 
 
 def _deep(depth: int) -> Any:
@@ -384,7 +384,7 @@ def test_validate_and_repair_take_linear_time(shape: Callable[[int], list[Messag
         messages = shape(count)
         return lambda _: (validate(messages), repair(messages))
 
-    assert_linear(case, (400, 800, 1_600))
+    assert_linear(case, (400, 1_600))
 
 
 @pytest.mark.parametrize("last", [[], [{"role": "user", "content": "x"}]], ids=["none leads", "the last"])
@@ -399,7 +399,7 @@ def test_a_tool_loop_without_its_question_is_repaired_in_linear_time(last: list[
             loop += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
         return lambda _: repair([*loop, *last], format="anthropic")
 
-    assert_linear(case, (400, 800, 1_600))
+    assert_linear(case, (400, 1_600))
 
 
 @pytest.mark.parametrize("shape", ["valid", "late_results", "old_parallel", "long_results", "unanswered"])
@@ -415,7 +415,7 @@ def test_the_report_takes_linear_time(shape: str) -> None:
             attempt = error.attempt
         return lambda _: (list(attempt.report.messages), attempt.report.to_dict(), str(attempt.report))
 
-    assert_linear(case, (250, 500, 1_000))
+    assert_linear(case, (250, 1_000))
 
 
 @pytest.mark.parametrize("shape", ["valid", "old_parallel", "late_results"])
@@ -431,7 +431,7 @@ def test_a_callback_that_removes_one_message_at_a_time_takes_linear_time(shape: 
         messages = SHAPES[shape](count)
         return lambda counter: fit(messages, 5 * count, counter=counter, on_trim=remove_results)
 
-    assert_linear(case, (250, 500, 1_000))
+    assert_linear(case, (250, 1_000))
 
 
 # -- black boxes

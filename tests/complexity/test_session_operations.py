@@ -18,11 +18,11 @@ from trimtab.stores import Appended, AppendRequest, Event, LoadRequest, MemorySt
 from trimtab.summaries import SummaryRequest
 from trimtab.testing import WordCounter
 
-FEW, MANY = 1_000, 20_000
+FEW, MANY = 1_000, 8_000
 MOST_GROWTH = 1.2
 """Most times the cost of the short session that the cost of the long one may be (issue 4).
 
-What grows with the length would be twenty times as much.
+What grows with the length would be eight times as much.
 """
 
 PAGE = 128

@@ -8,11 +8,11 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
-from tests.fuzz.bodies import request_body
 from trimtab import BudgetExceededError, Context, ContextError, Fitted, fit
 from trimtab.counting import CountRequest
 from trimtab.formats import Request, Structure, get_format
 from trimtab.strategies import Strategy
+from trimtab.testing import request_bodies
 from trimtab.testing.corpus import COUNTERS, Case, strategy_of
 
 FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini")
@@ -178,10 +178,13 @@ class Plan:
 
 
 def plan(form: str, seed: str) -> Plan:
-    """Make the case of a seed."""
+    """Make the case of a seed, which is a set of cases and a number in it: "5/17"."""
     random = Random(f"plan/{form}/{seed}")
     valid = random.random() < 0.4
-    body = request_body(form, seed, valid, random.choice((4, 8, 14)))
+    base, number = map(int, seed.split("/"))
+    (body,) = request_bodies(
+        1, format=form, seed=base * 10**6 + number, valid=valid, max_messages=random.choice((4, 8, 14))
+    )
     count = len(get_format(form).read_request(body).messages)
     made = Plan(
         form=form,

@@ -105,7 +105,7 @@ class Scan:
         self._messages = messages
         self._structure = structure
         self._answered: set[tuple[str, int]] = set()
-        """(id, message) of those calls that have their result; another with that id there is the same call."""
+        """(id, message) of calls that have their result; another with that id there is the same call."""
         self._pending: dict[str, int] = {}
         """Calls of the provider's own that wait for their result in this turn, by id: their message."""
 
