@@ -208,6 +208,19 @@ def test_what_is_added_is_a_copy() -> None:
     assert session.messages() == [{"role": "user", "content": [{"type": "text", "text": "a"}]}]
 
 
+def test_views_share_a_message_until_somebody_changes_it() -> None:
+    """It is copied once, and again for the view after a change; what holds numbers is copied for each."""
+    session = Session(200, counter=WORDS)
+    answer = call("A")
+    session.extend([user("hi"), answer, result("A", "x"), {**user("so"), "extra": [1, True]}])
+    first, second = session.messages(), session.messages()
+    assert [one is other for one, other in zip(first, second, strict=True)] == [True, True, True, False]
+    second[1]["tool_calls"][0]["id"] = "B"
+    second[3]["extra"][0] = True
+    assert session.messages() == [user("hi"), answer, result("A", "x"), {**user("so"), "extra": [1, True]}]
+    assert [type(one) for one in session.messages()[3]["extra"]] == [int, bool]
+
+
 def test_a_snapshot_has_the_options_that_are_not_written_yet() -> None:
     """E10: the restored session has the budget this one has."""
     store = MemoryStore()

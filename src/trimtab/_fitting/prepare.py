@@ -27,8 +27,9 @@ from trimtab.budget import Budget
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assembled
 from trimtab.conversation.units import resolve_pins
+from trimtab.counting.base import RequestCounter
 from trimtab.counting.measurement import model_notes
-from trimtab.counting.sizes import Fixed, sizes_for
+from trimtab.counting.sizes import Fixed, Sizes, sizes_for
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Request, format_of, refuse_foreign
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
@@ -119,7 +120,7 @@ def prepare(ask: Ask) -> Work:
         fixed = Fixed(system=None if lead else ask.system, tools=ask.tools)
     else:
         fixed = Fixed(system=None if lead else body.system, tools=body.tools, extra=body.extra or None)
-    sizes = sizes_for(counter, history.messages, fixed)
+    sizes = _sizes(ask, counter, history.messages, fixed)
     work = Work(
         name=BLOCK,
         ask=ask,
@@ -143,6 +144,13 @@ def prepare(ask: Ask) -> Work:
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
     return work
+
+
+def _sizes(ask: Ask, counter: RequestCounter, messages: list[Any], fixed: Fixed) -> Sizes:
+    sizes = sizes_for(counter, messages, fixed)
+    if ask.sizes is not None and sizes.additive:
+        sizes.known[:] = ask.sizes
+    return sizes
 
 
 def _budget(ask: Ask) -> Budget | None:

@@ -228,7 +228,9 @@ class Core:
         if "anchors" in changed:
             working_set.require_anchor_room()
         self.opened_state = working_set.state
-        self.behind = (self.behind or self.opened is not None) and working_set.hidden_messages > 0
+        self.behind = (self.behind or self.opened is not None) and working_set.hidden_messages(
+            working_set.in_view()
+        ) > 0
         return working_set
 
     def options_data(self) -> dict[str, Any]:

@@ -216,12 +216,10 @@ class _Waiting:
 
 
 def _unit(events: list[Event], reader: MessageReader) -> SessionUnit:
-    unit = SessionUnit(events[0].version, {}, 0)
+    unit = SessionUnit(events[0].version)
     for event in events:
         shown = reader.shown(event.data)
-        unit.members[event.version] = shown.message
-        unit.tokens += reader.tokens(shown.message)
-        unit.note(shown)
+        unit.take(event.version, shown, reader.tokens(shown.message))
     return unit
 
 

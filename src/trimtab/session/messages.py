@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from trimtab.errors import CountingError
 from trimtab.formats import Format, Path, Structure, mapping_of
 from trimtab.formats.foreign import check_message
 from trimtab.session.options import Options
+from trimtab.session.plain import copy_plain, holds_texts
 from trimtab.session.state import Members
 from trimtab.strategies.summarizer import SUMMARY_TAG, marked_summary, summary_message
 
@@ -269,20 +270,40 @@ class SessionUnit:
 
     first: int
     """Version of its first message."""
-    members: dict[int, dict[str, Any]]
+    members: dict[int, dict[str, Any]] = field(default_factory=dict)
     """The messages as shown, by version, ascending."""
-    tokens: int
+    sizes: tuple[int, ...] = ()
+    """Tokens of each."""
+    tokens: int = 0
     as_text: int = 0
     """Results among them that are shown as text, since their call is not there."""
     escaped: int = 0
     """Messages in which what looked like a mark of trimtab's was escaped."""
     leads: bool | None = None
     """Whether the provider takes it as the first of a conversation; None: nobody asked yet."""
+    _copies: list[dict[str, Any]] | None = None
+    """What views were given last, where it can be told whether somebody changed it since."""
 
-    def note(self, shown: Shown, /) -> None:
-        """Note whether a message of it is shown as it was said."""
+    def take(self, version: int, shown: Shown, tokens: int, /) -> None:
+        """Take one more message."""
+        # never in place: a property may be going through them in another thread
+        self.members = {**self.members, version: shown.message}
+        self.sizes = (*self.sizes, tokens)
+        self.tokens += tokens
         self.as_text += shown.as_text
         self.escaped += shown.escaped
+
+    def copies(self) -> list[dict[str, Any]]:
+        """Return copies of its messages for a view: those given before, unless somebody changed them.
+
+        To compare costs a twentieth of a copy. What holds numbers is always copied: True is equal to 1.
+        """
+        held = list(self.members.values())
+        if self._copies == held:
+            return self._copies
+        copies: list[dict[str, Any]] = copy_plain(held)
+        self._copies = copies if holds_texts(held) else None
+        return copies
 
     @property
     def versions(self) -> Members:

@@ -9,7 +9,7 @@ from typing import Any
 from trimtab.errors import FormatError
 from trimtab.formats.values import message_in, shown
 
-__all__ = ["copy_plain", "plain_message", "plain_snapshot"]
+__all__ = ["copy_plain", "holds_texts", "plain_message", "plain_snapshot"]
 
 _DEEPEST = 200
 """Levels of nesting a message may have; JSON of other languages reads no more."""
@@ -79,3 +79,10 @@ def copy_plain(value: Any, /) -> Any:
     if isinstance(value, list):
         return [copy_plain(one) for one in value]
     return value
+
+
+def holds_texts(value: Any, /) -> bool:
+    """Tell whether plain data holds texts alone: then it is equal to nothing but what says the same."""
+    if isinstance(value, (dict, list)):
+        return all(map(holds_texts, value.values() if isinstance(value, dict) else value))
+    return value is None or isinstance(value, str)

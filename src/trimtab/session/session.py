@@ -453,6 +453,8 @@ class Session:
     def messages(self) -> list[dict[str, Any]]:
         """Return the view, ready to send: it fits, and is as valid as what was added.
 
+        Who changes a message of it changes no later view. Two views share the messages nobody changed.
+
         Raises:
             BudgetExceededError: What must stay does not fit even at its shortest.
         """

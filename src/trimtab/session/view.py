@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 from operator import attrgetter, itemgetter, lt
 from typing import Any, NamedTuple
@@ -48,6 +48,9 @@ class Listed(NamedTuple):
     """A view before it is fitted."""
 
     messages: list[dict[str, Any]]
+    sizes: list[int | None]
+    """Tokens of each, where they were counted when it came."""
+    units: Collection[SessionUnit]
     leading: int
     """Messages at the front that stay: system text, anchors, summary."""
     pins: list[int]
@@ -85,8 +88,9 @@ def fit_working_set(working_set: WorkingSet, notes: tuple[str, ...]) -> Fitted[A
             on_trim=options.on_trim,
             repair=False,
             leading=listed.leading,
+            sizes=listed.sizes,
             latest_user=listed.latest_user,
-            notes=(*_notes(working_set), *notes),
+            notes=(*_notes(working_set, listed.units), *notes),
         )
     )
     return fitted_for(drive(deciding(work, work.budget)))
@@ -100,24 +104,27 @@ def _budget_of(options: Options, limit_tokens: int) -> Budget:
 
 def listed_view(working_set: WorkingSet) -> Listed:
     """List the messages of a view, in order."""
-    state = working_set.state
+    state, units = working_set.state, working_set.in_view()
     front = permanent_messages(working_set)
     summary = (
         [copy_plain(working_set.summary.message)] if working_set.summary and working_set.shows_summary else []
     )
     if working_set.reader.options.pending_first:
         waiting, recent = (
-            _members([unit for unit in working_set.in_view() if (unit.first in working_set.shown) is waits])
+            _columns(unit for unit in units if (unit.first in working_set.shown) is waits)
             for waits in (True, False)
         )
-        members = [*waiting, *((0, message) for message in summary), *recent]
+        columns = waiting.plus(Columns([0] * len(summary), summary, [None] * len(summary))).plus(recent)
     else:
         front.extend(summary)
-        members = _members(working_set.in_view())
-    index_of = {version: index for index, (version, _) in enumerate(members, len(front))}
+        columns = _columns(units)
+    lead = len(front)
+    index_of = dict(zip(columns.versions, range(lead, lead + len(columns.versions)), strict=True))
     return Listed(
-        front + [copy_plain(message) for _, message in members],
-        leading=len(front),
+        [*front, *columns.messages],
+        sizes=[*([None] * lead), *columns.sizes],
+        units=units,
+        leading=lead,
         pins=sorted(index_of[version] for version in (0, *state.pins) if version in index_of),
         latest_user=index_of.get(state.user) if state.user else None,
     )
@@ -141,30 +148,47 @@ def _open_calls(working_set: WorkingSet) -> tuple[str, ...]:
     return tuple(one for members, ids in working_set.state.waiting if members[0] == turn.first for one in ids)
 
 
-def _members(units: Iterable[SessionUnit]) -> list[tuple[int, dict[str, Any]]]:
-    """List the messages of units in the order of the log, by version."""
-    members = [member for unit in units for member in unit.members.items()]
-    versions = [version for version, _ in members]
-    if all(map(lt, versions, versions[1:])):
-        return members
-    return sorted(members, key=itemgetter(0))  # a result came when another unit had begun
+class Columns(NamedTuple):
+    """Messages of a view."""
+
+    versions: list[int]
+    messages: list[dict[str, Any]]
+    sizes: list[int | None]
+
+    def plus(self, other: Columns) -> Columns:
+        """Return these and the others behind them."""
+        return Columns(
+            self.versions + other.versions, self.messages + other.messages, self.sizes + other.sizes
+        )
 
 
-def _notes(working_set: WorkingSet) -> tuple[str, ...]:
+def _columns(units: Iterable[SessionUnit]) -> Columns:
+    """List the messages of units in the order of the log."""
+    made = Columns([], [], [])
+    for unit in units:
+        made.versions.extend(unit.members)
+        made.messages.extend(unit.copies())
+        made.sizes.extend(unit.sizes)
+    if all(map(lt, made.versions, made.versions[1:])):
+        return made
+    rows = sorted(zip(*made, strict=True), key=itemgetter(0))  # a result came when another unit had begun
+    return Columns([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
+
+
+def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str, ...]:
     """Say what of the conversation is not in view, and why."""
     state, notes = working_set.state, []
     if working_set.summary is not None:
         notes.append(f"A summary stands for {counted(working_set.summary.messages, 'message')}.")
     units = (working_set.shown, working_set.recent)
     misplaced = sum(len(kept[one].members) for one in working_set.misplaced for kept in units if one in kept)
-    if hidden := working_set.hidden_messages - misplaced:
+    if hidden := working_set.hidden_messages(seen) - misplaced:
         notes.append(f"Without room in view, but in the log: {counted(hidden, 'message')}.")
         waiting = state.pending_messages - sum(len(unit.members) for unit in working_set.shown.values())
         if waiting and working_set.reader.options.summarizer is not None:
             notes.append(f"{counted(waiting, 'message')} of these wait for a summary: summarize() writes it.")
     if misplaced:
         notes.append(f"Not in view, since they may not stand first there: {counted(misplaced, 'message')}.")
-    seen = working_set.in_view()
     as_text, escaped = (sum(map(attrgetter(name), seen)) for name in ("as_text", "escaped"))
     if as_text:
         notes.append(f"Shown as text, since its call is no longer there: {counted(as_text, 'result')}.")
@@ -234,7 +258,7 @@ def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
         recent_tokens=state.recent_tokens,
         pending_messages=state.pending_messages,
         pending_tokens=state.pending_tokens,
-        hidden_messages=working_set.hidden_messages,
+        hidden_messages=working_set.hidden_messages(working_set.in_view()),
         summarized_messages=sum(one.messages for one in covering),
         failures=state.failures,
         retry_tokens=state.retry_tokens,
@@ -264,7 +288,8 @@ def fit_view(core: Core, at: int | None) -> Steps[Fitted[dict[str, Any]]]:
     notes = () if core.last_failure is None else (f"The last summary failed: {core.last_failure}.",)
     fitted = yield from _fitted(working_set, notes)
     first = next(iter(working_set.seen()), 0)
-    core.view_given = ViewGiven(working_set.version, fitted.report.tokens_after, first)
+    # not from the report, which is made when somebody reads it
+    core.view_given = ViewGiven(working_set.version, fitted._plan.tokens, first)
     return fitted
 
 

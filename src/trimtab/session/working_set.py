@@ -219,28 +219,26 @@ class WorkingSet:
 
     def add_unit(self, version: int, data: Mapping[str, Any]) -> SessionUnit:
         """Take a message that begins a unit."""
-        shown = self.reader.shown(data)
-        tokens = self.reader.tokens(shown.message)
-        unit = self.recent[version] = SessionUnit(version, {version: shown.message}, tokens)
-        unit.note(shown)
-        self.change(recent_tokens=tokens, recent_messages=1)
+        unit = SessionUnit(version)
+        self._take(unit, version, data)
+        self.recent[version] = unit
         self._wait((), unit)
         return unit
 
     def join(self, unit: SessionUnit, version: int, data: Mapping[str, Any]) -> None:
         """Take a message that belongs to a recent unit: a result, or one that is bound to it."""
-        shown = self.reader.shown(data)
-        unit.note(shown)
         old = unit.versions
-        tokens = self.reader.tokens(shown.message)
-        # never in place: a property may be going through them in another thread
-        unit.members = {**unit.members, version: shown.message}
-        unit.tokens += tokens
-        self.change(recent_tokens=tokens, recent_messages=1)
+        self._take(unit, version, data)
         new, state = unit.versions, self.state
         beside = tuple(new if members == old else members for members in state.beside)
         self.state = replace(state, beside=beside)
         self._wait(old, unit)
+
+    def _take(self, unit: SessionUnit, version: int, data: Mapping[str, Any]) -> None:
+        shown = self.reader.shown(data)
+        tokens = self.reader.tokens(shown.message)
+        unit.take(version, shown, tokens)
+        self.change(recent_tokens=tokens, recent_messages=1)
 
     def _wait(self, before: Members, unit: SessionUnit) -> None:
         """Note which calls of a unit wait for their results, in place of what was noted of it before."""
@@ -459,12 +457,10 @@ class WorkingSet:
         others = len(self.anchors) + self.shows_summary + sum(one is not None for one in put_there)
         return self.messages + others
 
-    @property
-    def hidden_messages(self) -> int:
-        """How many messages that are not summarized are not in view."""
-        state = self.state
-        live = state.recent_messages + state.pending_messages
-        return live - self.messages
+    def hidden_messages(self, seen: Collection[SessionUnit], /) -> int:
+        """How many messages that are not summarized are not in view; `seen` are the units that are."""
+        live = self.state.recent_messages + self.state.pending_messages
+        return live - sum(len(unit.members) for unit in seen)
 
 
 def _inside(members: Members, live: int, cut: int) -> bool:
