@@ -32,7 +32,7 @@ from trimtab.formats.base import Pieces
 from trimtab.formats.values import mapping_of
 from trimtab.models import Framing, Margin, MediaRule
 
-_ROLES = ("system", "developer", "user", "assistant", "tool")
+_ROLES = ("system", "developer", "user", "assistant", "model", "tool")
 _RESULT_ROLES = ("tool", "function")
 
 
@@ -241,6 +241,7 @@ class TextCounter(AdditiveCounter):
         own = type(self).count_message is not TextCounter.count_message
         plain = () if own or framing.result_ids_counted else _ROLES
         bases = {role: self._base(role, counts) for role in plain}
+        thinks = type(self).thought_tokens is TextCounter.thought_tokens
         return Prices(
             # what is taken off may be more than all of a short message, which then costs nothing
             bases={role: tokens for role, tokens in bases.items() if tokens >= 0},
@@ -249,6 +250,10 @@ class TextCounter(AdditiveCounter):
             per_call_tokens=framing.per_call_tokens,
             name_factor=framing.call_name_factor,
             parallel_tokens=framing.parallel_calls_tokens,
+            per_result_tokens=framing.per_result_tokens,
+            thoughts_counted=framing.thoughts_counted if thinks else None,
+            sealed_chars_per_token=framing.sealed_chars_per_token,
+            empty_messages_free=framing.empty_messages_free,
         )
 
     def _base(self, role: str, counts: TextCounts) -> int:

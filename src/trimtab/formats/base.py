@@ -6,12 +6,14 @@ editing all go through it, so no other module names a provider.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 from trimtab.errors import FormatError
+from trimtab.formats.foreign import check_message
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -78,11 +80,15 @@ class Structure:
         "foreign",
         "kept",
         "kinds",
-        "late",
         "loose",
         "needs",
+        "odd",
+        "opened",
         "references",
         "replaced",
+        "tied",
+        "unanswered",
+        "waits",
     )
 
     def __init__(self, count: int) -> None:
@@ -115,10 +121,23 @@ class Structure:
         """Entries that were no dict, as they were; the list read holds their dict form now."""
         self.behind: list[str] = []
         """While reading back: ids of the results read since the last message that is no result."""
-        self.late = False
-        """While reading back: whether a result did not stand directly behind its call."""
+        self.odd: set[int] = set()
+        """While reading back: messages around which only `scan` can tell what belongs together."""
+        self.unanswered: set[int] = set()
+        """While reading back: messages with a call that no result directly behind them answers."""
         self.foreign = False
         """While reading back: whether a message looked like one of another wire form."""
+        self.opened = False
+        """While reading back: whether the message that opens the last turn was read."""
+        self.waits = -1
+        """While reading back: the newest message bound to one that is not read yet; -1 if none is."""
+        self.tied = -1
+        """While reading back: the oldest message from which on a row of the model's messages was bound."""
+
+    @property
+    def late(self) -> bool:
+        """While reading back: whether anything read is odd."""
+        return bool(self.odd)
 
     def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
         """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.
@@ -139,13 +158,15 @@ class Structure:
         parts = {part for _, part in self.answers.get(index, ()) if part is not None}
         return parts.union(self.loose.get(index, ()))
 
-    def close(self, ids: tuple[str, ...], /) -> None:
-        """Match the results read last with the calls of the message before them."""
+    def close(self, ids: tuple[str, ...], index: int, /) -> None:
+        """Match the results read last with the calls of the message at `index`."""
         behind = self.behind
-        if len(behind) == 1 == len(ids):
-            self.late |= behind[0] != ids[0]
-        else:
-            self.late |= len(set(behind)) != len(behind) or not set(ids).issuperset(behind)
+        if len(behind) != 1 or len(ids) != 1 or behind[0] != ids[0]:
+            answered = set(behind)
+            if len(answered) != len(behind) or not answered.issubset(ids):
+                self.odd.add(index)
+            if len(behind) < len(ids) or not answered.issuperset(ids):
+                self.unanswered.add(index)
         behind.clear()
 
 
@@ -163,7 +184,18 @@ def numbered(ids: Iterable[str | None], /) -> Iterator[str]:
 class Prices:
     """What a counter charges, so that a format can count a message while it reads it."""
 
-    __slots__ = ("bases", "counts", "in_full", "name_factor", "parallel_tokens", "per_call_tokens")
+    __slots__ = (
+        "bases",
+        "counts",
+        "empty_messages_free",
+        "in_full",
+        "name_factor",
+        "parallel_tokens",
+        "per_call_tokens",
+        "per_result_tokens",
+        "sealed_chars_per_token",
+        "thoughts_counted",
+    )
 
     def __init__(
         self,
@@ -174,6 +206,10 @@ class Prices:
         per_call_tokens: int,
         name_factor: int,
         parallel_tokens: int,
+        per_result_tokens: int = 0,
+        thoughts_counted: bool | None = None,
+        sealed_chars_per_token: float | None = None,
+        empty_messages_free: bool = False,
     ) -> None:
         self.bases = bases
         """Framing of a plain message by its role; a role that is missing is counted in full."""
@@ -186,6 +222,24 @@ class Prices:
         """How often the name of a call is charged."""
         self.parallel_tokens = parallel_tokens
         """Once a message with two or more calls."""
+        self.per_result_tokens = per_result_tokens
+        """Once a result that is a part of a message; that of a message which is one is in its base."""
+        self.thoughts_counted = thoughts_counted
+        """Whether reasoning that can be read is charged; None: what thinks is counted in full."""
+        self.sealed_chars_per_token = sealed_chars_per_token
+        """Characters of encrypted reasoning a token; None where it is not charged."""
+        self.empty_messages_free = empty_messages_free
+        """A message that is nothing but its role is not charged, not even what frames it."""
+
+    def sealed_tokens(self, chars: int, /) -> int:
+        """Count the encrypted reasoning of a message.
+
+        Raises:
+            TypeError: What thinks is counted in full.
+        """
+        if self.thoughts_counted is None:
+            raise TypeError("what thinks is counted in full")
+        return math.ceil(chars / self.sealed_chars_per_token) if self.sealed_chars_per_token else 0
 
 
 class TextSlot(NamedTuple):
@@ -500,7 +554,22 @@ class Format(ABC):
     ) -> int | None:
         """Look over and count a descending span in one pass, until the room is passed.
 
-        Fills `sizes`, and notes in `structure` whether a result does not stand directly behind its call.
+        Fills `sizes` with what the counter's `count_message` says of each. Walks that go on from each other
+        take the same `structure`. What a walk notes there is what `scan` of all messages would say, as far as
+        what was read tells, so that nothing older and no part of it has to be scanned:
+
+        * `bound`: a message bound to the one after it. Both were read when it is noted, and at times older
+          ones have to be: of the messages of one turn all is known once its first message was read.
+        * `behind`: results read since the last message that answers nothing. What is left there when the
+          walk is over answers no message that was read.
+        * `unanswered`: messages with a call which no result directly behind answers. Behind calls that are
+          bound to one another stand the results of all of them.
+        * `odd`: where this does not tell what belongs together. A result that does not stand directly behind
+          its call is noted at the nearest message before it that is none, or at the first of all; a message
+          whose parts belong to several units, and one that `scan` takes for more than calls, results and
+          words, at itself. All from the user message before an odd one, of those that stand alone, to the
+          next is for `scan`. What is no odd one's is certain.
+        * `foreign`, `replaced`: a message looked like one of another form; entries that were no dict.
 
         Returns:
             The last position read, one past the span's first if the span is empty; None, as by default, if
@@ -513,6 +582,10 @@ class Format(ABC):
 
         Asked of a form that counts while it reads.
         """
+        try:
+            check_message(message, self.name)
+        except FormatError:
+            return True
         return False
 
     def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:

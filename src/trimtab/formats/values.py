@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 import reprlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from trimtab.errors import FormatError
@@ -130,12 +131,19 @@ def compact_json(value: Any) -> str:
     Raises:
         FormatError: It contains itself, or is nested too deep.
     """
-    import json  # not above: loaded where a message holds what is no text
-
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain, skipkeys=True)
+        return _encoder()(value)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"it cannot be written as JSON: {error}") from error
+
+
+@cache
+def _encoder() -> Callable[[Any], str]:
+    """Make what `json.dumps` makes in each call: a third of what a short text takes."""
+    import json  # not above: loaded where a message holds what is no text
+
+    made = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain, skipkeys=True)
+    return made.encode
 
 
 def _plain(value: Any) -> Any:

@@ -30,11 +30,13 @@ from trimtab.formats.anthropic.read import (
     texts_of,
     type_of,
 )
+from trimtab.formats.anthropic.walk import Walk
 from trimtab.formats.base import (
     Fault,
     Format,
     Kind,
     Pieces,
+    Prices,
     Request,
     Rules,
     Structure,
@@ -132,6 +134,18 @@ class Anthropic(Format):
 
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         Scan(messages, structure).read(start, stop)
+
+    def count_back(
+        self,
+        messages: list[Any],
+        span: range,
+        room_tokens: int,
+        sizes: list[int | None],
+        structure: Structure,
+        prices: Prices,
+        /,
+    ) -> int:
+        return Walk(messages, structure, prices, self.is_foreign).back(span, room_tokens, sizes)
 
     def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Insist on a user message first, and on where system messages may stand.

@@ -82,7 +82,7 @@ def compacts(block: Any) -> bool:
     return type_of(block) == "compaction" and bool(item_of(block, "content"))
 
 
-def _opens_turn(messages: list[Any], index: int) -> bool:
+def opens_turn(messages: list[Any], index: int) -> bool:
     """Tell whether a message begins a turn: words beside results of the call before go on with that one."""
     if kind_of(messages[index]) != "user":
         return False
@@ -211,7 +211,7 @@ class Scan:
         thinking opened the turn, nothing that does not may come to open it.
         """
         messages, first = self._messages, len(self._messages)
-        while first > start and not _opens_turn(messages, first - 1):
+        while first > start and not opens_turn(messages, first - 1):
             first -= 1
         bound_to = -1
         for index in range(first, len(messages)):

@@ -35,8 +35,8 @@ from trimtab.formats.openai_chat.read import (
     is_foreign,
     pieces_of,
     result_id_of,
-    walk_back,
 )
+from trimtab.formats.openai_chat.walk import walk_back
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -151,8 +151,8 @@ class OpenAIChat(Format):
             structure.foreign |= is_foreign(message)
             if self.kind(message) == "tool":
                 structure.behind.append(result_id_of(message) or "")
-            elif structure.behind:
-                structure.close(_call_ids(message) if message.get("role") == "assistant" else ())
+            else:
+                structure.close(_call_ids(message) if message.get("role") == "assistant" else (), index)
             return prices.in_full(message)
 
         return walk_back(

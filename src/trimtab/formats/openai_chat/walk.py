@@ -1,0 +1,100 @@
+"""The walk over Chat Completions that counts while it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from trimtab.formats.base import Prices, Structure
+
+__all__ = ["walk_back"]
+
+Other = Callable[[int], int]
+"""Reads and counts a message of any shape, by position."""
+
+
+# The hottest loop of the library, and one on purpose: a call a message would cost a fifth of the whole.
+# A plain message is a role, a text or null, and what is free beside it or plain function calls. It
+# costs a few lookups; they fail, with KeyError or TypeError, for exactly the other shapes.
+def walk_back(  # noqa: C901
+    messages: list[Any],
+    span: range,
+    room_tokens: int,
+    sizes: list[int | None],
+    *,
+    structure: Structure,
+    prices: Prices,
+    other: Other,
+) -> int:
+    """Fill `sizes` over a descending span until the room is passed; see `Format.count_back`."""
+    behind, unanswered = structure.behind, structure.unanswered
+    bases, counts = prices.bases, prices.counts
+    if prices.empty_messages_free:
+        bases = {}  # what is empty is not plain then: each in full
+    per_call, name_factor = prices.per_call_tokens, prices.name_factor
+    index = span.start + 1
+    for index in span:
+        message = messages[index]
+        try:
+            role = message["role"]
+            size = bases[role] + counts[message["content"]]
+            width = len(message)
+            if role == "tool":
+                call_id = message["tool_call_id"]
+                if call_id.__class__ is not str or width > 4 or (width == 4 and "name" not in message):
+                    raise KeyError
+                behind.append(call_id)
+            elif width == 2:
+                if behind:
+                    structure.close((), index)
+            else:
+                made = message["tool_calls"]
+                if width != 3 or role != "assistant" or made.__class__ is not list:
+                    raise KeyError
+                if len(made) == 1:
+                    call = made[0]
+                    call_id, function = call["id"], call["function"]
+                    if not call_id or call_id.__class__ is not str or len(call) != 3:
+                        raise KeyError
+                    call["type"]
+                    size += per_call + counts[function["arguments"]] + name_factor * counts[function["name"]]
+                    if not behind:
+                        unanswered.add(index)
+                    elif len(behind) == 1 and behind[0] == call_id:
+                        behind.clear()
+                    else:
+                        structure.close((call_id,), index)
+                else:
+                    ids, tokens = _parallel_calls(made, prices)
+                    size += tokens
+                    structure.close(ids, index)
+        except (KeyError, TypeError):
+            size = other(index)
+        sizes[index] = size
+        room_tokens -= size
+        if room_tokens < 0:
+            break
+    if behind and not index:
+        structure.odd.add(0)
+    return index
+
+
+def _parallel_calls(made: list[Any], prices: Prices) -> tuple[tuple[str, ...], int]:
+    """Read the ids of several plain function calls, and count them.
+
+    Raises:
+        KeyError: A call is not plain, or there are none.
+        TypeError: The same.
+    """
+    ids, tokens = [], prices.parallel_tokens
+    for call in made:
+        call_id, function = call["id"], call["function"]
+        if not call_id or call_id.__class__ is not str or len(call) != 3:
+            raise KeyError
+        call["type"]
+        ids.append(call_id)
+        tokens += prices.per_call_tokens + prices.counts[function["arguments"]]
+        tokens += prices.name_factor * prices.counts[function["name"]]
+    if not ids:
+        raise KeyError
+    return tuple(ids), tokens
