@@ -76,22 +76,18 @@ def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) ->
     """
     check_whole("limit_tokens", limit_tokens)
     messages = list_messages(messages)
-    sizes = sizes_for(as_counter(counter), list(messages), Fixed())
+    sizes = sizes_for(as_counter(counter), [*messages], Fixed())
     if isinstance(sizes, Shares):
-        low, high = 0, len(messages)
-        room_tokens = limit_tokens + sizes.request_tokens([]) if high else limit_tokens
-        while low < high:
-            middle = (low + high) // 2
-            if sizes.request_tokens(messages[middle:]) <= room_tokens:
-                high = middle
-            else:
-                low = middle + 1
-        return list(messages[low:])
+        room_tokens = limit_tokens + sizes.request_tokens([]) if messages else limit_tokens
+        request_tokens, places = sizes.request_tokens, range(len(messages))
+        return messages[
+            bisect_left(places, True, key=lambda at: request_tokens(messages[at:]) <= room_tokens) :
+        ]
     start, left = len(messages), limit_tokens
     while start and sizes.of(start - 1) <= left:
         start -= 1
         left -= sizes.of(start)
-    return list(messages[start:])
+    return messages[start:]
 
 
 def text(messages: Sequence[Any], /, *, separator: str = "\n") -> str:
@@ -218,15 +214,16 @@ def evict_messages(
     history = History(items, format=detect(items), protect=False)
     sizes = sizes_for(as_counter(counter), history.messages, Fixed())
     request = EvictionRequest(history, sizes, limit_tokens=limit_tokens, led=True).protecting(roles)
-    count, tokens = _exits(request)
     units = _may_leave(request)
-    if _is_led(history) and (well := _led_well(request, units, count)) != count:
-        count, tokens = well, _remaining_tokens(request, units[:well])
-    leaving = units[:count]
-    gone = set(map(id, leaving))
+    count, tokens = _exits(request, units)
+    begin = begin_of(history)
+    # What stays begins as the provider wants a list to begin, if this one did.
+    if history.format.rules.ordered and begin < len(history) and not history.cannot_lead(begin):
+        well = _led_well(request, units, count)
+        count, tokens = well, tokens if well == count else _rest_tokens(request, units[:well])
     return Evicted(
-        evicted=_messages_of(history, leaving),
-        remaining=assembled(history, [unit for unit in request.units if id(unit) not in gone], {}),
+        evicted=_messages_of(history, units[:count]),
+        remaining=assembled(history, _without(request.units, units[:count]), {}),
         remaining_tokens=tokens,
     )
 
@@ -247,36 +244,30 @@ def _may_leave(request: EvictionRequest) -> list[Unit]:
     return units[:-1] if 1 < len(units) == len(request.units) else units
 
 
-def _exits(request: EvictionRequest) -> tuple[int, int]:
-    """Return how many units leave, and the tokens of the rest; a black box is asked by halves."""
-    units = _may_leave(request)
-
-    def remaining_tokens(count: int) -> int:
-        return _remaining_tokens(request, units[:count])
-
+def _exits(request: EvictionRequest, units: Sequence[Unit]) -> tuple[int, int]:
+    """Return how many of the units leave, and the tokens of the rest; a black box is asked by halves."""
+    limit = request.limit_tokens
     if not request.additive:
-        limit = request.limit_tokens
-        count = bisect_left(range(len(units)), True, key=lambda count: remaining_tokens(count) <= limit)
-        return count, remaining_tokens(count)
+        counts = range(len(units))
+        count = bisect_left(counts, True, key=lambda count: _rest_tokens(request, units[:count]) <= limit)
+        return count, _rest_tokens(request, units[:count])
     free, there = set(map(id, units)), dict[int, set[int]]()
     tokens = sum(request._added_tokens(unit, there) for unit in request.units if id(unit) not in free)
     for count in range(len(units), 0, -1):
         more = request._added_tokens(units[count - 1], there)
-        if tokens + more > request.limit_tokens:
+        if tokens + more > limit:
             return count, tokens
         tokens += more
     return 0, tokens
 
 
-def _remaining_tokens(request: EvictionRequest, leaving: Sequence[Unit]) -> int:
+def _rest_tokens(request: EvictionRequest, leaving: Sequence[Unit]) -> int:
+    return request._units_tokens(_without(request.units, leaving))
+
+
+def _without(units: Iterable[Unit], leaving: Iterable[Unit]) -> list[Unit]:
     gone = set(map(id, leaving))
-    return request._units_tokens([unit for unit in request.units if id(unit) not in gone])
-
-
-def _is_led(history: History) -> bool:
-    """Tell whether the provider wants a list to begin as this one does."""
-    begin = begin_of(history)
-    return history.format.rules.ordered and begin < len(history) and not history.cannot_lead(begin)
+    return [unit for unit in units if id(unit) not in gone]
 
 
 def _led_well(request: EvictionRequest, units: Sequence[Unit], count: int) -> int:
@@ -284,20 +275,15 @@ def _led_well(request: EvictionRequest, units: Sequence[Unit], count: int) -> in
 
     As few more as that needs; where none of the rest may come first, as few less.
     """
-    openers, free = Openers(request.history, request.units), set(map(id, units))
-    staying = [unit for unit in request.units if id(unit) not in free]
-    fixed = next((unit for unit in staying if openers.says(unit) is not None), None)
+    openers = Openers(request.history, request.units)
+    fixed = next((unit for unit in _without(request.units, units) if openers.says(unit) is not None), None)
 
     def stands(count: int) -> bool:
         rest = (units[at] for at in range(count, len(units)))
         first = next((unit for unit in rest if openers.says(unit) is not None), fixed)
         if first is None:
             return True
-        return openers.leads(first if fixed is None else min(first, fixed, key=_first_of))
+        return openers.leads(first if fixed is None else min(first, fixed, key=lambda unit: unit.first))
 
     counts = (*range(count, len(units) + 1), *range(count - 1, -1, -1))
     return next((count for count in counts if stands(count)), count)
-
-
-def _first_of(unit: Unit) -> int:
-    return unit.first

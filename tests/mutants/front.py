@@ -8,12 +8,12 @@ FRONT = (
     module(
         "history.py",
         "test_evict_messages.py test_history.py",
-        ("evict_messages", "if _is_led(history) and (well", "if history.format.rules.ordered and (well"),
+        ("evict_messages", " and not history.cannot_lead(begin):", ":"),
         ("_led_well", "range(count, len(units) + 1), *", "range(count, len(units)), *"),
         ("_led_well", "*range(count - 1, -1, -1))", ")"),
-        ("_led_well", "else min(first, fixed, key=_first_of))", "else first)"),
+        ("_led_well", "else min(first, fixed, key=lambda unit: unit.first))", "else first)"),
         ("_may_leave", "return units[:-1] if 1 < len(units)", "return units[:-1] if 0 < len(units)"),
-        ("_exits", "if tokens + more > request.limit_tokens:", "if tokens + more >= request.limit_tokens:"),
+        ("_exits", "if tokens + more > limit:", "if tokens + more >= limit:"),
     ),
     module(
         "models/__init__.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, Unnamed
+from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, Unnamed, aliases, group
 
 _CHECKED = "2026-11-22"
 _DOCS = "https://platform.claude.com/docs/en/about-claude/models/overview"
@@ -42,62 +42,61 @@ _SHARPER_MEDIA = MediaRule(
 )
 
 
-def _framing(auto_tokens: int, forced_tokens: int, *, newer: bool, keeps_thoughts: bool) -> Framing:
-    """Frame as billed; the prompt that tools bring along differs by model and is documented."""
-    framing = Framing(
-        per_request_tokens=3,
-        per_message_tokens=4,
-        roles_counted=False,
-        system_framed=False,
-        per_call_tokens=38,
-        call_name_factor=1,
-        parallel_calls_tokens=0,
-        per_result_tokens=18,
-        tools_style="schemas",
-        tools_tokens=auto_tokens,
-        forced_tools_tokens=forced_tokens,
-        per_tool_tokens=13,
-        tools_saved_by_system_tokens=0,
-        output_schema_tokens=150,
-        thinking_tokens=28,  # billed: 16 to 29
-        task_budget_tokens=37,
-        calls_framed_by_tools=True,  # 510 were billed without tools, 711 counted with the frames
-        late_tools_tokens=45,
-        past_thoughts_charged=keeps_thoughts,
-        sealed_chars_per_token=5,
-    )
-    if not newer:
-        return framing
+# As billed; the prompt that tools bring along differs by model and is documented.
+_FRAMING = Framing(
+    per_request_tokens=3,
+    per_message_tokens=4,
+    roles_counted=False,
+    system_framed=False,
+    per_call_tokens=38,
+    call_name_factor=1,
+    parallel_calls_tokens=0,
+    per_result_tokens=18,
+    tools_style="schemas",
+    per_tool_tokens=13,
+    tools_saved_by_system_tokens=0,
+    output_schema_tokens=150,
+    thinking_tokens=28,  # billed: 16 to 29
+    task_budget_tokens=37,
+    calls_framed_by_tools=True,  # 510 were billed without tools, 711 counted with the frames
+    late_tools_tokens=45,
+    past_thoughts_charged=True,
+    sealed_chars_per_token=5,
+)
+_OLD = ModelFacts(
+    name="",
+    provider="anthropic",
+    format="anthropic",
+    near_encoding="o200k_base",
+    text_factor=_FACTOR,
+    framing=_FRAMING,
+    media=_MEDIA,
+    margin=_MARGIN,
+    source=_DOCS,
+    checked=_CHECKED,
+)
+_NEW = replace(
+    _OLD,
+    text_factor=_NEWER_FACTOR,
     # what frames calls and tools is text as well, in the finer vocabulary
-    return replace(
-        framing, per_call_tokens=50, per_result_tokens=24, per_tool_tokens=17, late_tools_tokens=60
-    )
+    framing=replace(
+        _FRAMING, per_call_tokens=50, per_result_tokens=24, per_tool_tokens=17, late_tools_tokens=60
+    ),
+    media=_SHARPER_MEDIA,
+)
 
 
 def _claude(
-    name: str,
-    window_tokens: int | None,
-    output_tokens: int | None,
-    hidden: tuple[int, int],
-    *,
-    newer: bool = False,
-    keeps_thoughts: bool = True,
-    source: str = _DOCS,
+    kind: ModelFacts, auto_tokens: int, forced_tokens: int, *, keeps_thoughts: bool = True
 ) -> ModelFacts:
-    return ModelFacts(
-        name=name,
-        provider="anthropic",
-        format="anthropic",
-        window_tokens=window_tokens,
-        output_tokens=output_tokens,
-        near_encoding="o200k_base",
-        text_factor=_NEWER_FACTOR if newer else _FACTOR,
-        framing=_framing(*hidden, newer=newer, keeps_thoughts=keeps_thoughts),
-        media=_SHARPER_MEDIA if newer else _MEDIA,
-        margin=_MARGIN,
-        source=source,
-        checked=_CHECKED,
+    """Give a kind with what tools bring along, and with whether earlier thinking stays in the context."""
+    framing = replace(
+        kind.framing,
+        tools_tokens=auto_tokens,
+        forced_tools_tokens=forced_tokens,
+        past_thoughts_charged=keeps_thoughts,
     )
+    return replace(kind, framing=framing)
 
 
 # Thinking of earlier turns stays in the context since Opus 4.5 and Sonnet 4.6, and is taken out before that
@@ -106,71 +105,61 @@ def _claude(
 # What tools bring along (auto or none, any or tool): pricing page of the docs (2026-08), "Tool use system
 # prompt token overhead".
 # Not documented where we looked for those after Opus 5: as for the last of their line that is.
+_FABLE, _SONNET = _claude(_NEW, 290, 410), _claude(_NEW, 354, 474)
+_FORGETS_4 = _claude(_OLD, 313, 315, keeps_thoughts=False)
+_FORGETS_4_5 = _claude(_OLD, 496, 588, keeps_thoughts=False)
+
 ROWS = (
-    _claude("claude-opus-5-5", 1_000_000, 128_000, (286, 406), newer=True),
-    _claude("claude-sonnet-5-5", 1_000_000, 128_000, (354, 474), newer=True),
-    _claude("claude-haiku-5-5", 1_000_000, 128_000, (354, 474), newer=True, keeps_thoughts=False),
-    _claude("claude-fable-5-1", 1_000_000, 128_000, (290, 410), newer=True),
-    _claude("claude-fable-5-2", None, None, (290, 410), newer=True, source=_SDK),
-    _claude("claude-mythos-5", 1_000_000, 128_000, (290, 410), newer=True),
-    _claude("claude-mythos-5-1", 1_000_000, 128_000, (290, 410), newer=True),
-    _claude("claude-mythos-5-2", None, None, (290, 410), newer=True, source=_SDK),
-    _claude("claude-mythos-preview", 1_000_000, 128_000, (290, 410), newer=True),
-    _claude("claude-opus-5", 1_000_000, 128_000, (286, 406), newer=True),
-    _claude("claude-opus-4-8", 1_000_000, 128_000, (290, 410), newer=True),
-    _claude("claude-opus-4-7", 1_000_000, 128_000, (675, 804), newer=True),
-    _claude("claude-opus-4-6", 1_000_000, 128_000, (497, 589)),
-    _claude("claude-opus-4-5", 200_000, 64_000, (496, 588)),
-    _claude("claude-opus-4-1", 200_000, 32_000, (313, 315), keeps_thoughts=False),
-    _claude("claude-opus-4", 200_000, 32_000, (313, 315), keeps_thoughts=False),
-    # not documented for it: as for Opus 4.8, which its bill bears out
-    _claude("claude-fable-5", 1_000_000, 128_000, (290, 410), newer=True),
-    _claude("claude-sonnet-5", 1_000_000, 128_000, (354, 474), newer=True),
-    _claude("claude-sonnet-4-6", 1_000_000, 128_000, (497, 589)),
-    _claude("claude-sonnet-4-5", 200_000, 64_000, (496, 588), keeps_thoughts=False),
-    _claude("claude-sonnet-4", 200_000, 64_000, (313, 315), keeps_thoughts=False),
-    _claude("claude-haiku-4-5", 200_000, 64_000, (496, 588), keeps_thoughts=False),
-    _claude("claude-3-5-haiku", 200_000, 8_192, (264, 355), keeps_thoughts=False),
+    *group(_claude(_NEW, 286, 406), 1_000_000, 128_000, "claude-opus-5-5 claude-opus-5"),
+    *group(_SONNET, 1_000_000, 128_000, "claude-sonnet-5-5 claude-sonnet-5"),
+    *group(_claude(_NEW, 354, 474, keeps_thoughts=False), 1_000_000, 128_000, "claude-haiku-5-5"),
+    *group(_FABLE, 1_000_000, 128_000, "claude-fable-5-1"),
+    *group(_FABLE, 1_000_000, 128_000, "claude-mythos-5 claude-mythos-5-1 claude-mythos-preview"),
+    # not documented for Fable 5: as for Opus 4.8, which its bill bears out
+    *group(_FABLE, 1_000_000, 128_000, "claude-opus-4-8 claude-fable-5"),
+    *group(_FABLE, None, None, "claude-fable-5-2 claude-mythos-5-2", source=_SDK),
+    *group(_claude(_NEW, 675, 804), 1_000_000, 128_000, "claude-opus-4-7"),
+    *group(_claude(_OLD, 497, 589), 1_000_000, 128_000, "claude-opus-4-6 claude-sonnet-4-6"),
+    *group(_claude(_OLD, 496, 588), 200_000, 64_000, "claude-opus-4-5"),
+    *group(_FORGETS_4_5, 200_000, 64_000, "claude-sonnet-4-5 claude-haiku-4-5"),
+    *group(_FORGETS_4, 200_000, 32_000, "claude-opus-4-1 claude-opus-4"),
+    *group(_FORGETS_4, 200_000, 64_000, "claude-sonnet-4"),
     # the prompt for tools: not documented where we looked, as for Sonnet 4
-    _claude("claude-3-7-sonnet", 200_000, 64_000, (313, 315), keeps_thoughts=False),
-    _claude("claude-3-5-sonnet", 200_000, 8_192, (313, 315), keeps_thoughts=False),
+    *group(_FORGETS_4, 200_000, 64_000, "claude-3-7-sonnet"),
+    *group(_FORGETS_4, 200_000, 8_192, "claude-3-5-sonnet"),
+    *group(_claude(_OLD, 264, 355, keeps_thoughts=False), 200_000, 8_192, "claude-3-5-haiku"),
     # docs.anthropic.com, "Tool use pricing and tokens", in its first form
-    _claude("claude-3-opus", 200_000, 4_096, (530, 281), keeps_thoughts=False),
-    _claude("claude-3-sonnet", 200_000, 4_096, (159, 235), keeps_thoughts=False),
-    _claude("claude-3-haiku", 200_000, 4_096, (264, 340), keeps_thoughts=False),
+    *group(_claude(_OLD, 530, 281, keeps_thoughts=False), 200_000, 4_096, "claude-3-opus"),
+    *group(_claude(_OLD, 159, 235, keeps_thoughts=False), 200_000, 4_096, "claude-3-sonnet"),
+    *group(_claude(_OLD, 264, 340, keeps_thoughts=False), 200_000, 4_096, "claude-3-haiku"),
 )
 
 # The finer vocabulary and the longest prompt for tools of all; the margin reaches down to the least.
 UNNAMED = (Unnamed(re.compile(r"claude-"), "claude-opus-4-7", Margin(tokens=660, per_mille=260)),)
 
-ALIASES = {
-    "claude-opus-4-0": "claude-opus-4",
-    "claude-sonnet-4-0": "claude-sonnet-4",
-    "claude-3-5-haiku-latest": "claude-3-5-haiku",
-    "claude-4-opus": "claude-opus-4",
-    "claude-4-sonnet": "claude-sonnet-4",
-    "claude-3-7-sonnet-latest": "claude-3-7-sonnet",
-    "claude-3.7-sonnet": "claude-3-7-sonnet",
-    "claude-3.5-sonnet": "claude-3-5-sonnet",
-    "claude-3.5-haiku": "claude-3-5-haiku",
-    "claude-3-5-sonnet-latest": "claude-3-5-sonnet",
-    "claude-3-opus-latest": "claude-3-opus",
-    "claude-opus-5.5": "claude-opus-5-5",
-    "claude-sonnet-5.5": "claude-sonnet-5-5",
-    "claude-haiku-5.5": "claude-haiku-5-5",
-    "claude-fable-5.1": "claude-fable-5-1",
-    "claude-opus-4.8": "claude-opus-4-8",
-    "claude-opus-4.7": "claude-opus-4-7",
-    "claude-opus-4.6": "claude-opus-4-6",
-    "claude-opus-4.5": "claude-opus-4-5",
-    "claude-opus-4.1": "claude-opus-4-1",
-    "claude-sonnet-4.6": "claude-sonnet-4-6",
-    "claude-sonnet-4.5": "claude-sonnet-4-5",
-    "claude-haiku-4.5": "claude-haiku-4-5",
-    "claude-4.6-sonnet": "claude-sonnet-4-6",
-    "claude-4.5-sonnet": "claude-sonnet-4-5",
-    "claude-4.6-opus": "claude-opus-4-6",
-    "claude-4.5-opus": "claude-opus-4-5",
-    "claude-4.5-haiku": "claude-haiku-4-5",
+# As gateways spell them: with a point in the version, or with the line behind it.
+_VERSIONS = {
+    "opus": ("4.1", "4.5", "4.6", "4.7", "4.8", "5.5"),
+    "sonnet": ("4.5", "4.6", "5.5"),
+    "haiku": ("4.5", "5.5"),
+    "fable": ("5.1",),
 }
-"""As gateways spell them."""
+ALIASES = {
+    f"claude-{line}-{version}": f"claude-{line}-{version.replace('.', '-')}"
+    for line, versions in _VERSIONS.items()
+    for version in versions
+} | aliases(
+    {
+        "claude-opus-4": "claude-opus-4-0 claude-4-opus",
+        "claude-opus-4-5": "claude-4.5-opus",
+        "claude-opus-4-6": "claude-4.6-opus",
+        "claude-sonnet-4": "claude-sonnet-4-0 claude-4-sonnet",
+        "claude-sonnet-4-5": "claude-4.5-sonnet",
+        "claude-sonnet-4-6": "claude-4.6-sonnet",
+        "claude-haiku-4-5": "claude-4.5-haiku",
+        "claude-3-7-sonnet": "claude-3-7-sonnet-latest claude-3.7-sonnet",
+        "claude-3-5-sonnet": "claude-3-5-sonnet-latest claude-3.5-sonnet",
+        "claude-3-5-haiku": "claude-3-5-haiku-latest claude-3.5-haiku",
+        "claude-3-opus": "claude-3-opus-latest",
+    }
+)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import Any, Literal, NamedTuple
 
@@ -234,6 +234,22 @@ class Unnamed(NamedTuple):
     """The known row of its maker that counts most."""
     margin: Margin
     """Over what the maker's known rows count, from the least to the most."""
+
+
+def group(
+    kind: ModelFacts, window_tokens: int | None, output_tokens: int | None, names: str, **changes: Any
+) -> tuple[ModelFacts, ...]:
+    """Make the rows of models that differ in nothing but their names, which stand with blanks between them.
+
+    In the source {} stands for the name; `changes` are what else is not as with that kind.
+    """
+    like = replace(kind, window_tokens=window_tokens, output_tokens=output_tokens, **changes)
+    return tuple(replace(like, name=name, source=like.source.format(name)) for name in names.split())
+
+
+def aliases(others: Mapping[str, str], /) -> dict[str, str]:
+    """Turn other names of a model, with blanks between them, into a model for each other name."""
+    return {name: model for model, names in others.items() for name in names.split()}
 
 
 def check_facts(facts: Any, /) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, Unnamed
+from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, Unnamed, aliases, group
 
 _CHECKED = "2026-11-22"
 _DOCS = "https://ai.google.dev/gemini-api/docs/models"
@@ -73,88 +73,52 @@ _SHARP = replace(_FLAT, image_tokens=1_095, page_tokens=532, file_tokens=532, vi
 _MARGIN, _VERTEX_MARGIN = Margin(tokens=1, per_mille=45), Margin(tokens=5, per_mille=20)
 
 
-def _gemini(
-    name: str,
-    output_tokens: int | None,
-    *,
-    framing: Framing = _GEMINI_3,
-    media: MediaRule = _SHARP,
-    vertex: bool = False,
-    window_tokens: int | None = 1_048_576,
-    source: str = _DOCS,
-) -> ModelFacts:
-    return ModelFacts(
-        name=name,
-        provider="google-vertex" if vertex else "google",
-        format="gemini",
-        window_tokens=window_tokens,
-        output_tokens=output_tokens,
-        near_encoding="o200k_base",
-        text_factor=1.0,
-        framing=framing,
-        media=media,
-        margin=_VERTEX_MARGIN if vertex else _MARGIN,
-        source=source,
-        checked=_CHECKED,
-    )
+_GEMINI = ModelFacts(
+    name="",
+    provider="google",
+    format="gemini",
+    near_encoding="o200k_base",
+    framing=_GEMINI_3,
+    media=_SHARP,
+    margin=_MARGIN,
+    source=_DOCS,
+    checked=_CHECKED,
+)
+_OLDER = replace(_GEMINI, framing=_GEMINI_2_5, media=_FLAT)
+_WINDOW = 1_048_576
 
 
-def _rows(
-    name: str, output_tokens: int, framing: Framing = _GEMINI_3, media: MediaRule = _SHARP
-) -> tuple[ModelFacts, ModelFacts]:
-    """Give a model's row, and the one of the same model on Vertex, which bills it differently."""
-    return (
-        _gemini(name, output_tokens, framing=framing, media=media),
-        _gemini(f"vertex/{name}", output_tokens, framing=_WORDS, media=media, vertex=True),
-    )
+def _with_vertex(kind: ModelFacts, output_tokens: int, names: str) -> tuple[ModelFacts, ...]:
+    """Give rows of models, and those of the same on Vertex, which bills them differently."""
+    vertex = replace(kind, provider="google-vertex", framing=_WORDS, margin=_VERTEX_MARGIN)
+    others = " ".join(f"vertex/{name}" for name in names.split())
+    return (*group(kind, _WINDOW, output_tokens, names), *group(vertex, _WINDOW, output_tokens, others))
 
 
 ROWS = (
     # input and output share the window; what is more than 65,536 is continued in further requests
     # (docs.cloud.google.com, "Gemini 4 Carbon", 2026-11)
-    *_rows("gemini-4-argon", 65_536),
-    *_rows("gemini-4-carbon", 65_536),
-    _gemini("gemini-4-hydrogen", None, window_tokens=None, source=_SDK),
-    *_rows("gemini-3.8-flash", 65_536),
-    *_rows("gemini-3.7-flash", 65_536),
-    *_rows("gemini-3.6-flash", 65_536),
-    *_rows("gemini-3.5-flash", 65_536),
-    *_rows("gemini-3.5-flash-lite", 65_536),
-    *_rows("gemini-3.1-flash-lite", 65_536),
-    *_rows("gemini-3-flash-preview", 65_536),
-    *_rows("gemini-3-pro-preview", 65_536),
-    *_rows("gemini-3.1-pro-preview", 65_536),
-    _gemini("gemini-flash-latest", 65_536),
-    _gemini("gemini-flash-lite-latest", 65_536),
-    _gemini("gemini-pro-latest", 65_536),
-    _gemini("gemini-3-pro-image", 32_768, window_tokens=65_536),
-    _gemini("gemini-3.1-flash-image", 32_768, window_tokens=65_536),
-    _gemini("gemini-3.1-flash-lite-image", 4_096, window_tokens=65_536),
-    _gemini("gemini-nano-banana-2.1", 32_768, window_tokens=131_072),
-    _gemini("gemini-omni-flash-preview", 65_536, window_tokens=131_072),
-    _gemini("gemini-omni-1.1-flash", 65_536),
-    _gemini("gemini-omni-1.2-flash", None, window_tokens=None, source=_SDK),
-    _gemini("gemini-robotics-er-2-preview", 65_536, window_tokens=131_072),
-    _gemini("gemini-robotics-er-1.6-preview", None, window_tokens=None, source=_SDK),
-    _gemini("gemini-3.5-transcribe", 32_768, window_tokens=98_304),
+    *_with_vertex(_GEMINI, 65_536, "gemini-4-argon gemini-4-carbon"),
+    *_with_vertex(_GEMINI, 65_536, "gemini-3.8-flash gemini-3.7-flash gemini-3.6-flash gemini-3.5-flash"),
+    *_with_vertex(_GEMINI, 65_536, "gemini-3.5-flash-lite gemini-3.1-flash-lite gemini-3-flash-preview"),
+    *_with_vertex(_GEMINI, 65_536, "gemini-3-pro-preview gemini-3.1-pro-preview"),
+    *group(_GEMINI, _WINDOW, 65_536, "gemini-flash-latest gemini-flash-lite-latest gemini-pro-latest"),
+    *group(_GEMINI, _WINDOW, 65_536, "gemini-omni-1.1-flash"),
+    *group(_GEMINI, None, None, "gemini-4-hydrogen gemini-omni-1.2-flash", source=_SDK),
+    *group(_GEMINI, None, None, "gemini-robotics-er-1.6-preview", source=_SDK),
+    *group(_GEMINI, 65_536, 32_768, "gemini-3-pro-image gemini-3.1-flash-image"),
+    *group(_GEMINI, 65_536, 4_096, "gemini-3.1-flash-lite-image"),
+    *group(_GEMINI, 131_072, 32_768, "gemini-nano-banana-2.1"),
+    *group(_GEMINI, 131_072, 65_536, "gemini-omni-flash-preview gemini-robotics-er-2-preview"),
+    *group(_GEMINI, 98_304, 32_768, "gemini-3.5-transcribe"),
     # speech is not of the window
-    _gemini("gemini-3.8-flash-tts", None, window_tokens=8_192),
-    _gemini("gemini-3.8-flash-lite-tts", None, window_tokens=8_192),
-    _gemini("gemini-3.1-flash-tts-preview", None, window_tokens=8_192),
-    _gemini("gemini-2.5-flash-preview-tts", None, window_tokens=8_192, framing=_GEMINI_2_5, media=_FLAT),
-    *_rows("gemini-2.5-pro", 65_536, _GEMINI_2_5, _FLAT),
-    *_rows("gemini-2.5-flash", 65_536, _GEMINI_2_5, _FLAT),
-    *_rows("gemini-2.5-flash-lite", 65_536, _GEMINI_2_5, _FLAT),
-    _gemini("gemini-2.5-flash-image", 32_768, window_tokens=65_536, framing=_GEMINI_2_5, media=_FLAT),
-    _gemini(
-        "gemini-2.5-computer-use-preview-10-2025",
-        64_000,
-        window_tokens=128_000,
-        framing=_GEMINI_2_5,
-        media=_FLAT,
-    ),
-    *_rows("gemini-2.0-flash", 8_192, _WORDS, _TILED),
-    *_rows("gemini-1.5-flash", 8_192, _WORDS, _TILED),
+    *group(_GEMINI, 8_192, None, "gemini-3.8-flash-tts gemini-3.8-flash-lite-tts"),
+    *group(_GEMINI, 8_192, None, "gemini-3.1-flash-tts-preview"),
+    *group(_OLDER, 8_192, None, "gemini-2.5-flash-preview-tts"),
+    *_with_vertex(_OLDER, 65_536, "gemini-2.5-pro gemini-2.5-flash gemini-2.5-flash-lite"),
+    *group(_OLDER, 65_536, 32_768, "gemini-2.5-flash-image"),
+    *group(_OLDER, 128_000, 64_000, "gemini-2.5-computer-use-preview-10-2025"),
+    *_with_vertex(replace(_GEMINI, framing=_WORDS, media=_TILED), 8_192, "gemini-2.0-flash gemini-1.5-flash"),
 )
 
 # What Gemini 3 charges for tools is the most, and the words alone, as on Vertex, the least.
@@ -163,25 +127,19 @@ UNNAMED = (
     Unnamed(re.compile(r"gemini-"), "gemini-3.8-flash", Margin(tokens=40, per_mille=100)),
 )
 
-ALIASES = {
-    "gemini-3.1-pro-preview-customtools": "gemini-3.1-pro-preview",
-    "gemini-3-pro-image-preview": "gemini-3-pro-image",
-    "nano-banana-pro-preview": "gemini-3-pro-image",
-    "gemini-3.1-flash-image-preview": "gemini-3.1-flash-image",
-    "gemini-3.1-flash-lite-preview": "gemini-3.1-flash-lite",
-    "gemini-2.5-pro-preview-03-25": "gemini-2.5-pro",
-    "gemini-2.5-pro-preview-05-06": "gemini-2.5-pro",
-    "gemini-2.5-pro-preview-06-05": "gemini-2.5-pro",
-    "gemini-2.5-pro-exp-03-25": "gemini-2.5-pro",
-    "gemini-2.5-flash-preview-04-17": "gemini-2.5-flash",
-    "gemini-2.5-flash-preview-05-20": "gemini-2.5-flash",
-    "gemini-2.5-flash-preview-09-2025": "gemini-2.5-flash",
-    "gemini-2.5-flash-lite-preview-06-17": "gemini-2.5-flash-lite",
-    "gemini-2.5-flash-lite-preview-09-2025": "gemini-2.5-flash-lite",
-    "gemini-2.0-flash-exp": "gemini-2.0-flash",
-    "gemini-2.0-flash-exp:free": "gemini-2.0-flash",
-    "gemini-2.0-flash-001": "gemini-2.0-flash",
-    "gemini-2.0-flash-lite": "gemini-2.0-flash",
-    "gemini-2.0-flash-lite-001": "gemini-2.0-flash",
-}
-"""Previews of the same model, and others with its limits and charges."""
+# Previews of the same model, and others with its limits and charges.
+ALIASES = aliases(
+    {
+        "gemini-3.1-pro-preview": "gemini-3.1-pro-preview-customtools",
+        "gemini-3-pro-image": "gemini-3-pro-image-preview nano-banana-pro-preview",
+        "gemini-3.1-flash-image": "gemini-3.1-flash-image-preview",
+        "gemini-3.1-flash-lite": "gemini-3.1-flash-lite-preview",
+        "gemini-2.5-pro": "gemini-2.5-pro-preview-03-25 gemini-2.5-pro-preview-05-06"
+        " gemini-2.5-pro-preview-06-05 gemini-2.5-pro-exp-03-25",
+        "gemini-2.5-flash": "gemini-2.5-flash-preview-04-17 gemini-2.5-flash-preview-05-20"
+        " gemini-2.5-flash-preview-09-2025",
+        "gemini-2.5-flash-lite": "gemini-2.5-flash-lite-preview-06-17 gemini-2.5-flash-lite-preview-09-2025",
+        "gemini-2.0-flash": "gemini-2.0-flash-exp gemini-2.0-flash-exp:free gemini-2.0-flash-001"
+        " gemini-2.0-flash-lite gemini-2.0-flash-lite-001",
+    }
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from trimtab.models.facts import BY_ESTIMATE, Margin, ModelFacts, Unnamed
+from trimtab.models.facts import BY_ESTIMATE, Margin, ModelFacts, Unnamed, aliases, group
 
 _CHECKED = "2026-11-22"
 _TABLE = "https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json"
@@ -26,138 +26,73 @@ _MARGIN = Margin(tokens=40, per_mille=250)
 
 
 def _family(
-    name: str,
-    provider: str,
-    window_tokens: int | None,
-    output_tokens: int | None = None,
-    *,
-    factor: float | None = None,
-    encoding: str | None = None,
-    source: str = _TABLE,
+    provider: str, factor: float | None = None, *, encoding: str | None = None, source: str = _TABLE
 ) -> ModelFacts:
-    return ModelFacts(
-        name=name,
-        provider=provider,
-        window_tokens=window_tokens,
-        output_tokens=output_tokens,
-        encoding=encoding,
-        near_encoding=None if factor is None else "o200k_base",
-        text_factor=1.0 if factor is None else factor,
-        margin=None if factor is None else _MARGIN,
-        source=source,
-        checked=_CHECKED,
-        open_weights=True,
-    )
-
-
-def _llama(name: str, window_tokens: int) -> ModelFacts:
-    return _family(name, "meta", window_tokens, factor=_LLAMA)
-
-
-def _qwen(name: str, window_tokens: int | None, output_tokens: int | None = None) -> ModelFacts:
-    """Give a row of the vocabulary of Qwen 2.5 and 3, which no package on the index splits for everyone."""
-    return _family(name, "alibaba", window_tokens, output_tokens, factor=_QWEN)
-
-
-def _newer_qwen(name: str, window_tokens: int | None, output_tokens: int | None = None) -> ModelFacts:
-    """Give a row since Qwen 3.5, whose vocabulary comes with toktok-rs; without it, 1.15 of o200k's."""
-    return _family(name, "alibaba", window_tokens, output_tokens, factor=1.15, encoding="qwen3.5")
-
-
-def _deepseek(
-    name: str, window_tokens: int, output_tokens: int | None = None, source: str = ""
-) -> ModelFacts:
-    return _family(name, "deepseek", window_tokens, output_tokens, factor=_DEEPSEEK, source=source or _TABLE)
-
-
-def _glm(name: str, window_tokens: int, output_tokens: int) -> ModelFacts:
-    return _family(name, "z.ai", window_tokens, output_tokens, factor=_GLM, source=_ZAI)
-
-
-def _kimi(name: str, window_tokens: int, output_tokens: int | None = None) -> ModelFacts:
-    # its vocabulary was not looked at: estimates, which err high
-    return _family(name, "moonshot", window_tokens, output_tokens)
-
-
-def _gemma(name: str, window_tokens: int, output_tokens: int) -> ModelFacts:
-    """Give a row of Gemma as Google serves it; its vocabulary is Gemini's, nearly o200k's in English."""
-    row = _family(name, "google", window_tokens, output_tokens, factor=1.0)
-    return replace(row, format="gemini")
+    """Give a kind of open models; one whose vocabulary was not looked at has estimates, which err high."""
+    kind = ModelFacts(name="", provider=provider, source=source, checked=_CHECKED, open_weights=True)
+    if factor is None:
+        return kind
+    return replace(kind, encoding=encoding, near_encoding="o200k_base", text_factor=factor, margin=_MARGIN)
 
 
 _PRICING = "https://api-docs.deepseek.com/quick_start/pricing"
-_ZAI = "https://docs.z.ai/guides/overview/pricing"
+_META = _family("meta", _LLAMA)
+# The vocabulary of Qwen 2.5 and 3 no package on the index splits for everyone; that since 3.5 comes with
+# toktok-rs, and without it is 1.15 of o200k's.
+_OLD_QWEN, _NEW_QWEN = _family("alibaba", _QWEN), _family("alibaba", 1.15, encoding="qwen3.5")
+_SEEK, _SEEK_PRICED = _family("deepseek", _DEEPSEEK), _family("deepseek", _DEEPSEEK, source=_PRICING)
+_Z = _family("z.ai", _GLM, source="https://docs.z.ai/guides/overview/pricing")
+_KIMI = _family("moonshot")
+_MAX = _family("minimax", _MINIMAX)
+# As Google serves it; its vocabulary is Gemini's, nearly o200k's in English.
+_GEMMA = replace(_family("google", 1.0), format="gemini")
 
 ROWS = (
-    _family("llama-2", "meta", 4_096),
-    _llama("llama-3", 8_192),
-    _llama("llama-3.1", 128_000),
-    _llama("llama-3.2", 128_000),
-    _llama("llama-3.3", 128_000),
-    _llama("llama-4-maverick", 1_000_000),
-    _llama("llama-4-scout", 10_000_000),
-    _qwen("qwen2.5", 32_768),
-    _qwen("qwen3", None),  # 32,768 or 262,144, by size and date
-    _qwen("qwen3-32b", 32_768),
-    _qwen("qwen3-235b-a22b-instruct-2507", 262_144),
-    _qwen("qwen3-coder", 262_144),
-    _qwen("qwen3-coder-30b-a3b", 262_144),
-    _qwen("qwen3-coder-480b-a35b", 262_144),
-    _qwen("qwen3-next", 262_144),
-    _qwen("qwen3-vl", 131_072, 32_768),
-    _qwen("qwq-32b", 131_072),
+    *group(_family("meta"), 4_096, None, "llama-2"),
+    *group(_META, 8_192, None, "llama-3"),
+    *group(_META, 128_000, None, "llama-3.1 llama-3.2 llama-3.3"),
+    *group(_META, 1_000_000, None, "llama-4-maverick"),
+    *group(_META, 10_000_000, None, "llama-4-scout"),
+    *group(_OLD_QWEN, None, None, "qwen3"),  # 32,768 or 262,144, by size and date
+    *group(_OLD_QWEN, 32_768, None, "qwen2.5 qwen3-32b"),
+    *group(_OLD_QWEN, 262_144, None, "qwen3-235b-a22b-instruct-2507 qwen3-next"),
+    *group(_OLD_QWEN, 262_144, None, "qwen3-coder qwen3-coder-30b-a3b qwen3-coder-480b-a35b"),
+    *group(_OLD_QWEN, 131_072, 32_768, "qwen3-vl"),
+    *group(_OLD_QWEN, 131_072, None, "qwq-32b"),
     # of Alibaba's own endpoint the most input was read, which is a little below the window
-    _qwen("qwen-max", 30_720, 8_192),
-    _qwen("qwen-plus", 129_024, 16_384),
-    _qwen("qwen-turbo", 129_024, 16_384),
-    _qwen("qwen-flash", 997_952, 32_768),
-    _qwen("qwen3-max", 258_048, 65_536),
-    _qwen("qwen3-coder-plus", 997_952, 65_536),
-    _qwen("qwen3-coder-flash", 997_952, 65_536),
-    _newer_qwen("qwen3.5", 262_144),
-    _newer_qwen("qwen3.5-plus", 991_808, 65_536),
-    _newer_qwen("qwen3.6", None),
-    _newer_qwen("qwen3.6-plus", 1_000_000),
-    _newer_qwen("qwen3.7-max", 991_808, 65_536),
-    _newer_qwen("qwen3.7-plus", 991_808, 65_536),
-    _newer_qwen("qwen3.8", None),
-    _newer_qwen("qwen3.8-max", 991_808, 131_072),
-    _newer_qwen("qwen3.8-flash", 991_808, 131_072),
-    _deepseek("deepseek-chat", 131_072, 8_192, _PRICING),
-    _deepseek("deepseek-reasoner", 131_072, 65_536, _PRICING),
-    _deepseek("deepseek-flash", 1_000_000, 393_216, _PRICING),
-    _deepseek("deepseek-v4-flash", 1_000_000, 393_216, _PRICING),
-    _deepseek("deepseek-v4-pro", 1_000_000, 393_216, _PRICING),
-    _deepseek("deepseek-v4.1-flash", 1_048_576, 393_216),
-    _deepseek("deepseek-v3", 65_536, 8_192),
-    _deepseek("deepseek-v3.1", 131_072),
-    _deepseek("deepseek-v3.2", 163_840),
-    _deepseek("deepseek-r1", 65_536, 8_192),
-    _family("deepseek-r1-distill-llama", "deepseek", 131_072, factor=_LLAMA),
-    _family("deepseek-r1-distill-qwen", "deepseek", 131_072, factor=_QWEN),
-    _glm("glm-4.5", 128_000, 32_000),
-    _glm("glm-4.6", 200_000, 128_000),
-    _glm("glm-4.7", 200_000, 128_000),
-    _glm("glm-5", 200_000, 128_000),
-    _glm("glm-5.1", 200_000, 128_000),
-    _glm("glm-5.2", 1_000_000, 128_000),
-    _glm("glm-5.3", 1_000_000, 128_000),
-    _kimi("kimi-k2", 131_072),
-    _kimi("kimi-k2-instruct-0905", 262_144),
-    _kimi("kimi-k2-thinking", 262_144),
-    _kimi("kimi-k2.5", 262_144, 262_144),
-    _kimi("kimi-k2.6", 262_144, 262_144),
-    _kimi("kimi-k2.7-code", 262_144, 262_144),
-    _kimi("kimi-k3", 1_048_576, 1_048_576),
-    _kimi("kimi-k3.1-pro", 1_048_576, 1_048_576),
-    _kimi("moonshot-v1-8k", 8_192),
-    _kimi("moonshot-v1-32k", 32_768),
-    _kimi("moonshot-v1-128k", 131_072),
-    _family("minimax-m2", "minimax", None, factor=_MINIMAX),  # 196,608 to 1,000,000, by version and host
-    _family("minimax-m3", "minimax", 1_000_000, 128_000, factor=_MINIMAX),
-    _gemma("gemma-2", 8_192, 8_192),
-    _gemma("gemma-3", 131_072, 8_192),
-    _gemma("gemma-4", 262_144, 32_768),
+    *group(_OLD_QWEN, 30_720, 8_192, "qwen-max"),
+    *group(_OLD_QWEN, 129_024, 16_384, "qwen-plus qwen-turbo"),
+    *group(_OLD_QWEN, 997_952, 32_768, "qwen-flash"),
+    *group(_OLD_QWEN, 258_048, 65_536, "qwen3-max"),
+    *group(_OLD_QWEN, 997_952, 65_536, "qwen3-coder-plus qwen3-coder-flash"),
+    *group(_NEW_QWEN, 262_144, None, "qwen3.5"),
+    *group(_NEW_QWEN, 991_808, 65_536, "qwen3.5-plus qwen3.7-max qwen3.7-plus"),
+    *group(_NEW_QWEN, None, None, "qwen3.6 qwen3.8"),
+    *group(_NEW_QWEN, 1_000_000, None, "qwen3.6-plus"),
+    *group(_NEW_QWEN, 991_808, 131_072, "qwen3.8-max qwen3.8-flash"),
+    *group(_SEEK_PRICED, 131_072, 8_192, "deepseek-chat"),
+    *group(_SEEK_PRICED, 131_072, 65_536, "deepseek-reasoner"),
+    *group(_SEEK_PRICED, 1_000_000, 393_216, "deepseek-flash deepseek-v4-flash deepseek-v4-pro"),
+    *group(_SEEK, 1_048_576, 393_216, "deepseek-v4.1-flash"),
+    *group(_SEEK, 65_536, 8_192, "deepseek-v3 deepseek-r1"),
+    *group(_SEEK, 131_072, None, "deepseek-v3.1"),
+    *group(_SEEK, 163_840, None, "deepseek-v3.2"),
+    *group(_family("deepseek", _LLAMA), 131_072, None, "deepseek-r1-distill-llama"),
+    *group(_family("deepseek", _QWEN), 131_072, None, "deepseek-r1-distill-qwen"),
+    *group(_Z, 128_000, 32_000, "glm-4.5"),
+    *group(_Z, 200_000, 128_000, "glm-4.6 glm-4.7 glm-5 glm-5.1"),
+    *group(_Z, 1_000_000, 128_000, "glm-5.2 glm-5.3"),
+    *group(_KIMI, 131_072, None, "kimi-k2 moonshot-v1-128k"),
+    *group(_KIMI, 262_144, None, "kimi-k2-instruct-0905 kimi-k2-thinking"),
+    *group(_KIMI, 262_144, 262_144, "kimi-k2.5 kimi-k2.6 kimi-k2.7-code"),
+    *group(_KIMI, 1_048_576, 1_048_576, "kimi-k3 kimi-k3.1-pro"),
+    *group(_KIMI, 8_192, None, "moonshot-v1-8k"),
+    *group(_KIMI, 32_768, None, "moonshot-v1-32k"),
+    *group(_MAX, None, None, "minimax-m2"),  # 196,608 to 1,000,000, by version and host
+    *group(_MAX, 1_000_000, 128_000, "minimax-m3"),
+    *group(_GEMMA, 8_192, 8_192, "gemma-2"),
+    *group(_GEMMA, 131_072, 8_192, "gemma-3"),
+    *group(_GEMMA, 262_144, 32_768, "gemma-4"),
 )
 
 UNNAMED = (
@@ -171,17 +106,17 @@ UNNAMED = (
     Unnamed(re.compile(r"gemma-"), "gemma-4", _MARGIN),
 )
 
-ALIASES = {
-    "llama2": "llama-2",
-    "llama3": "llama-3",
-    "llama4-scout": "llama-4-scout",
-    "llama4-maverick": "llama-4-maverick",
-    "deepseek-v4-flash-vision-exp": "deepseek-v4-flash",
-    "glm-4.5v": "glm-4.5",
-    "deepseek.v3": "deepseek-v3",
-    "deepseek.v3.1": "deepseek-v3.1",
-    "deepseek.v3.2": "deepseek-v3.2",
-    "deepseek.r1": "deepseek-r1",
+ALIASES = aliases(
+    {
+        "llama-2": "llama2",
+        "llama-3": "llama3",
+        "llama-4-scout": "llama4-scout",
+        "llama-4-maverick": "llama4-maverick",
+        "deepseek-v4-flash": "deepseek-v4-flash-vision-exp",
+        "glm-4.5": "glm-4.5v",
+    }
+) | {
+    name.replace("-", "."): name for name in ("deepseek-v3", "deepseek-v3.1", "deepseek-v3.2", "deepseek-r1")
 }
 
 _POINTED = re.compile(r"(?<=\d)p(?=\d)")

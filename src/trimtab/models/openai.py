@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, Unnamed
+from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, Unnamed, aliases, group
 
-CHECKED = "2026-11-22"
+_CHECKED = "2026-11-22"
 _DOCS = "https://platform.openai.com/docs/models/"
 _NEWER_DOCS = "https://developers.openai.com/api/docs/models/"
 _SDK = "https://github.com/openai/openai-python/blob/v3.54.0/src/openai/types/shared/all_models.py"
@@ -49,180 +49,88 @@ def _patches(factor: float) -> MediaRule:
     return MediaRule(image_tokens=2, patch_factor=factor)
 
 
-def _openai(
-    name: str,
-    window_tokens: int | None,
-    output_tokens: int | None,
-    *,
-    encoding: str = "o200k_base",
-    framing: Framing | None = None,
-    responses: Framing = _RESPONSES,
-    media: MediaRule = _TILES,
-    exact: bool = True,
-    source: str = "",
-    open_weights: bool = False,
-) -> ModelFacts:
-    return ModelFacts(
-        name=name,
-        window_tokens=window_tokens,
-        output_tokens=output_tokens,
-        encoding=encoding,
-        framing=framing or Framing(),
-        framings=(("openai_responses", responses),),
-        media=media,
-        exact=exact,
-        margin=_MARGIN,
-        margins=(("openai_responses", _RESPONSES_MARGIN),),
-        source=source or _DOCS + name,
-        checked=CHECKED,
-        open_weights=open_weights,
-    )
-
-
-def _reasoning(
-    name: str,
-    window_tokens: int | None,
-    output_tokens: int | None,
-    media: MediaRule,
-    *,
-    exact: bool = True,
-    source: str = "",
-) -> ModelFacts:
-    return _openai(
-        name,
-        window_tokens,
-        output_tokens,
-        framing=_REASONING,
-        responses=_REASONING_RESPONSES,
-        media=media,
-        exact=exact,
-        source=source,
-    )
-
-
-def _unbilled(
-    name: str, window_tokens: int | None, output_tokens: int | None, *, source: str = ""
-) -> ModelFacts:
-    """Give a row of a reasoning model of which no bill was seen; its vocabulary is known (tiktoken 0.14)."""
-    return _reasoning(
-        name, window_tokens, output_tokens, _patches(1.2), exact=False, source=source or _NEWER_DOCS + name
-    )
-
-
+_OPENAI = ModelFacts(
+    name="",
+    encoding="o200k_base",
+    framings=(("openai_responses", _RESPONSES),),
+    media=_TILES,
+    exact=True,
+    margin=_MARGIN,
+    margins=(("openai_responses", _RESPONSES_MARGIN),),
+    source=_DOCS + "{}",
+    checked=_CHECKED,
+)
+_NO_BILL = replace(_OPENAI, exact=False)
+_CL100K = replace(_OPENAI, encoding="cl100k_base")
+_REASONS = replace(_OPENAI, framing=_REASONING, framings=(("openai_responses", _REASONING_RESPONSES),))
+_REASONS_NO_BILL = replace(_REASONS, exact=False)
+# Of these no bill was seen; their vocabulary is known (tiktoken 0.14).
+_UNBILLED = replace(_REASONS_NO_BILL, media=_patches(1.2), source=_NEWER_DOCS + "{}")
 # tiktoken 0.14 (2026-11) names the vocabulary of every gpt-5.x and of no gpt-6: o200k's stands in, and the
 # margin is that between OpenAI's last two vocabularies in the worst of five corpora (cl100k has 1.28 of
 # o200k's tokens in Chinese, 1.00 in English).
-_NEXT_MARGIN = Margin(tokens=90, per_mille=280)
-
-
-def _gpt_6(name: str, window_tokens: int | None = 1_050_000, source: str = "") -> ModelFacts:
-    row = _unbilled(name, window_tokens, window_tokens and 128_000, source=source)
-    return replace(row, encoding=None, near_encoding="o200k_base", margin=_NEXT_MARGIN, margins=())
-
-
-def _gpt_oss(name: str) -> ModelFacts:
-    return _openai(
-        name,
-        131_072,
-        None,
-        encoding="o200k_harmony",
-        framing=_HARMONY,
-        exact=False,
-        source="https://openai.com/index/gpt-oss-model-card/",
-        open_weights=True,
-    )
-
-
+_GPT_6 = replace(
+    _UNBILLED,
+    encoding=None,
+    near_encoding="o200k_base",
+    margin=Margin(tokens=90, per_mille=280),
+    margins=(),
+)
+_GPT_OSS = replace(
+    _NO_BILL,
+    encoding="o200k_harmony",
+    framing=_HARMONY,
+    source="https://openai.com/index/gpt-oss-model-card/",
+    open_weights=True,
+)
 # How the first of them was framed: How_to_count_tokens_with_tiktoken.ipynb (cookbook, @06d9feb5).
 _FIRST_CHAT = Framing(per_message_tokens=4, per_name_tokens=-1)
 
 ROWS = (
-    _openai("gpt-4o", 128_000, 16_384),
-    _openai("gpt-4o-2024-05-13", 128_000, 4_096),
-    _openai("gpt-4o-mini", 128_000, 16_384, media=_MINI_TILES),
-    _openai("gpt-4o-audio-preview", 128_000, 16_384),
-    _openai("gpt-4o-mini-audio-preview", 128_000, 16_384, exact=False),
-    _openai("gpt-audio", 128_000, 16_384, exact=False),
-    _openai("gpt-audio-1.5", 128_000, 16_384, exact=False),
-    _openai("gpt-audio-mini", 128_000, 16_384, exact=False),
+    *group(_OPENAI, 128_000, 16_384, "gpt-4o gpt-4o-audio-preview gpt-4.5-preview"),
+    *group(_OPENAI, 128_000, 4_096, "gpt-4o-2024-05-13"),
+    *group(_OPENAI, 128_000, 16_384, "gpt-4o-mini", media=_MINI_TILES),
+    *group(_NO_BILL, 128_000, 16_384, "gpt-4o-mini-audio-preview gpt-audio gpt-audio-1.5 gpt-audio-mini"),
     # billed 11 tokens below the rule: the system message is not charged whole
-    _openai("gpt-4o-search-preview", 128_000, 16_384, exact=False),
-    _openai("gpt-4o-mini-search-preview", 128_000, 16_384, exact=False),
-    _openai("gpt-4.1", 1_047_576, 32_768),
-    _openai("gpt-4.1-mini", 1_047_576, 32_768, media=_patches(1.62)),
-    _openai("gpt-4.1-nano", 1_047_576, 32_768, media=_patches(2.46)),
-    _openai("gpt-4.5-preview", 128_000, 16_384),
-    _openai("computer-use-preview", 8_192, 1_024, exact=False),
-    _openai("gpt-4-turbo", 128_000, 4_096, encoding="cl100k_base"),
-    _openai("gpt-4", 8_192, 8_192, encoding="cl100k_base"),
-    _openai("gpt-4-32k", 32_768, None, encoding="cl100k_base"),
-    _openai("gpt-3.5-turbo", 16_385, 4_096, encoding="cl100k_base"),
-    _openai("gpt-3.5-turbo-16k", 16_385, 4_096, encoding="cl100k_base"),
-    _openai("gpt-3.5-turbo-0613", 4_096, 4_096, encoding="cl100k_base"),
-    _openai("gpt-3.5-turbo-0301", 4_096, 4_096, encoding="cl100k_base", framing=_FIRST_CHAT, exact=False),
-    _reasoning("o1", 200_000, 100_000, _O_TILES),
-    _reasoning("o1-preview", 128_000, 32_768, _O_TILES, exact=False),
-    _reasoning("o1-mini", 128_000, 65_536, _O_TILES, exact=False),
-    _reasoning("o1-pro", 200_000, 100_000, _O_TILES, exact=False),
-    _reasoning("o3", 200_000, 100_000, _O_TILES),
-    _reasoning("o3-mini", 200_000, 100_000, _O_TILES),
-    _reasoning("o3-pro", 200_000, 100_000, _O_TILES, exact=False),
-    _reasoning("o3-deep-research", 200_000, 100_000, _O_TILES, exact=False),
-    _reasoning("o4-mini", 200_000, 100_000, _patches(1.72)),
-    _reasoning("o4-mini-deep-research", 200_000, 100_000, _patches(1.72), exact=False),
-    _reasoning("codex-mini-latest", 200_000, 100_000, _patches(1.72), exact=False),
-    _reasoning("gpt-5", 400_000, 128_000, _GPT5_TILES),
-    _reasoning("gpt-5-mini", 400_000, 128_000, _patches(1.2)),
-    _reasoning("gpt-5-nano", 400_000, 128_000, _patches(1.5)),
-    _reasoning(
-        "gpt-5-chat-latest",
-        128_000,
-        16_384,
-        _GPT5_TILES,
-        exact=False,
-        source=_NEWER_DOCS + "gpt-5-chat-latest",
+    *group(_NO_BILL, 128_000, 16_384, "gpt-4o-search-preview gpt-4o-mini-search-preview"),
+    *group(_OPENAI, 1_047_576, 32_768, "gpt-4.1"),
+    *group(_OPENAI, 1_047_576, 32_768, "gpt-4.1-mini", media=_patches(1.62)),
+    *group(_OPENAI, 1_047_576, 32_768, "gpt-4.1-nano", media=_patches(2.46)),
+    *group(_NO_BILL, 8_192, 1_024, "computer-use-preview"),
+    *group(_CL100K, 128_000, 4_096, "gpt-4-turbo"),
+    *group(_CL100K, 8_192, 8_192, "gpt-4"),
+    *group(_CL100K, 32_768, None, "gpt-4-32k"),
+    *group(_CL100K, 16_385, 4_096, "gpt-3.5-turbo gpt-3.5-turbo-16k"),
+    *group(_CL100K, 4_096, 4_096, "gpt-3.5-turbo-0613"),
+    *group(_CL100K, 4_096, 4_096, "gpt-3.5-turbo-0301", framing=_FIRST_CHAT, exact=False),
+    *group(_REASONS, 200_000, 100_000, "o1 o3 o3-mini", media=_O_TILES),
+    *group(_REASONS_NO_BILL, 128_000, 32_768, "o1-preview", media=_O_TILES),
+    *group(_REASONS_NO_BILL, 128_000, 65_536, "o1-mini", media=_O_TILES),
+    *group(_REASONS_NO_BILL, 200_000, 100_000, "o1-pro o3-pro o3-deep-research", media=_O_TILES),
+    *group(_REASONS, 200_000, 100_000, "o4-mini", media=_patches(1.72)),
+    *group(
+        _REASONS_NO_BILL, 200_000, 100_000, "o4-mini-deep-research codex-mini-latest", media=_patches(1.72)
     ),
-    _reasoning("gpt-5-codex", 400_000, 128_000, _GPT5_TILES, exact=False, source=_NEWER_DOCS + "gpt-5-codex"),
-    _reasoning("gpt-5-pro", 400_000, 272_000, _GPT5_TILES, exact=False, source=_NEWER_DOCS + "gpt-5-pro"),
-    _reasoning("gpt-5-search-api", 400_000, 128_000, _GPT5_TILES, exact=False),
-    _reasoning("gpt-5.1", 400_000, 128_000, _GPT5_TILES),
-    _unbilled("gpt-5.1-mini", None, None, source=_SDK),
-    _unbilled("gpt-5.1-chat-latest", 128_000, 16_384),
-    _unbilled("gpt-5.1-codex", 400_000, 128_000),
-    _unbilled("gpt-5.1-codex-mini", 400_000, 128_000),
-    _unbilled("gpt-5.1-codex-max", 400_000, 128_000),
-    _reasoning("gpt-5.2", 400_000, 128_000, _patches(1.2)),
-    _unbilled("gpt-5.2-chat-latest", 128_000, 16_384),
-    _unbilled("gpt-5.2-codex", 400_000, 128_000),
-    _unbilled("gpt-5.2-pro", 400_000, 128_000),
-    _unbilled("gpt-5.3-chat-latest", 128_000, 16_384),
-    _unbilled("gpt-5.3-codex", 400_000, 128_000),
-    _reasoning("gpt-5.4", 1_050_000, 128_000, _patches(1.2)),
-    _reasoning("gpt-5.4-mini", 400_000, 128_000, _patches(1.62)),
-    _unbilled("gpt-5.4-nano", 400_000, 128_000),
-    _unbilled("gpt-5.4-pro", 1_050_000, 128_000),
-    _unbilled("gpt-5.5", 1_050_000, 128_000),
-    _unbilled("gpt-5.5-pro", 1_050_000, 128_000),
-    _reasoning("gpt-5.6", 1_050_000, 128_000, _patches(1.2)),
-    _reasoning("gpt-5.6-sol", 1_050_000, 128_000, _patches(1.2)),
-    _unbilled("gpt-5.6-terra", 1_050_000, 128_000),
-    _unbilled("gpt-5.6-luna", 1_050_000, 128_000),
-    _unbilled("gpt-5.6-cyber", 400_000, 128_000),
-    _gpt_6("gpt-daybreak-blue-latest"),
-    _gpt_6("gpt-daybreak-red-latest", 400_000),
-    _gpt_6("gpt-rosalind-research", None, _SDK),
-    _gpt_6("gpt-6-astra"),
-    _gpt_6("gpt-6-sol"),
-    _gpt_6("gpt-6-luna"),
-    _gpt_6("gpt-6-cyber", None, _SDK),
-    _gpt_6("gpt-6-rosalind"),
-    _gpt_6("gpt-6.1-sol"),
-    _gpt_6("gpt-6.1-terra"),
-    _gpt_6("gpt-6.2-sol"),
-    _gpt_6("gpt-6.2-astra"),
-    _gpt_6("gpt-6.2-astra-law", None, _SDK),
-    _gpt_oss("gpt-oss-20b"),
-    _gpt_oss("gpt-oss-120b"),
+    *group(_REASONS, 400_000, 128_000, "gpt-5 gpt-5.1", media=_GPT5_TILES),
+    *group(_REASONS, 400_000, 128_000, "gpt-5-mini gpt-5.2", media=_patches(1.2)),
+    *group(_REASONS, 400_000, 128_000, "gpt-5-nano", media=_patches(1.5)),
+    *group(_REASONS, 400_000, 128_000, "gpt-5.4-mini", media=_patches(1.62)),
+    *group(_UNBILLED, 128_000, 16_384, "gpt-5-chat-latest", media=_GPT5_TILES),
+    *group(_UNBILLED, 400_000, 128_000, "gpt-5-codex", media=_GPT5_TILES),
+    *group(_UNBILLED, 400_000, 272_000, "gpt-5-pro", media=_GPT5_TILES),
+    *group(_REASONS_NO_BILL, 400_000, 128_000, "gpt-5-search-api", media=_GPT5_TILES),
+    *group(_UNBILLED, None, None, "gpt-5.1-mini", source=_SDK),
+    *group(_UNBILLED, 128_000, 16_384, "gpt-5.1-chat-latest gpt-5.2-chat-latest gpt-5.3-chat-latest"),
+    *group(_UNBILLED, 400_000, 128_000, "gpt-5.1-codex gpt-5.1-codex-mini gpt-5.1-codex-max gpt-5.2-codex"),
+    *group(_UNBILLED, 400_000, 128_000, "gpt-5.2-pro gpt-5.3-codex gpt-5.4-nano gpt-5.6-cyber"),
+    *group(_REASONS, 1_050_000, 128_000, "gpt-5.4 gpt-5.6 gpt-5.6-sol", media=_patches(1.2)),
+    *group(_UNBILLED, 1_050_000, 128_000, "gpt-5.4-pro gpt-5.5 gpt-5.5-pro gpt-5.6-terra gpt-5.6-luna"),
+    *group(_GPT_6, 1_050_000, 128_000, "gpt-6-astra gpt-6-sol gpt-6-luna gpt-6-rosalind"),
+    *group(_GPT_6, 1_050_000, 128_000, "gpt-6.1-sol gpt-6.1-terra gpt-6.2-sol gpt-6.2-astra"),
+    *group(_GPT_6, 1_050_000, 128_000, "gpt-daybreak-blue-latest"),
+    *group(_GPT_6, 400_000, 128_000, "gpt-daybreak-red-latest"),
+    *group(_GPT_6, None, None, "gpt-rosalind-research gpt-6-cyber gpt-6.2-astra-law", source=_SDK),
+    *group(_GPT_OSS, 131_072, None, "gpt-oss-20b gpt-oss-120b"),
 )
 
 UNNAMED = (
@@ -231,30 +139,20 @@ UNNAMED = (
     Unnamed(re.compile(r"(gpt-|chatgpt-|codex-|o\d)"), "gpt-4", Margin(tokens=100, per_mille=340)),
 )
 
-ALIASES = {
-    "chatgpt-4o-latest": "gpt-4o",
-    "gpt-4.5": "gpt-4.5-preview",
-    "gpt-4-0314": "gpt-4",
-    "gpt-4-0613": "gpt-4",
-    "gpt-4-32k-0314": "gpt-4-32k",
-    "gpt-4-32k-0613": "gpt-4-32k",
-    "gpt-4-1106-preview": "gpt-4-turbo",
-    "gpt-4-0125-preview": "gpt-4-turbo",
-    "gpt-4-turbo-preview": "gpt-4-turbo",
-    "gpt-4-vision-preview": "gpt-4-turbo",
-    "gpt-3.5-turbo-1106": "gpt-3.5-turbo",
-    "gpt-3.5-turbo-0125": "gpt-3.5-turbo",
-    "gpt-3.5-turbo-16k-0613": "gpt-3.5-turbo-16k",
-    "gpt-35-turbo": "gpt-3.5-turbo",
-    "gpt-35-turbo-16k": "gpt-3.5-turbo-16k",
-    "gpt-35-turbo-0125": "gpt-3.5-turbo",
-    "gpt-35-turbo-1106": "gpt-3.5-turbo",
-    "gpt-35-turbo-0613": "gpt-3.5-turbo-0613",
-    "gpt-5-chat": "gpt-5-chat-latest",
-    "gpt-5.1-chat": "gpt-5.1-chat-latest",
-    "gpt-5.2-chat": "gpt-5.2-chat-latest",
-    "gpt-5.3-chat": "gpt-5.3-chat-latest",
-    "gpt-oss-safeguard-20b": "gpt-oss-20b",
-    "gpt-oss-safeguard-120b": "gpt-oss-120b",
-}
-"""Other names of the same model: old dated ones, and Azure's spelling."""
+# Old dated ones, and Azure's spelling.
+ALIASES = aliases(
+    {
+        "gpt-4o": "chatgpt-4o-latest",
+        "gpt-4.5-preview": "gpt-4.5",
+        "gpt-4": "gpt-4-0314 gpt-4-0613",
+        "gpt-4-32k": "gpt-4-32k-0314 gpt-4-32k-0613",
+        "gpt-4-turbo": "gpt-4-1106-preview gpt-4-0125-preview gpt-4-turbo-preview gpt-4-vision-preview",
+        "gpt-3.5-turbo": "gpt-3.5-turbo-1106 gpt-3.5-turbo-0125"
+        " gpt-35-turbo gpt-35-turbo-0125 gpt-35-turbo-1106",
+        "gpt-3.5-turbo-16k": "gpt-3.5-turbo-16k-0613 gpt-35-turbo-16k",
+        "gpt-3.5-turbo-0613": "gpt-35-turbo-0613",
+        **{f"gpt-{version}-chat-latest": f"gpt-{version}-chat" for version in ("5", "5.1", "5.2", "5.3")},
+        "gpt-oss-20b": "gpt-oss-safeguard-20b",
+        "gpt-oss-120b": "gpt-oss-safeguard-120b",
+    }
+)

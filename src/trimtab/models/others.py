@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from trimtab.models.facts import BY_ESTIMATE, Framing, Margin, ModelFacts, Unnamed
+from trimtab.models.facts import BY_ESTIMATE, Framing, Margin, ModelFacts, Unnamed, aliases, group
 
 _CHECKED = "2026-11-22"
 _TABLE = "https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json"
@@ -30,104 +30,77 @@ _MAGISTRAL = replace(_FRAMING, prompts_by_default=True)
 _MISTRAL_MARGIN = Margin(tokens=8, per_mille=150)
 
 
-def _mistral(
-    name: str,
-    window_tokens: int | None,
-    page: str = "",
-    framing: Framing = _FRAMING,
-    *,
-    output_tokens: int | None = None,
-    exact: bool = False,
-) -> ModelFacts:
-    return ModelFacts(
-        name=name,
-        provider="mistral",
-        window_tokens=window_tokens,
-        output_tokens=output_tokens,
-        encoding="tekken",
-        near_encoding="o200k_base",
-        text_factor=1.13,
-        exact=exact,
-        framing=framing,
-        margin=_MISTRAL_MARGIN,
-        source="https://docs.mistral.ai/models/" + page if page else _TABLE,
-        checked=_CHECKED,
-    )
+_MISTRAL = ModelFacts(
+    name="",
+    provider="mistral",
+    encoding="tekken",
+    near_encoding="o200k_base",
+    text_factor=1.13,
+    framing=_FRAMING,
+    margin=_MISTRAL_MARGIN,
+    source=_TABLE,
+    checked=_CHECKED,
+)
+_BILLED = replace(_MISTRAL, exact=True)
+_PAGE = "https://docs.mistral.ai/models/"
+_CARDS = _PAGE + "model-cards/"
 
 
-def _older_mistral(name: str, window_tokens: int) -> ModelFacts:
-    """Give a row of a model before Tekken, whose vocabulary needs a package that is not asked for."""
-    return _closed(name, "mistral", window_tokens, None)
+def _closed(provider: str, source: str = _TABLE) -> ModelFacts:
+    """Give a kind of models whose vocabulary nobody outside has: estimates, which err high."""
+    return ModelFacts(name="", provider=provider, source=source, checked=_CHECKED)
 
 
-def _closed(
-    name: str, provider: str, window_tokens: int | None, output_tokens: int | None, source: str = _TABLE
-) -> ModelFacts:
-    """Give a row of a model whose vocabulary nobody outside has: estimates, which err high."""
-    return ModelFacts(
-        name=name,
-        provider=provider,
-        window_tokens=window_tokens,
-        output_tokens=output_tokens,
-        source=source,
-        checked=_CHECKED,
-    )
-
+# Before Tekken: their vocabulary needs a package that is not asked for.
+_OLD_MISTRAL = _closed("mistral")
+_GROK, _NOVA, _COMMAND = _closed("xai"), _closed("amazon"), _closed("cohere")
 
 # Where a table gives the whole window as the most output, nothing else limits it: None here.
 ROWS = (
-    _mistral("mistral-large-latest", 262_144, "mistral-large-3-25-12", exact=True),
-    _mistral("mistral-medium-latest", 262_144, "model-cards/mistral-medium-3-5-26-04", exact=True),
-    _mistral("mistral-small-latest", 262_144, "model-cards/mistral-small-4-0-26-03", _SETTINGS, exact=True),
-    _mistral("codestral-latest", 128_000, "model-cards/codestral-25-08", exact=True),
-    _mistral("magistral-medium-latest", 262_144, framing=_MAGISTRAL, exact=True),
-    _mistral("magistral-small-latest", 262_144, framing=_MAGISTRAL),
-    _mistral("ministral-8b-latest", 262_144, exact=True),
-    _mistral("ministral-14b-latest", 262_144),
-    _mistral("ministral-3b-latest", 131_072),
-    _mistral("mistral-large-4", 1_048_576),
-    _mistral("devstral-medium-latest", 256_000),
-    _mistral("devstral-small-latest", 256_000),
-    _mistral("pixtral-large-latest", 128_000),
-    _mistral("pixtral-12b", 128_000),
-    _mistral("voxtral-small-latest", 32_768),
-    _mistral("open-mistral-nemo", 128_000),
-    _mistral("ministral-8b-2410", 128_000),
-    _mistral("mistral-small-2409", 32_000),
-    _older_mistral("mistral-large-2411", 128_000),
-    _older_mistral("mistral-large-2407", 128_000),
-    _older_mistral("mistral-large-2402", 32_000),
-    _older_mistral("mistral-medium-2312", 32_000),
-    _older_mistral("mistral-small-2402", 32_000),
-    _older_mistral("mistral-small-2312", 32_000),
-    _older_mistral("mistral-tiny-2407", 128_000),
-    _older_mistral("mistral-tiny-2312", 32_000),
-    _older_mistral("open-mixtral-8x22b", 65_536),
-    _older_mistral("codestral-2405", 32_000),
-    _older_mistral("codestral-mamba-2407", 256_000),
-    _closed("grok-4.7", "xai", 500_000, None),
-    _closed("grok-4.6", "xai", 500_000, None),
-    _closed("grok-4.5", "xai", 500_000, None),
-    _closed("grok-4.3", "xai", 1_000_000, None),
-    _closed("grok-4.20", "xai", 1_000_000, None),
-    _closed("grok-4", "xai", 256_000, None, "https://openrouter.ai/x-ai/grok-4"),
-    _closed("grok-3", "xai", 131_072, None, "https://vercel.com/ai-gateway/models/grok-3"),
-    _closed("grok-3-mini", "xai", 131_072, None, "https://vercel.com/ai-gateway/models/grok-3-mini"),
-    _closed("grok-code-fast-1", "xai", 256_000, None),
-    _closed("grok-build-0.1", "xai", 256_000, None),
-    _closed("nova-micro", "amazon", 128_000, 10_000),
-    _closed("nova-lite", "amazon", 300_000, 10_000),
-    _closed("nova-pro", "amazon", 300_000, 10_000),
-    _closed("nova-premier", "amazon", 1_000_000, 10_000),
-    _closed("nova-2-lite", "amazon", 1_000_000, 64_000),
-    _closed("nova-2-pro-preview", "amazon", 1_000_000, 64_000),
-    _closed(
-        "command-a-plus-05-2026", "cohere", 128_000, 64_000, "https://docs.cohere.com/docs/command-a-plus"
+    *group(_BILLED, 262_144, None, "mistral-large-latest", source=_PAGE + "mistral-large-3-25-12"),
+    *group(_BILLED, 262_144, None, "mistral-medium-latest", source=_CARDS + "mistral-medium-3-5-26-04"),
+    *group(
+        _BILLED,
+        262_144,
+        None,
+        "mistral-small-latest",
+        framing=_SETTINGS,
+        source=_CARDS + "mistral-small-4-0-26-03",
     ),
-    _closed("command-a-03-2025", "cohere", 256_000, 8_000),
-    _closed("command-r-08-2024", "cohere", 128_000, 4_096),
-    _closed("command-r-plus-08-2024", "cohere", 128_000, 4_096),
-    _closed("command-r7b-12-2024", "cohere", 128_000, 4_096),
+    *group(_BILLED, 128_000, None, "codestral-latest", source=_CARDS + "codestral-25-08"),
+    *group(_BILLED, 262_144, None, "magistral-medium-latest", framing=_MAGISTRAL),
+    *group(_MISTRAL, 262_144, None, "magistral-small-latest", framing=_MAGISTRAL),
+    *group(_BILLED, 262_144, None, "ministral-8b-latest"),
+    *group(_MISTRAL, 262_144, None, "ministral-14b-latest"),
+    *group(_MISTRAL, 131_072, None, "ministral-3b-latest"),
+    *group(_MISTRAL, 1_048_576, None, "mistral-large-4"),
+    *group(_MISTRAL, 256_000, None, "devstral-medium-latest devstral-small-latest"),
+    *group(_MISTRAL, 128_000, None, "pixtral-large-latest pixtral-12b open-mistral-nemo ministral-8b-2410"),
+    *group(_MISTRAL, 32_768, None, "voxtral-small-latest"),
+    *group(_MISTRAL, 32_000, None, "mistral-small-2409"),
+    *group(_OLD_MISTRAL, 128_000, None, "mistral-large-2411 mistral-large-2407 mistral-tiny-2407"),
+    *group(_OLD_MISTRAL, 32_000, None, "mistral-large-2402 mistral-medium-2312 mistral-small-2402"),
+    *group(_OLD_MISTRAL, 32_000, None, "mistral-small-2312 mistral-tiny-2312 codestral-2405"),
+    *group(_OLD_MISTRAL, 65_536, None, "open-mixtral-8x22b"),
+    *group(_OLD_MISTRAL, 256_000, None, "codestral-mamba-2407"),
+    *group(_GROK, 500_000, None, "grok-4.7 grok-4.6 grok-4.5"),
+    *group(_GROK, 1_000_000, None, "grok-4.3 grok-4.20"),
+    *group(_GROK, 256_000, None, "grok-code-fast-1 grok-build-0.1"),
+    *group(_GROK, 256_000, None, "grok-4", source="https://openrouter.ai/x-ai/{}"),
+    *group(_GROK, 131_072, None, "grok-3 grok-3-mini", source="https://vercel.com/ai-gateway/models/{}"),
+    *group(_NOVA, 128_000, 10_000, "nova-micro"),
+    *group(_NOVA, 300_000, 10_000, "nova-lite nova-pro"),
+    *group(_NOVA, 1_000_000, 10_000, "nova-premier"),
+    *group(_NOVA, 1_000_000, 64_000, "nova-2-lite nova-2-pro-preview"),
+    *group(
+        _COMMAND,
+        128_000,
+        64_000,
+        "command-a-plus-05-2026",
+        source="https://docs.cohere.com/docs/command-a-plus",
+    ),
+    *group(_COMMAND, 256_000, 8_000, "command-a-03-2025"),
+    *group(_COMMAND, 128_000, 4_096, "command-r-08-2024 command-r-plus-08-2024 command-r7b-12-2024"),
 )
 
 UNNAMED = (
@@ -141,40 +114,31 @@ UNNAMED = (
     Unnamed(re.compile(r"command-"), "command-a-plus-05-2026", BY_ESTIMATE),
 )
 
-ALIASES = {
-    "mistral-large-2512": "mistral-large-latest",
-    "mistral-large-3": "mistral-large-latest",
-    "mistral-large-4-0": "mistral-large-4",
-    "mistral-medium-2604": "mistral-medium-latest",
-    "mistral-medium-3.5": "mistral-medium-latest",
-    "mistral-medium-3-5": "mistral-medium-latest",
-    "mistral-small-2603": "mistral-small-latest",
-    "codestral-2508": "codestral-latest",
-    "ministral-8b-2512": "ministral-8b-latest",
-    "ministral-14b-2512": "ministral-14b-latest",
-    "ministral-3b-2512": "ministral-3b-latest",
-    "devstral-latest": "devstral-medium-latest",
-    "voxtral-small-2507": "voxtral-small-latest",
-    "pixtral-large-2411": "pixtral-large-latest",
-    "pixtral-12b-2409": "pixtral-12b",
-    "pixtral-12b-latest": "pixtral-12b",
-    "open-mistral-nemo-2407": "open-mistral-nemo",
-    "open-mixtral-8x22b-2404": "open-mixtral-8x22b",
-    "grok-4.5-latest": "grok-4.5",
-    "grok-4.3-latest": "grok-4.3",
-    "grok-4.20-reasoning": "grok-4.20",
-    "grok-4.20-non-reasoning": "grok-4.20",
-    "grok-4.20-0309-reasoning": "grok-4.20",
-    "grok-4.20-0309-non-reasoning": "grok-4.20",
-    "grok-4-0709": "grok-4",
-    "grok-code-fast": "grok-code-fast-1",
-    "command-a": "command-a-03-2025",
-    "command-r": "command-r-08-2024",
-    "command-r-plus": "command-r-plus-08-2024",
-    "nova-micro-v1": "nova-micro",
-    "nova-lite-v1": "nova-lite",
-    "nova-pro-v1": "nova-pro",
-    "nova-premier-v1": "nova-premier",
-    "nova-2-lite-v1": "nova-2-lite",
-}
-"""What "latest" stands for, and how gateways and dates spell them."""
+# What "latest" stands for, and how gateways and dates spell them.
+ALIASES = aliases(
+    {
+        "mistral-large-latest": "mistral-large-2512 mistral-large-3",
+        "mistral-large-4": "mistral-large-4-0",
+        "mistral-medium-latest": "mistral-medium-2604 mistral-medium-3.5 mistral-medium-3-5",
+        "mistral-small-latest": "mistral-small-2603",
+        "codestral-latest": "codestral-2508",
+        "ministral-8b-latest": "ministral-8b-2512",
+        "ministral-14b-latest": "ministral-14b-2512",
+        "ministral-3b-latest": "ministral-3b-2512",
+        "devstral-medium-latest": "devstral-latest",
+        "voxtral-small-latest": "voxtral-small-2507",
+        "pixtral-large-latest": "pixtral-large-2411",
+        "pixtral-12b": "pixtral-12b-2409 pixtral-12b-latest",
+        "open-mistral-nemo": "open-mistral-nemo-2407",
+        "open-mixtral-8x22b": "open-mixtral-8x22b-2404",
+        "grok-4.5": "grok-4.5-latest",
+        "grok-4.3": "grok-4.3-latest",
+        "grok-4.20": "grok-4.20-reasoning grok-4.20-non-reasoning"
+        " grok-4.20-0309-reasoning grok-4.20-0309-non-reasoning",
+        "grok-4": "grok-4-0709",
+        "grok-code-fast-1": "grok-code-fast",
+        "command-a-03-2025": "command-a",
+        "command-r-08-2024": "command-r",
+        "command-r-plus-08-2024": "command-r-plus",
+    }
+) | {f"{name}-v1": name for name in ("nova-micro", "nova-lite", "nova-pro", "nova-premier", "nova-2-lite")}
