@@ -211,6 +211,14 @@ def test_what_is_near_a_cut_ends_with_a_word(keep: Keep, chars: int, others: int
     assert cut_text_near("one two three four five", chars, others, keep=keep, marker="#") == result
 
 
+@pytest.mark.parametrize("keep", KEEPS)
+def test_nothing_is_cut_where_all_has_room(keep: Keep) -> None:
+    """Also where head and tail would meet inside a cluster."""
+    text = "0\u0300"
+    assert cut_text_near(text, 2, 1, keep=keep) == cut_text(text, 2, keep=keep) == text
+    assert cut_text_near(text, 9, 1, keep=keep) == text
+
+
 def test_nothing_is_cut_inside_a_cluster() -> None:
     """Flags are kept whole, so that an odd room stays unused."""
     flags = "\U0001f1e9\U0001f1ea" * 6

@@ -18,8 +18,6 @@ from trimtab.counting.base import CountRequest, RequestCounter
 from trimtab.counting.own import ASKED, Methods, OwnAdditiveCounter, OwnRequestCounter, methods_of
 from trimtab.formats import mapping_of
 
-__all__ = ["AsyncRequestCounter", "CountsNeeded", "Digests", "awaited_counter", "digest_of"]
-
 _BATCH = 32
 """Messages asked about at once, from the newest back: some more than fit costs less than many round trips."""
 
@@ -132,20 +130,16 @@ class _AwaitedRequests(RequestCounter):
 
     @property
     def name(self) -> str:
-        """What reports call it; may change with what it answered."""
         return self._counter.name
 
     @property
     def exact(self) -> bool:
-        """Whether what it said so far is the provider's own count."""
         return self._counter.exact
 
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far off a count may be."""
         return self._counter.margin_tokens(tokens)
 
     def count_request(self, request: CountRequest, /) -> int:
-        """Answer what was awaited before."""
         asked = (request.messages, request.system, request.tools, request.extra)
         key = self._answers.digests.key_of("count_request", asked)
         tokens: int = self._answers.of(key, partial(self._counter.count_request, request))

@@ -16,21 +16,6 @@ from trimtab.errors import ContextError, CountingError, FormatError
 from trimtab.formats import DEFAULT, Format, Media, Pieces, Prices, get_format
 from trimtab.formats.values import mapping_of
 
-__all__ = [
-    "AdditiveCounter",
-    "CountRequest",
-    "Counter",
-    "CounterLike",
-    "RequestCounter",
-    "TextFunction",
-    "checked_count",
-    "count_of",
-    "counter_name",
-    "failure_of",
-    "with_index",
-]
-
-
 TextFunction = Callable[[str], int]
 """Tells how many tokens a text has."""
 
@@ -200,7 +185,7 @@ class AdditiveCounter(RequestCounter):
         dicts = [mapping_of(message) for message in request.messages]
         sizes: list[int | None] = [None] * len(dicts)
         self.count_back(dicts, 0, len(dicts), UNLIMITED_TOKENS, sizes)
-        has_system = bool(request.system) or bool(dicts and dicts[0].get("role") in _SYSTEM_ROLES)
+        has_system = bool(request.system) or bool(dicts and dicts[0].get("role") in SYSTEM_ROLES)
         fixed_tokens = self.fixed_tokens(
             request.system, request.tools, has_system=has_system, extra=request.extra
         )
@@ -278,7 +263,7 @@ class AdditiveCounter(RequestCounter):
 UNLIMITED_TOKENS = 1 << 62
 """More room than any conversation takes."""
 
-_SYSTEM_ROLES = ("system", "developer")
+SYSTEM_ROLES = ("system", "developer")
 
 
 def counter_name(counter: Any, /) -> str:

@@ -1,9 +1,9 @@
 """Counts that start from what the provider billed for the last request: the usage baseline.
 
 A report is read in any provider's shape (`usage_of`); of its request only messages that are new since the
-last bill are read (`Billed`). The bill is shared out among the messages that were billed (`Bill`, `Bills`),
-and what it says of those that are new teaches a factor for what is not billed yet, and how far that may be
-off (`Learned`).
+last bill are read. The bill is shared out among the messages that were billed (`Bill`, `Bills`), and what
+it says of those that are new teaches a factor for what is not billed yet, and how far that may be off
+(`Learned`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from math import isqrt
 from typing import Any, NamedTuple, Self
 
-from trimtab.counting.base import AdditiveCounter, counter_name
+from trimtab._shared.checks import is_whole
+from trimtab.counting.base import SYSTEM_ROLES, AdditiveCounter, counter_name
 from trimtab.counting.door import as_additive
+from trimtab.counting.measurement import read_given
 from trimtab.errors import ConfigurationError, FormatError
-from trimtab.formats import Format, detect, get_format, mapping_of
-
-__all__ = ["Factor", "Learned", "Usage", "UsageBaseline", "usage_of"]
-
+from trimtab.formats import Format, get_format, mapping_of
 
 _INSIDE = ("usage", "usage_metadata", "usageMetadata")
 """Where a whole response holds its usage."""
@@ -94,34 +94,14 @@ def usage_of(value: Any, /) -> Usage:
     if isinstance(value, int):
         return Usage(_whole(value, "usage", least=1), None)
     report = _report_in(value)
-    for shape in _SHAPES:
-        if report.get(shape.input) is not None:
-            return _read(report, shape)
-    raise ConfigurationError(
-        f"usage holds no input tokens: it has {_listed(report)} and none of"
-        f" {', '.join(shape.input for shape in _SHAPES)}. Pass the usage of a whole response (the last event,"
-        " when it is streamed), or the input tokens as a number"
-    )
-
-
-def _report_in(value: Any) -> Mapping[str, Any]:
-    for _ in range(2):
-        inner = [getattr(value, name, None) for name in _INSIDE]
-        if isinstance(value, Mapping):
-            inner = [value.get(name) for name in _INSIDE]
-        found = next((one for one in inner if one is not None and not isinstance(one, int)), None)
-        if found is None:
-            break
-        value = found
-    try:
-        return mapping_of(value)
-    except FormatError as error:
+    shape = next((shape for shape in _SHAPES if report.get(shape.input) is not None), None)
+    if shape is None:
         raise ConfigurationError(
-            f"usage is what the provider reported, or its input tokens as a number, not {value!r:.80}"
-        ) from error
-
-
-def _read(report: Mapping[str, Any], shape: _Shape) -> Usage:
+            "usage holds no input tokens: it has"
+            f" {', '.join(sorted(map(str, report)))[:200] or 'nothing'} and none of"
+            f" {', '.join(one.input for one in _SHAPES)}. Pass the usage of a whole response (the"
+            " last event, when it is streamed), or the input tokens as a number"
+        )
     tokens = sum(_number(report, key) or 0 for key in (shape.input, *shape.beside))
     output = _number(report, shape.output)
     if shape.hides and _number(report, shape.hides):
@@ -131,21 +111,31 @@ def _read(report: Mapping[str, Any], shape: _Shape) -> Usage:
     return Usage(_whole(tokens, shape.input, least=1), output)
 
 
+def _report_in(value: Any) -> Mapping[str, Any]:
+    for _ in range(2):
+        inner = [_item(value, name) for name in _INSIDE]
+        value = next((one for one in inner if one is not None and not isinstance(one, int)), value)
+    try:
+        return mapping_of(value)
+    except FormatError as error:
+        raise ConfigurationError(
+            f"usage is what the provider reported, or its input tokens as a number, not {value!r:.80}"
+        ) from error
+
+
+def _item(value: Any, key: str) -> Any:
+    return value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+
+
 def _number(report: Mapping[str, Any], dotted: str) -> int | None:
-    value: Any = report
-    for key in dotted.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+    value = reduce(_item, dotted.split("."), report)
     return None if value is None else _whole(value, dotted, least=0)
 
 
 def _whole(value: object, key: str, *, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if not is_whole(value, least=least):
         raise ConfigurationError(f"{key} is a whole number of tokens, {least} or more, not {value!r:.80}")
     return int(value)
-
-
-def _listed(report: Mapping[str, Any]) -> str:
-    return ", ".join(sorted(map(str, report)))[:200] or "nothing"
 
 
 _DEEPEST = 64
@@ -154,56 +144,37 @@ _DEEPEST = 64
 _FINAL = frozenset((str, int, float, bool, bytes, type(None)))
 
 
-class _Read(NamedTuple):
+class Read(NamedTuple):
+    """A message of a bill, as it was when it was read."""
+
+    id: int
+    form: Format
     held: Any
-    """Its content as it was; shares the texts."""
+    """Its content; shares the texts."""
     key: str
+    """By content."""
     tokens: int
+    """As the counter inside counts it."""
 
 
-class Billed:
-    """What was read of a request's messages; never changed once it is made.
+def read_billed(
+    messages: Sequence[dict[str, Any]], form: Format, counter: AdditiveCounter, before: Sequence[Read]
+) -> list[Read]:
+    """Read the messages of a bill; those of the bill before only if they have changed.
 
     A conversation is recorded again and again, each time with little that is new. Callers edit messages in
     place, so being the same object says nothing: one counts as read if it is equal to what it was, which
     for texts that are the same objects costs next to nothing. (1 and True are equal, and cost the same.)
     """
-
-    __slots__ = ("_at", "_by_id", "_form")
-
-    def __init__(self) -> None:
-        self._at: list[_Read] = []
-        self._by_id: dict[int, _Read] = {}
-        self._form: Format | None = None
-
-    @property
-    def keys(self) -> list[str]:
-        """Keys of the messages by content, in their order."""
-        return [read.key for read in self._at]
-
-    @property
-    def counted(self) -> dict[str, int]:
-        """Tokens the counter gives, by key."""
-        return {read.key: read.tokens for read in self._at}
-
-    def then(self, messages: Sequence[dict[str, Any]], form: Format, counter: AdditiveCounter) -> Billed:
-        """Read the messages of the next bill, by a counter that reads this form."""
-        new = Billed()
-        new._form = form
-        before = self if self._form is form else new
-        for at, message in enumerate(messages):
-            read = before._of(at, message)
-            if read is None:
-                read = _Read(_held(message), key_of_message(message, form), counter.count_message(message))
-            new._at.append(read)
-            new._by_id[id(message)] = read
-        return new
-
-    def _of(self, at: int, message: dict[str, Any]) -> _Read | None:
-        read = self._by_id.get(id(message))
-        if read is None and at < len(self._at):
-            read = self._at[at]
-        return read if read is not None and read.held == message else None
+    by_id = {read.id: read for read in before}
+    found = []
+    for at, message in enumerate(messages):
+        read = by_id.get(id(message)) or (before[at] if at < len(before) else None)
+        if read is None or read.form is not form or read.held != message:
+            key = key_of_message(message, form)
+            read = Read(id(message), form, _plain_copy(message), key, counter.count_message(message))
+        found.append(read._replace(id=id(message)))
+    return found
 
 
 def key_of_message(entry: dict[str, Any], form: Format) -> str:
@@ -214,15 +185,15 @@ def key_of_message(entry: dict[str, Any], form: Format) -> str:
     return blake2b(pieces, digest_size=16).hexdigest()
 
 
-def _held(value: Any, depth: int = 0) -> Any:
+def _plain_copy(value: Any, depth: int = 0) -> Any:
     """Copy plain data; what holds other things, or is too deep, is equal to nothing."""
     kind = type(value)
     if kind in _FINAL:
         return value
     if depth < _DEEPEST and kind is dict:
-        return {key: _held(item, depth + 1) for key, item in value.items()}
+        return {key: _plain_copy(item, depth + 1) for key, item in value.items()}
     if depth < _DEEPEST and kind is list:
-        return [_held(item, depth + 1) for item in value]
+        return [_plain_copy(item, depth + 1) for item in value]
     return object()
 
 
@@ -392,6 +363,11 @@ class Bills:
         """What was learned of the model in use."""
         return self.learned.get(self.model or "", NOTHING_LEARNED)
 
+    def with_answer(self, key: str, tokens: int) -> Bills:
+        """Take in what the provider said of its answer."""
+        sizes, latest = newest({**self.sizes, key: tokens}), self.latest | {key}
+        return replace(self, total_tokens=self.total_tokens + tokens, sizes=sizes, latest=latest)
+
 
 @dataclass(slots=True, kw_only=True)
 class Bill:
@@ -409,22 +385,21 @@ class Bill:
         if model != bills.model:
             bills = Bills(model=model, learned=bills.learned)
         learned = bills.of_model
-        if not bills.total_tokens:
+        if bills.total_tokens:
+            learned, sizes = self._after(bills, learned)
+        else:
             part = self._sum(self.counted)
             learned = learned.with_first_report(self.fixed_counted + part, self.tokens, messages_tokens=part)
             sizes = {key: learned.factor.of(size) for key, size in self.counted.items()}
-        else:
-            learned, sizes = self._after(bills, learned)
-        over = self._sum(sizes) - self.tokens
-        if over > 0:
-            whole = self._sum(sizes)
+        whole = self._sum(sizes)
+        if whole > self.tokens:
             sizes = {key: size * self.tokens // whole for key, size in sizes.items()}
         return Bills(
             model=model,
             total_tokens=self.tokens,
             fixed_tokens=self.tokens - self._sum(sizes),
             fixed_counted=self.fixed_counted,
-            sizes=bounded({**bills.sizes, **sizes}),
+            sizes=newest({**bills.sizes, **sizes}),
             latest=frozenset(sizes),
             learned={**bills.learned, model or "": learned},
         )
@@ -445,22 +420,19 @@ class Bill:
             shares = {key: size * left // counted for key, size in new.items()}
             return learned.with_report(counted, left), {**known, **shares}
         sizes = {**known, **estimated}
-        if goes_on:
-            return learned, sizes  # something else came in or went: the fixed part takes it
-        return learned, self._moved(sizes, self.tokens - fixed)
-
-    def _moved(self, sizes: dict[str, int], tokens: int) -> dict[str, int]:
-        """Move shares towards a sum, not far: what left with other messages may be behind the difference."""
         whole = self._sum(sizes)
+        if goes_on or not whole:
+            return learned, sizes  # something else came in or went: the fixed part takes it
+        # Shares move towards the bill, not far: what left with other messages may be behind the difference.
         low, high = _NARROW
-        to = min(max(tokens, whole * low // high), whole * high // low)
-        return {key: size * to // whole for key, size in sizes.items()} if whole else sizes
+        to = min(max(self.tokens - fixed, whole * low // high), whole * high // low)
+        return learned, {key: size * to // whole for key, size in sizes.items()}
 
     def _sum(self, sizes: Mapping[str, int]) -> int:
         return sum(size * self.times[key] for key, size in sizes.items())
 
 
-def bounded(sizes: dict[str, int]) -> dict[str, int]:
+def newest(sizes: dict[str, int]) -> dict[str, int]:
     """Forget what was recorded first, if there is too much."""
     too_many = len(sizes) - _MOST_SIZES
     return dict(list(sizes.items())[too_many:]) if too_many > 0 else sizes
@@ -468,8 +440,6 @@ def bounded(sizes: dict[str, int]) -> dict[str, int]:
 
 _VERSION = 1
 """Of the form of the plain data."""
-
-_SYSTEM_ROLES = ("system", "developer")
 
 
 class UsageBaseline(AdditiveCounter):
@@ -507,7 +477,7 @@ class UsageBaseline(AdditiveCounter):
         self._format = self._given or inside.format
         self._counter = inside.with_format(self._format)
         self._bills = Bills()
-        self._billed = Billed()
+        self._billed: list[Read] = []
         self._lock = threading.Lock()
         self.name = counter_name(inside)
 
@@ -516,7 +486,6 @@ class UsageBaseline(AdditiveCounter):
         twin = copy(self)
         twin._given = twin._format = get_format(format)
         twin._counter = self._counter.with_format(twin._format)
-        twin._billed = self._billed
         return twin
 
     def snapshot(self) -> Self:
@@ -526,7 +495,7 @@ class UsageBaseline(AdditiveCounter):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind the lock, and what was read of the messages that were billed."""
-        return {**self.__dict__, "_lock": None, "_billed": Billed()}
+        return {**self.__dict__, "_lock": None, "_billed": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take a lock of its own."""
@@ -613,40 +582,30 @@ class UsageBaseline(AdditiveCounter):
         reported = usage_of(usage)
         if model is not None and not isinstance(model, str):
             raise ConfigurationError(f"model is the name of a model, not {model!r:.80}")
-        form = detect(request, model=model) if self._given is None else self._given
-        counter = self._counter.with_format(form)
-        messages, system, tools, extra = _taken_apart(form, request, system, tools)
-        first = messages[0].get("role") if messages else None
-        fixed = counter.fixed_tokens(
-            system, tools, has_system=bool(system) or first in _SYSTEM_ROLES, extra=extra
+        form, messages, beside, body = read_given(
+            request, format=self._given or "auto", model=model, system=system, tools=tools
         )
-        billed = self._billed.then(messages, form, counter)
-        times = Counter(billed.keys)
+        if body is not None and ((system is not None and body.system is not None) or (tools and body.tools)):
+            raise ConfigurationError("system or tools are given twice: beside the request body and in it")
+        counter = self._counter.with_format(form)
+        has_system = bool(beside.system or (messages and messages[0].get("role") in SYSTEM_ROLES))
+        fixed = counter.fixed_tokens(beside.system, beside.tools, has_system=has_system, extra=beside.extra)
+        billed = read_billed(messages, form, counter, self._billed)
+        bill = Bill(
+            tokens=reported.input_tokens,
+            counted={read.key: read.tokens for read in billed},
+            times=Counter(read.key for read in billed),
+            fixed_counted=fixed,
+        )
         back = None if answer is None else key_of_message(mapping_of(answer), form)
         with self._lock:
             self._billed = billed
             self._format, self._counter = form, counter  # as the messages are, for who asks without a fit
-            bill = Bill(
-                tokens=reported.input_tokens,
-                counted=billed.counted,
-                times=times,
-                fixed_counted=fixed,
-            )
-            bills = bill.added_to(self._bills, model)
-            self._bills = self._with_answer(bills, back, reported)
-            self.name = f"{counter_name(self._counter)}, calibrated"
-
-    def _with_answer(self, bills: Bills, key: str | None, reported: Usage) -> Bills:
-        # a tokenizer that is right needs no report, which counts without the framing of the next request
-        if key is None or self._counter.exact or not reported.answer_tokens:
-            return bills
-        tokens = reported.answer_tokens
-        return replace(
-            bills,
-            total_tokens=bills.total_tokens + tokens,
-            sizes=bounded({**bills.sizes, key: tokens}),
-            latest=bills.latest | {key},
-        )
+            self._bills = bill.added_to(self._bills, model)
+            # a tokenizer that is right needs no report, which counts without the framing of the next request
+            if back is not None and reported.answer_tokens and not counter.exact:
+                self._bills = self._bills.with_answer(back, reported.answer_tokens)
+            self.name = f"{counter_name(counter)}, calibrated"
 
     # -- plain data
 
@@ -710,24 +669,3 @@ class UsageBaseline(AdditiveCounter):
         if bills.total_tokens:
             made.name = f"{made.name}, calibrated"
         return made
-
-
-def _taken_apart(
-    form: Format, request: Any, system: Any, tools: Any
-) -> tuple[list[dict[str, Any]], Any, Any, Mapping[str, Any] | None]:
-    extra = None
-    if isinstance(request, Mapping):
-        body = form.read_request(request)
-        if (system is not None and body.system is not None) or (tools and body.tools):
-            raise ConfigurationError("system or tools are given twice: beside the request body and in it")
-        system = body.system if system is None else system
-        tools, extra = body.tools or tools, body.extra or None
-        request = body.messages
-    elif isinstance(request, (str, bytes)) or not isinstance(request, Sequence):
-        raise ConfigurationError(f"request is a list of messages or a body, not {request!r:.80}")
-    messages = [mapping_of(message) for message in request]
-    if system is not None and form.rules.system_in_messages:
-        parts = [system] if isinstance(system, str) else list(system)
-        messages.insert(0, form.message("system", parts))
-        system = None
-    return messages, system, tools, extra

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from trimtab._shared.checks import answers_later
 from trimtab._shared.steps import Steps, arun, run
@@ -18,8 +18,6 @@ from trimtab.counting.estimate import EstimateCounter
 from trimtab.counting.own import ASKED, OwnAdditiveCounter, methods_of, own_counter
 from trimtab.counting.simple import CharCounter, counter_from_text
 from trimtab.errors import ConfigurationError, ContextError
-
-__all__ = ["WORDS", "as_additive", "as_awaited", "as_counter", "counter_in_words"]
 
 WORDS = ("estimate", "chars")
 """Words for counters; "chars" may have a number behind it, as in "chars:4"."""
@@ -84,7 +82,7 @@ async def as_awaited(counter: Any, /) -> RequestCounter | None:
     """
     if counter is None:
         return None
-    if inspect.isroutine(counter) and answers_later(counter) and not await _counts_lists(counter):
+    if inspect.isroutine(counter) and answers_later(counter) and not await _acounts_lists(counter):
         raise ConfigurationError(
             f"counter={counter_name(counter)} is an async function that counts a text, and is asked about"
             " lists of messages: write one that counts a list of messages, or pass an object with async"
@@ -166,57 +164,42 @@ def _of_function(function: Callable[[Any], Any]) -> RequestCounter:
         except BaseException as cause:
             raise failure_of(cause, counter=counter_name(function), of="a probe") from cause
 
-    if run(_probe(function), answer):
+    if run(_counts_lists(function), answer):
         return own_counter(function)
     return counter_from_text(function, name=f"{counter_name(function)}, a function of a text")
 
 
-async def _counts_lists(function: Callable[[Any], Any]) -> bool:
-    if not _is_hashable(function):
-        return await _ask_later(function)
-    found = _COUNT_LISTS.get(function)
-    if found is None:
-        found = await _ask_later(function)
-        while len(_COUNT_LISTS) >= _REMEMBERED:
-            _COUNT_LISTS.pop(next(iter(_COUNT_LISTS)), None)
-        _COUNT_LISTS[function] = found
-    return found
-
-
-_COUNT_LISTS: dict[Callable[[Any], Any], bool] = {}
-"""What the probe told of async functions: asking may cost a request each."""
-
-
-async def _ask_later(function: Callable[[Any], Any]) -> bool:
+async def _acounts_lists(function: Callable[[Any], Any]) -> bool:
     async def answer(asked: Any) -> _Answer:
         try:
             return _read(await function(asked))
         except BaseException as cause:
             raise failure_of(cause, counter=counter_name(function), of="a probe") from cause
 
-    return await arun(_probe(function), answer)
+    known = _known_of(function) if _is_hashable(function) else []
+    if not known:
+        known.append(await arun(_counts_lists(function), answer))
+    return known[0]
 
 
-class _Answer(NamedTuple):
-    """What a function answered to the probe."""
-
-    tokens: int | None
-    """None: it failed, or this is no count."""
-    is_fraction: bool = False
+@lru_cache(maxsize=_REMEMBERED)
+def _known_of(function: Callable[[Any], Any]) -> list[bool]:
+    """Hold what the probe told of an async function, once it did: asking may cost a request each."""
+    return []
 
 
-_FAILED = _Answer(None)
+_Answer = int | float | None
+"""What a function answered to the probe; None: it failed, or this is no count."""
 
 
 def _read(answer: Any) -> _Answer:
     if inspect.iscoroutine(answer):
         answer.close()  # or Python warns that it was never awaited
-    if isinstance(answer, bool) or not isinstance(answer, (int, float)) or answer < 0:
-        return _FAILED
-    return _Answer(answer) if isinstance(answer, int) else _Answer(None, is_fraction=True)
+    is_count = isinstance(answer, (int, float)) and not isinstance(answer, bool) and answer >= 0
+    return answer if is_count else None
 
 
-def _probe(function: Callable[[Any], Any]) -> Steps[bool]:
+def _counts_lists(function: Callable[[Any], Any]) -> Steps[bool]:
     """Find out whether a function counts a list of messages; else it counts a text.
 
     One that fails on everything is taken at its word, as one over lists: what it is asked in earnest says
@@ -226,23 +209,21 @@ def _probe(function: Callable[[Any], Any]) -> Steps[bool]:
         ConfigurationError: It counts something else, or its answers don't tell.
     """
     of_list = yield from _try([_MESSAGE])
-    if of_list.tokens is not None and of_list.tokens >= _LEAST_TOKENS:
+    if isinstance(of_list, int) and of_list >= _LEAST_TOKENS:
         return True
     of_text = yield from _try(_TEXT)
-    if of_text.tokens is not None and (of_list.tokens is None or of_text.tokens >= _LEAST_TOKENS):
-        return False
-    if of_list.tokens is not None and of_text.tokens is not None:
+    if isinstance(of_text, int):
+        if not isinstance(of_list, int) or of_text >= _LEAST_TOKENS:
+            return False
         raise _unclear_error(
             function,
-            f"it answers {of_list.tokens} for a list of one message and {of_text.tokens} for that message's"
+            f"it answers {of_list} for a list of one message and {of_text} for that message's"
             f" text of {len(_TEXT):,} characters, so it reads neither",
         )
-    if of_text.is_fraction:
+    if of_text is not None:
         raise _unclear_error(function, "it answers a text with a fraction, and a count is a whole number")
-    if of_list is _FAILED:
-        of_message = yield from _try(_MESSAGE)
-        if of_message.tokens is not None:
-            raise _unclear_error(function, "it counts a single message")
+    if of_list is None and isinstance((yield from _try(_MESSAGE)), int):
+        raise _unclear_error(function, "it counts a single message")
     return True
 
 
@@ -250,7 +231,7 @@ def _try(what: Any) -> Steps[_Answer]:
     try:
         told: _Answer = yield what
     except ContextError:
-        return _FAILED
+        return None
     return told
 
 

@@ -17,19 +17,6 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache
 
-__all__ = [
-    "LONGEST_CLUSTER_CHARS",
-    "Rule",
-    "border_after",
-    "border_before",
-    "boundary_at_or_after",
-    "boundary_at_or_before",
-    "is_boundary",
-    "regex_rule",
-    "unicodedata_rule",
-]
-
-
 Rule = Callable[[str], bool]
 """Says if a window of text may be cut just before its last code point."""
 

@@ -11,8 +11,6 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats import Media, Pieces
 from trimtab.models import MediaRule
 
-__all__ = ["known_margin", "margin_of", "unseen_tokens", "unsure_of"]
-
 
 def known_margin(counter: RequestCounter, tokens: int, /) -> int | None:
     """Ask a counter how far a count of its may be off, either way; None if it does not say and is not exact.

@@ -23,8 +23,6 @@ from trimtab.formats import Format, Pieces, Request, format_of, refuse_foreign
 from trimtab.formats.values import Dict, entry_of
 from trimtab.models import facts_for, near_models
 
-__all__ = ["Count", "count_of_request", "model_notes", "near_words", "unknown_in", "unknown_notes"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:

@@ -11,8 +11,6 @@ from trimtab.errors import FormatError
 from trimtab.formats import Format
 from trimtab.formats.values import compact_json
 
-__all__ = ["ASKED", "Methods", "OwnAdditiveCounter", "OwnRequestCounter", "methods_of", "own_counter"]
-
 Methods = Mapping[str, Callable[..., Any]]
 """What a counter can do, by name."""
 
@@ -48,17 +46,14 @@ class OwnRequestCounter(RequestCounter):
 
     @property
     def name(self) -> str:
-        """What it calls itself; may change with what it answered."""
-        return counter_name(self._counter)
+        return counter_name(self._counter)  # each time: it may change with what was answered
 
     @property
     def exact(self) -> bool:
-        """Whether it says that it is exact."""
         return getattr(self._counter, "exact", False) is True
 
     def count_request(self, request: CountRequest, /) -> int:
-        """Ask it; what it does not take stands before the messages as one system message."""
-        return _whole(self._methods, request)
+        return _count_whole(self._methods, request)
 
 
 class OwnAdditiveCounter(AdditiveCounter):
@@ -73,7 +68,6 @@ class OwnAdditiveCounter(AdditiveCounter):
         self.__dict__.update({name: methods[name] for name in told if name in methods})
 
     def with_format(self, format: str | Format, /) -> Self:
-        """Return the same counter for another wire form, if it can read more than one."""
         read = self._methods.get("with_format")
         if read is None or getattr(self._counter, "format", None) is format:
             return super().with_format(format)
@@ -83,16 +77,15 @@ class OwnAdditiveCounter(AdditiveCounter):
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
-        """Ask what a request costs beside its messages, in the way it can tell."""
         methods = self._methods
         if (ask := methods.get("fixed_tokens")) is not None:
             fixed: int = ask(system, tools, has_system=has_system, extra=extra)
             return fixed
         if "count_request" in methods:
-            return _whole(methods, CountRequest([], system=system, tools=tools, extra=extra))
+            return _count_whole(methods, CountRequest([], system=system, tools=tools, extra=extra))
         count = methods.get("count")
         base = 0 if count is None else checked_count(lambda: count([]), self, None)
-        leading = _leading(system, tools, extra)
+        leading = _system_message(system, tools, extra)
         return base + (checked_count(lambda: self.count_message(leading[0]), self, None) if leading else 0)
 
 
@@ -102,23 +95,23 @@ class _OwnWalker(OwnAdditiveCounter):
     def count_back(
         self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
     ) -> int:
-        """Let it fill in `sizes`."""
         low: int = self._methods["count_back"](messages, start, stop, room_tokens, sizes)
         return low
 
 
-def _whole(methods: Methods, request: CountRequest) -> int:
+def _count_whole(methods: Methods, request: CountRequest) -> int:
+    """Ask about a whole request; what it does not take stands before the messages as one system message."""
     if (ask := methods.get("count_request")) is not None:
-        listed = [*_leading(None, None, request.extra), *request.messages]
-        tokens: int = ask(listed, request.system, request.tools)
+        before = _system_message(None, None, request.extra)
+        tokens: int = ask([*before, *request.messages], request.system, request.tools)
     else:
-        listed = [*_leading(request.system, request.tools, request.extra), *request.messages]
-        tokens = methods["count"](listed)
+        before = _system_message(request.system, request.tools, request.extra)
+        tokens = methods["count"]([*before, *request.messages])
     return tokens
 
 
-def _leading(system: Any, tools: Any, extra: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Write what is not among the messages as one system message, for counters that take no more."""
+def _system_message(system: Any, tools: Any, extra: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Write what is not among the messages as one of them, if there is any."""
     charged = {key: value for key, value in (extra or {}).items() if key not in SETTINGS}
     parts = [_text_of(value) for value in (system, tools, charged) if value]
     return [{"role": "system", "content": "\n".join(parts)}] if parts else []

@@ -28,8 +28,6 @@ from trimtab.counting.simple import not_negative
 from trimtab.errors import ConfigurationError, CountingError, UnknownNameError
 from trimtab.formats import formats, mapping_of
 
-__all__ = ["CountQuestion", "RemoteCounter"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountQuestion:
@@ -228,7 +226,6 @@ class RemoteCounter(AsyncRequestCounter):
         return 0 if self.exact else self._fallback.margin_tokens(tokens)
 
     def snapshot(self) -> _Snapshot:
-        """Return what one fit asks; it says of that fit's own counts what was estimated."""
         return _Snapshot(self)
 
     async def count_request(self, request: CountRequest, /) -> int:
@@ -358,7 +355,6 @@ class _Snapshot(AsyncRequestCounter):
         return self._estimated
 
     def digests(self) -> Digests:
-        """Return what keys its questions, so that messages are read once."""
         return self._digests
 
     def margin_tokens(self, tokens: int, /) -> int:
@@ -369,7 +365,6 @@ class _Snapshot(AsyncRequestCounter):
         return self._counter._fallback.margin_tokens(tokens)
 
     async def count_request(self, request: CountRequest, /) -> int:
-        """Count as the counter does, and keep in mind how."""
         answer = await self.cost(request)
         self._estimated = answer.estimated or self._estimated
         return answer.tokens

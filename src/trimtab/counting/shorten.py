@@ -18,9 +18,6 @@ from trimtab.counting.graphemes import (
     boundary_at_or_before,
 )
 
-__all__ = ["CUT_MARKER", "Bracket", "Keep", "cut_text", "cut_text_near", "shorten"]
-
-
 Keep = Literal["end", "start", "both"]
 """Which part of a text stays."""
 
@@ -67,10 +64,9 @@ def shorten(
     if marker_tokens > limit_tokens:
         return None
     job = _Job(text=text, limit_tokens=limit_tokens, size_tokens=size_tokens, count=count, marker=marker)
-    place = _PLACES[keep]
-    job.known_tokens[place(text, 0)] = marker_tokens
+    job.known_tokens[_Cut(0, len(text))] = marker_tokens
     bracket = Bracket(low=0, low_tokens=marker_tokens, high=len(text) + 1, high_tokens=size_tokens)
-    cut = _longest(job, bracket, place=lambda kept_chars: place(text, kept_chars))
+    cut = _longest(job, bracket, place=lambda kept_chars: _cut_keeping(text, kept_chars, keep))
     return _written(text, _filled(job, cut) if keep == "both" else cut, marker)
 
 
@@ -87,7 +83,7 @@ def cut_text(text: str, kept_chars: int, *, keep: Keep, marker: str = CUT_MARKER
         'one[text cut by trimtab]ree'
     """
     kept_chars = max(0, kept_chars)
-    return text if len(text) <= kept_chars else _written(text, _PLACES[keep](text, kept_chars), marker)
+    return text if len(text) <= kept_chars else _written(text, _cut_keeping(text, kept_chars, keep), marker)
 
 
 def cut_text_near(
@@ -104,7 +100,7 @@ def cut_text_near(
         >>> cut_text_near("one two three four five six", 12, 8, keep="end")
         '[text cut by trimtab]our five'
     """
-    cut, other = (_PLACES[keep](text, min(chars, len(text))) for chars in (kept_chars, other_chars))
+    cut, other = (_cut_keeping(text, chars, keep) for chars in (kept_chars, other_chars))
     start = border_before(text, min(cut.start, other.start))
     stop = border_after(text, max(cut.stop, other.stop))
     part = text[start : cut.start], text[cut.stop : stop]
@@ -143,27 +139,14 @@ def _written(text: str, cut: _Cut, marker: str) -> str:
     return text[: cut.start] + marker + text[cut.stop :]
 
 
-def _keeping_end(text: str, kept_chars: int) -> _Cut:
-    return _Cut(0, boundary_at_or_after(text, len(text) - kept_chars))
-
-
-def _keeping_start(text: str, kept_chars: int) -> _Cut:
-    return _Cut(boundary_at_or_before(text, kept_chars), len(text))
-
-
-def _keeping_both(text: str, kept_chars: int) -> _Cut:
-    head_chars = (kept_chars + 1) // 2
-    return _Cut(
-        boundary_at_or_before(text, head_chars),
-        boundary_at_or_after(text, len(text) - (kept_chars - head_chars)),
-    )
-
-
-_PLACES: dict[Keep, Callable[[str, int], _Cut]] = {
-    "end": _keeping_end,
-    "start": _keeping_start,
-    "both": _keeping_both,
-}
+def _cut_keeping(text: str, kept_chars: int, keep: Keep) -> _Cut:
+    """Cut out all but so many code points; what is kept of a cluster is all of it or nothing."""
+    kept_chars = min(kept_chars, len(text))
+    head_chars = {"end": 0, "start": kept_chars, "both": (kept_chars + 1) // 2}[keep]
+    start = boundary_at_or_before(text, head_chars)
+    if kept_chars == len(text):
+        return _Cut(start, start)  # also where head and tail meet inside a cluster
+    return _Cut(start, boundary_at_or_after(text, len(text) - (kept_chars - head_chars)))
 
 
 def _longest(job: _Job, bracket: Bracket, *, place: Callable[[int], _Cut]) -> _Cut:

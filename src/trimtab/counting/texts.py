@@ -104,7 +104,6 @@ class TextCounter(AdditiveCounter):
         return {**self.__dict__, "_prices": None}
 
     def without_tools(self) -> Self:
-        """Return the same counter for a whole request that has no tools."""
         if not self.framing.calls_framed_by_tools:
             return self
         twin = copy.copy(self)
@@ -114,11 +113,9 @@ class TextCounter(AdditiveCounter):
 
     @property
     def adds_prompt(self) -> bool:
-        """Whether the provider puts a prompt of its own before those that have none."""
         return self.framing.prompts_by_default
 
     def sees(self, medium: Media, /) -> bool:
-        """Tell whether a message holds enough of a medium to know what it is charged."""
         return is_seen(medium, self.media)
 
     def knows(self, pieces: Pieces, /) -> bool:
@@ -135,11 +132,9 @@ class TextCounter(AdditiveCounter):
         self._cache.clear()
 
     def count_text(self, text: str, /) -> int:
-        """Count a bare text, without any framing."""
         return self._cache.young[text]
 
     def count_message(self, message: Any, /) -> int:
-        """Count one message with its framing."""
         if message.__class__ is dict and len(message) == 2 and (prices := self.prices) is not None:
             try:
                 return prices.bases[message["role"]] + prices.counts[message["content"]]
@@ -159,7 +154,6 @@ class TextCounter(AdditiveCounter):
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
-        """Count what a request is charged beside its messages."""
         framing = self.framing
         tokens = framing.per_request_tokens
         if not (system or tools or extra):
@@ -207,7 +201,6 @@ class TextCounter(AdditiveCounter):
     def count_back(
         self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
     ) -> int:
-        """Fill `sizes` from `stop - 1` back, until their sum passes `room_tokens`."""
         prices = self.prices
         counts_back = type(self._format).count_back is not Format.count_back
         if not counts_back or prices is None or any(size is not None for size in sizes[start:stop]):
@@ -301,7 +294,6 @@ class TextCounter(AdditiveCounter):
         return tokens + factor * sum(counts[text] for shape in shapes for text in shape.nested)
 
     def media_tokens(self, media: Media, /) -> int:
-        """Count one image, sound, video or file."""
         return media_tokens(media, self.media)
 
     def thought_tokens(self, pieces: Pieces, /) -> int:

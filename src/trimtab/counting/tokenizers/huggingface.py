@@ -16,8 +16,6 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats import Format
 from trimtab.models import MediaRule
 
-__all__ = ["counter_from_tokenizer"]
-
 
 def counter_from_tokenizer(
     tokenizer: Any,

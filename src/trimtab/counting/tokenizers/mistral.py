@@ -19,8 +19,6 @@ from trimtab.formats import Format, Media, Pieces, get_format
 from trimtab.formats.values import compact_json, mapping_of
 from trimtab.models import Framing, Margin, MediaRule
 
-__all__ = ["MistralCounter"]
-
 _BRACKETS_TOKENS = 2
 """What stands around system text, a user's message, a result, the tools, and in a call."""
 _END_TOKENS = 1
@@ -99,11 +97,9 @@ class MistralCounter(AdditiveCounter):
         return self.margin.of(tokens)
 
     def count_text(self, text: str, /) -> int:
-        """Count a bare text, without any framing."""
         return self._cache.young[text]
 
     def count_message(self, message: Any, /) -> int:
-        """Count one message with its framing."""
         message = mapping_of(message)
         if "prefix" in message:
             # says whether the model goes on with this answer, and is not shown to it
@@ -144,7 +140,6 @@ class MistralCounter(AdditiveCounter):
 
     @property
     def adds_prompt(self) -> bool:
-        """Whether the provider puts a prompt of its own before those that have none."""
         return self.framing.prompts_by_default
 
     def sees(self, medium: Media, /) -> bool:
@@ -176,7 +171,6 @@ class MistralCounter(AdditiveCounter):
         return sum(self.media_tokens(one) for one in media if not self.sees(one))
 
     def media_tokens(self, media: Media, /) -> int:
-        """Count one image, sound, video or file."""
         if media.kind != "image":
             return media_tokens(media, self.media)
         size = image_size(base64_of(media.data)[:_HEADER_CHARS])

@@ -26,9 +26,6 @@ from trimtab.formats import Format, Media, get_format
 from trimtab.formats.values import as_dict, compact_json, mapping_of
 from trimtab.models import MediaRule
 
-__all__ = ["Entries", "Render", "TemplateCounter", "refused", "template_renderer"]
-
-
 Entry = dict[str, Any]
 """A message of Chat Completions with string content; arguments of calls are text."""
 
@@ -242,7 +239,6 @@ class _Template:
         return _Template, self._made_of
 
     def __call__(self, entries: Entries, tools: list[Any] | None, answer_begins: bool) -> str:
-        """Write messages and tools as one text."""
         _, name, variables = self._made_of
         given: dict[str, Any] = {"tools": tools, "documents": None, **variables}
         try:
@@ -401,11 +397,9 @@ class TemplateCounter(AdditiveCounter):
         return 1 if self.exact else 1 + tokens * 3 // 100
 
     def count_text(self, text: str, /) -> int:
-        """Count a bare text, without any framing."""
         return self._text.young[text]
 
     def count_message(self, message: Any, /) -> int:
-        """Count one message with its framing."""
         found = read_entry(message, self._format)
         entry = found.entry
         if entry["role"] == "tool":
