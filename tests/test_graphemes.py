@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from trimtab.counting.graphemes import (
     LONGEST_CLUSTER_CHARS,
     Rule,
+    best_rule,
     boundary_at_or_after,
     boundary_at_or_before,
     is_boundary,
-    regex_rule,
     unicodedata_rule,
 )
 
 BREAK_TEST = Path(__file__).parent / "data" / "GraphemeBreakTest.txt"
 """Unicode's own cases, version 18.0.0; each line is a text with ÷ where it may be cut and × where not."""
 
-RULES = [pytest.param(regex_rule(), id="regex"), pytest.param(unicodedata_rule, id="unicodedata")]
+RULES = [pytest.param(best_rule(), id="regex"), pytest.param(unicodedata_rule, id="unicodedata")]
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 CLUSTERS = ["a", "\u00e9", "e\u0301", "\r\n", "\n", "\u4e2d", "\ud55c", "\u1112\u1161\u11ab", FAMILY, " "]
@@ -70,7 +70,7 @@ def clusters_of(text: str) -> list[str]:
 def test_regex_cuts_where_unicode_says() -> None:
     """With `regex` every case of Unicode's file comes out exactly."""
     assert len(cases()) > 800
-    assert [case for case in cases() if cuts("".join(case), regex_rule()) != borders(case)] == []
+    assert [case for case in cases() if cuts("".join(case), best_rule()) != borders(case)] == []
 
 
 def test_the_standard_rule_never_cuts_inside_a_case_of_unicode() -> None:
@@ -96,7 +96,7 @@ def test_a_cluster_is_whole_wherever_it_stands(rule: Rule, left: str) -> None:
 @given(st.text(st.sampled_from(SPECIAL), max_size=40) | st.text(max_size=40))
 def test_the_standard_rule_cuts_only_where_regex_does(text: str) -> None:
     """The standard rule's places are among ours by `regex`, and those are borders of the whole text."""
-    by_regex = cuts(text, regex_rule())
+    by_regex = cuts(text, best_rule())
     assert cuts(text, unicodedata_rule) <= by_regex <= borders(clusters_of(text))
 
 
@@ -116,7 +116,7 @@ def test_every_special_code_point_is_known_to_the_standard_rule() -> None:
             char + "\u1161",
             char + "\u11a8",
         )
-        if not is_boundary(text, 1, rule=regex_rule()) and is_boundary(text, 1, rule=unicodedata_rule)
+        if not is_boundary(text, 1, rule=best_rule()) and is_boundary(text, 1, rule=unicodedata_rule)
     ]
     assert wrong == []
 

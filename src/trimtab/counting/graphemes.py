@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 Rule = Callable[[str], bool]
@@ -49,16 +49,11 @@ def is_boundary(text: str, index: int, *, rule: Rule | None = None) -> bool:
     if "\ud800" <= before < "\udc00" <= after < "\ue000":
         return False  # a character as UTF-16 writes it: a counter that repairs such text sees one
     window = text[max(0, index - _WINDOW_CHARS) : index + 1]
-    return (rule or _best_rule())(window)
+    return (rule or best_rule())(window)
 
 
 def boundary_at_or_before(text: str, index: int, *, rule: Rule | None = None) -> int:
-    r"""Give the last place at or before `index` where `text` may be cut.
-
-    Example:
-        >>> boundary_at_or_before("ne\u0301e", 2)
-        1
-    """
+    """Give the last place at or before `index` where `text` may be cut."""
     index = min(max(index, 0), len(text))
     while not is_boundary(text, index, rule=rule):
         index -= 1
@@ -66,12 +61,7 @@ def boundary_at_or_before(text: str, index: int, *, rule: Rule | None = None) ->
 
 
 def boundary_at_or_after(text: str, index: int, *, rule: Rule | None = None) -> int:
-    r"""Give the first place at or after `index` where `text` may be cut.
-
-    Example:
-        >>> boundary_at_or_after("ne\u0301e", 2)
-        3
-    """
+    """Give the first place at or after `index` where `text` may be cut."""
     index = min(max(index, 0), len(text))
     while not is_boundary(text, index, rule=rule):
         index += 1
@@ -79,17 +69,12 @@ def boundary_at_or_after(text: str, index: int, *, rule: Rule | None = None) -> 
 
 
 @cache
-def _best_rule() -> Rule:
+def best_rule() -> Rule:
+    r"""Make the rule that asks `\X` of the package `regex`; without it take that of `unicodedata`."""
     try:
-        return regex_rule()
+        clusters = importlib.import_module("regex").compile(r"\X")
     except ImportError:
         return unicodedata_rule
-
-
-@cache
-def regex_rule() -> Rule:
-    r"""Make the rule that asks `\X` of the package `regex`, which must be installed."""
-    clusters = importlib.import_module("regex").compile(r"\X")
 
     def may_cut(window: str) -> bool:
         start, last = 0, len(window) - 1
@@ -120,62 +105,54 @@ def _joint(window: str, index: int) -> int:
     before, after = window[index - 1], window[index]
     if before < _FIRST_SPECIAL and after < _FIRST_SPECIAL:
         return _TOGETHER if before == "\r" and after == "\n" else _APART
-    kind_before, kind_after = unicodedata.category(before), unicodedata.category(after)
-    if _is_control(before, kind_before) or _is_control(after, kind_after):
+    if _is_control(before) or _is_control(after):
         return _APART
-    if _extends(after, kind_after):
-        return _PERHAPS if kind_after == "Mc" else _TOGETHER  # some Mc are letters to UAX #29
+    if _extends(after):
+        # some Mc are letters to UAX #29
+        return _PERHAPS if unicodedata.category(after) == "Mc" else _TOGETHER
     if before in _PREPENDED or _jamo(after) in _JAMO_AFTER[_jamo(before)]:
         return _TOGETHER
-    if _is_unknown(before, kind_before) or _is_unknown(after, kind_after):
+    if _may_become_mark(before) or _may_become_mark(after) or _may_be_sequence(window, index):
         return _PERHAPS
-    return _PERHAPS if _may_be_sequence(window, index) else _APART
+    return _APART
 
 
-def _may_be_sequence(window: str, index: int) -> bool:
-    """Say whether what stands before `index` reaches over its marks to what follows."""
-    if window[index - 1] == _ZWJ and _may_be_pictograph(window[index]):
-        return _may_be_joined_pictographs(window, index)
-    return unicodedata.category(window[index]) == "Lo" and _has_linker_before(window, index)
-
-
-def _is_control(char: str, kind: str) -> bool:
+def _is_control(char: str) -> bool:
+    kind = unicodedata.category(char)
     return kind in ("Cc", "Zl", "Zp") or (kind == "Cf" and char not in _EXTENDERS and char not in _PREPENDED)
 
 
-def _extends(char: str, kind: str) -> bool:
-    return kind[0] == "M" or char in _EXTENDERS
+def _extends(char: str) -> bool:
+    return char in _EXTENDERS or unicodedata.category(char)[0] == "M"
 
 
-def _is_unknown(char: str, kind: str) -> bool:
+def _may_become_mark(char: str) -> bool:
     """Say whether a later Unicode may make `char` a mark, or a letter that joins."""
-    return kind == "Cn" and (char < "\U0001f000" or "\U000e0000" <= char < "\U000e1000")
+    is_there = char < "\U0001f000" or "\U000e0000" <= char < "\U000e1000"
+    return is_there and unicodedata.category(char) == "Cn"
 
 
 def _may_be_pictograph(char: str) -> bool:
     return char in "\u00a9\u00ae\u2139" or (char >= "\u2000" and unicodedata.category(char)[0] in "CPS")
 
 
-def _may_be_joined_pictographs(window: str, index: int) -> bool:
-    """Say whether a pictograph, or what the window cuts off, stands before the ZWJ."""
-    for char in _backwards(window, index - 1):
-        if not _extends(char, unicodedata.category(char)):
-            return _may_be_pictograph(char)
-    return True
+def _may_be_sequence(window: str, index: int) -> bool:
+    """Say whether what stands before `index` reaches over its marks to what follows.
 
-
-def _has_linker_before(window: str, index: int) -> bool:
-    """Say whether a virama, or a letter that acts as one, links the letter at `index`."""
-    for char in _backwards(window, index):
-        if unicodedata.combining(char) == _VIRAMA or char in _LINKERS:
-            return True
-        if not _extends(char, unicodedata.category(char)):
-            return False
-    return False
-
-
-def _backwards(window: str, index: int) -> Iterator[str]:
-    return (window[place] for place in range(index - 1, -1, -1))
+    That is, a pictograph (or what the window cuts off) over a ZWJ to the next one, and a letter over a
+    virama, or a letter that acts as one, to the next.
+    """
+    after = window[index]
+    is_joined = window[index - 1] == _ZWJ and _may_be_pictograph(after)
+    if not is_joined and unicodedata.category(after) != "Lo":
+        return False
+    base = index - 1
+    while base >= 0 and _extends(window[base]):
+        base -= 1
+    if is_joined:
+        return base < 0 or _may_be_pictograph(window[base])
+    between = window[max(0, base) : index]
+    return any(char in _LINKERS or unicodedata.combining(char) == _VIRAMA for char in between)
 
 
 def _flags_before(text: str, index: int) -> int:

@@ -11,6 +11,7 @@ import math
 import re
 import zlib
 from itertools import islice
+from struct import unpack_from
 from typing import NamedTuple
 
 from trimtab.formats.base import Media
@@ -63,9 +64,9 @@ def is_seen(media: Media, rule: MediaRule, /) -> bool:
     encoded = base64_of(media.data)
     if media.kind == "image":
         flat = rule.patch_factor is None and rule.pixels_per_token is None and not rule.tile_tokens
-        return flat or media.detail == "low" or image_size(encoded[:_HEADER_CHARS]) is not None
+        return flat or media.detail == "low" or image_size(encoded) is not None
     if media.kind == "audio":
-        return _bytes_a_second(_decoded(encoded[:_SOUND_CHARS])) is not None
+        return _bytes_a_second(encoded) is not None
     if media.kind == "video":
         return _video_seconds(encoded) is not None
     return bool(encoded) and (not _is_pdf(encoded) or _pages(_decoded(encoded)) > 0)
@@ -75,41 +76,40 @@ def media_tokens(media: Media, rule: MediaRule, /) -> int:
     """Count one image, sound or file by a model's rule."""
     if rule.part_tokens is not None:
         return rule.part_tokens
+    encoded = base64_of(media.data)
     if media.kind == "image":
-        return _image_tokens(media, rule)
+        return rule.image_tokens + _image_tokens(image_size(encoded), rule, is_low=media.detail == "low")
     if media.kind == "audio":
-        return _audio_tokens(base64_of(media.data), rule)
+        seconds = _bytes_in(encoded) / (_bytes_a_second(encoded) or _BYTES_PER_SECOND)
+        return math.ceil(seconds * rule.audio_tokens_per_second) + rule.audio_tokens
     if media.kind == "video" and rule.video_tokens_per_second is not None:
-        return _video_tokens(base64_of(media.data), rule)
-    return _file_tokens(base64_of(media.data), rule)
+        known = _video_seconds(encoded)
+        guess = _bytes_in(encoded) / _VIDEO_BYTES_PER_SECOND if encoded else _VIDEO_SECONDS
+        return math.ceil(max(1.0, guess if known is None else known) * rule.video_tokens_per_second)
+    return _file_tokens(encoded, rule)
 
 
-def _image_tokens(media: Media, rule: MediaRule) -> int:
-    size = image_size(base64_of(media.data)[:_HEADER_CHARS])
+def _image_tokens(size: Pixels | None, rule: MediaRule, *, is_low: bool) -> int:
+    """Count what an image costs by its size."""
     if rule.patch_factor is not None:
-        patches = _MAX_PATCHES if size is None else _patches(size)
-        return rule.image_tokens + math.ceil(patches * rule.patch_factor)
+        patches = _MAX_PATCHES
+        if size is not None:
+            patches = min(patches, math.prod(math.ceil(side / _PATCH_PIXELS) for side in size))
+        return math.ceil(patches * rule.patch_factor)
     if rule.pixels_per_token is not None:
         return _area_tokens(size, rule)
-    if not rule.tile_tokens or media.detail == "low":
-        return rule.image_tokens
-    if rule.crops:
-        return rule.image_tokens + _crops(size) * rule.tile_tokens
-    tiles = _MOST_TILES if size is None else _tiles(size)
-    return rule.image_tokens + tiles * rule.tile_tokens
+    if not rule.tile_tokens or is_low:
+        return 0
+    return (_crops(size) if rule.crops else _tiles(size)) * rule.tile_tokens
 
 
-def _patches(size: Pixels) -> int:
-    across = math.ceil(size.width / _PATCH_PIXELS) * math.ceil(size.height / _PATCH_PIXELS)
-    return min(across, _MAX_PATCHES)
-
-
-def _tiles(size: Pixels) -> int:
+def _tiles(size: Pixels | None) -> int:
     """Scale into a square, then to the short side, never up, and count the squares it covers."""
+    if size is None:
+        return _MOST_TILES
     scale = min(1.0, _LONG_PIXELS / max(size))
     scale *= min(1.0, _SHORT_PIXELS / (min(size) * scale))
-    width, height = (max(1, round(side * scale)) for side in size)
-    return math.ceil(width / _TILE_PIXELS) * math.ceil(height / _TILE_PIXELS)
+    return math.prod(math.ceil(max(1, round(side * scale)) / _TILE_PIXELS) for side in size)
 
 
 def _crops(size: Pixels | None) -> int:
@@ -119,28 +119,28 @@ def _crops(size: Pixels | None) -> int:
     if max(size) <= _SMALL_PIXELS:
         return 0
     least, most = _CROP_PIXELS
-    side = min(max(int(min(size) / 1.5), least), most)
-    return math.ceil(size.width / side) * math.ceil(size.height / side)
+    crop = min(max(int(min(size) / 1.5), least), most)
+    return math.prod(math.ceil(side / crop) for side in size)
 
 
 def _area_tokens(size: Pixels | None, rule: MediaRule) -> int:
     """Count an image by its pixels, scaled down to the longest side and the most tokens allowed."""
     most = rule.most_image_tokens
     if size is None:
-        return rule.image_tokens + (most or _MAX_PATCHES)
+        return most or _MAX_PATCHES
     scale = min(1.0, rule.long_pixels / max(size))
     tokens = math.ceil(size.width * size.height * scale * scale / (rule.pixels_per_token or 1))
-    return rule.image_tokens + (tokens if most is None else min(tokens, most))
+    return tokens if most is None else min(tokens, most)
 
 
 def image_size(encoded: str, /) -> Pixels | None:
     """Read the pixels of a PNG, GIF, JPEG or WebP from its first bytes; None if it says none."""
-    data = _decoded(encoded)
+    data = _decoded(encoded[:_HEADER_CHARS])
     size = None
     if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
-        size = Pixels(_big(data, 16, 4), _big(data, 20, 4))
+        size = Pixels(*unpack_from(">II", data, 16))
     elif data[:6] in (b"GIF87a", b"GIF89a") and len(data) >= 10:
-        size = Pixels(_little(data, 6, 2), _little(data, 8, 2))
+        size = Pixels(*unpack_from("<HH", data, 6))
     elif data.startswith(b"\xff\xd8"):
         size = _jpeg_size(data)
     elif data[:4] == b"RIFF" and data[8:12] == b"WEBP" and len(data) >= 30:
@@ -152,35 +152,32 @@ def _jpeg_size(data: bytes) -> Pixels | None:
     """Walk the segments to the start of a frame (C0 to CF, of which C4, C8 and CC are tables)."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
-        marker = data[at + 1]
+        marker, length, _, height, width = unpack_from(">BHBHH", data, at + 1)
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            return Pixels(_big(data, at + 7, 2), _big(data, at + 5, 2))
-        at += 2 + max(2, _big(data, at + 2, 2))
+            return Pixels(width, height)
+        at += 2 + max(2, length)
     return None
 
 
 def _webp_size(data: bytes) -> Pixels | None:
     kind = data[12:16]
     if kind == b"VP8X":
-        return Pixels(_little(data, 24, 3) + 1, _little(data, 27, 3) + 1)
+        width, height = (int.from_bytes(data[at : at + 3], "little") for at in (24, 27))
+        return Pixels(width + 1, height + 1)
     if kind == b"VP8L":
-        bits = _little(data, 21, 4)
+        (bits,) = unpack_from("<I", data, 21)
         return Pixels((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
     if kind == b"VP8 ":
-        return Pixels(_little(data, 26, 2) & 0x3FFF, _little(data, 28, 2) & 0x3FFF)
+        width, height = unpack_from("<HH", data, 26)
+        return Pixels(width & 0x3FFF, height & 0x3FFF)
     return None
 
 
-def _audio_tokens(encoded: str, rule: MediaRule) -> int:
-    rate = _bytes_a_second(_decoded(encoded[:_SOUND_CHARS])) or _BYTES_PER_SECOND
-    seconds = _bytes_in(encoded) / rate
-    return math.ceil(seconds * rule.audio_tokens_per_second) + rule.audio_tokens
-
-
-def _bytes_a_second(data: bytes) -> int | None:
+def _bytes_a_second(encoded: str) -> int | None:
     """Read the rate of a WAVE file or of an MP3's first frame; None if it says none."""
+    data = _decoded(encoded[:_SOUND_CHARS])
     if data[:4] == b"RIFF" and data[8:12] == b"WAVE" and len(data) >= 32:
-        return _little(data, 28, 4) or None
+        return int.from_bytes(data[28:32], "little") or None
     at = 0
     if data[:3] == b"ID3" and len(data) >= 10:
         size = 0
@@ -194,13 +191,6 @@ def _bytes_a_second(data: bytes) -> int | None:
     return None
 
 
-def _video_tokens(encoded: str, rule: MediaRule) -> int:
-    seconds = _video_seconds(encoded)
-    if seconds is None:
-        seconds = _bytes_in(encoded) / _VIDEO_BYTES_PER_SECOND if encoded else _VIDEO_SECONDS
-    return math.ceil(max(1.0, seconds) * (rule.video_tokens_per_second or 0))
-
-
 def _video_seconds(encoded: str) -> float | None:
     """Read the length of an MP4 from its movie header; None if it has none."""
     data = _decoded(encoded)
@@ -208,22 +198,23 @@ def _video_seconds(encoded: str) -> float | None:
     if data[4:8] != b"ftyp" or at < 0 or at + 24 > len(data):
         return None
     wide = data[at + 4] == 1
-    scale = _big(data, at + (24 if wide else 16), 4)
-    length = _big(data, at + (28 if wide else 20), 8 if wide else 4)
+    scale = int.from_bytes(data[at + (24 if wide else 16) :][:4])
+    length = int.from_bytes(data[at + (28 if wide else 20) :][: 8 if wide else 4])
     return length / scale if scale else None
 
 
 def _file_tokens(encoded: str, rule: MediaRule) -> int:
     if not encoded:
         return rule.file_tokens
-    if _is_pdf(encoded):
-        pages = _pages(_decoded(encoded))
-        if rule.pdf_bytes_per_token is None:
-            return (pages or _likely_pages(_bytes_in(encoded))) * rule.page_tokens
-        tokens = math.ceil(_bytes_in(encoded) / rule.pdf_bytes_per_token)
-        return min(tokens, pages * rule.page_tokens) if pages else tokens
-    # text, most likely, and few texts have less than three bytes a token
-    return math.ceil(_bytes_in(encoded) / 3)
+    if not _is_pdf(encoded):
+        return math.ceil(
+            _bytes_in(encoded) / 3
+        )  # text, most likely: few texts have less than three bytes a token
+    pages = _pages(_decoded(encoded))
+    if rule.pdf_bytes_per_token is None:
+        return (pages or _likely_pages(_bytes_in(encoded))) * rule.page_tokens
+    tokens = math.ceil(_bytes_in(encoded) / rule.pdf_bytes_per_token)
+    return min(tokens, pages * rule.page_tokens) if pages else tokens
 
 
 def _pages(data: bytes) -> int:
@@ -270,11 +261,3 @@ def _decoded(encoded: str) -> bytes:
         return binascii.a2b_base64(encoded[: len(encoded) // 4 * 4])
     except (binascii.Error, ValueError):
         return b""
-
-
-def _big(data: bytes, at: int, width: int) -> int:
-    return int.from_bytes(data[at : at + width], "big")
-
-
-def _little(data: bytes, at: int, width: int) -> int:
-    return int.from_bytes(data[at : at + width], "little")

@@ -28,7 +28,6 @@ _PATCH_PIXELS, _LONGEST_PIXELS = 28, 1_540
 """Of images: billed for two sizes, and mistral-common's ImageConfig of Mistral Small 3.1 (2026-11)."""
 _MOST_PATCHES = _LONGEST_PIXELS // _PATCH_PIXELS
 
-_HEADER_CHARS = 400_000
 _FREE = '{"prefix":'
 """What stands beside texts and costs nothing, as it is read."""
 _BY_SIZE = MediaRule(pixels_per_token=1)
@@ -173,7 +172,7 @@ class MistralCounter(AdditiveCounter):
     def media_tokens(self, media: Media, /) -> int:
         if media.kind != "image":
             return media_tokens(media, self.media)
-        size = image_size(base64_of(media.data)[:_HEADER_CHARS])
+        size = image_size(base64_of(media.data))
         if size is None:
             return (_MOST_PATCHES + 1) * _MOST_PATCHES
         scale = min(1.0, _LONGEST_PIXELS / max(size))
