@@ -1,7 +1,7 @@
 """Counting by a provider's own endpoint: a question a request, shared, remembered, not waited for long.
 
-`RemoteCounter` asks whatever function it is given; what the endpoint does not answer, or not in time, a
-`Fallback` estimates. At the end stand the endpoints of three SDKs.
+`RemoteCounter` asks whatever function it is given; what the endpoint does not answer, or not in time, is
+estimated. At the end stand the endpoints of three SDKs.
 """
 
 from __future__ import annotations
@@ -11,20 +11,25 @@ import re
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from math import isfinite
-from typing import Any, NamedTuple, Self
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from typing import Any, NamedTuple, NoReturn, Self
 from weakref import WeakKeyDictionary
 
-from trimtab._shared.checks import answers_later
+from trimtab._shared.checks import answers_later, check_whole, is_number
 from trimtab.counting.awaited import AsyncRequestCounter, Digests
-from trimtab.counting.base import CountRequest, checked_count, count_of, counter_name, failure_of
+from trimtab.counting.base import (
+    CountRequest,
+    RequestCounter,
+    checked_count,
+    count_of,
+    counter_name,
+    failure_of,
+)
 from trimtab.counting.door import as_counter
 from trimtab.counting.estimate import EstimateCounter
 from trimtab.counting.margin import known_margin
-from trimtab.counting.simple import not_negative
 from trimtab.errors import ConfigurationError, CountingError, UnknownNameError
 from trimtab.formats import formats, mapping_of
 
@@ -49,12 +54,18 @@ class Answer(NamedTuple):
     """Tool schemas the endpoint does not take, which are not counted here."""
 
 
+Said = Answer | str
+"""What a provider said, or why it said nothing."""
+
 Exchange = tuple[CountQuestion, Answer]
 """A question and what the provider said."""
 
 
 _COMPARED = 4
 """Answers of a fit that its estimates are compared with."""
+
+_UNKNOWN_PARTS = 10
+"""An estimate that does not say how far off it may be is taken to be by a tenth, as `baseline` takes it."""
 
 
 class _Cost(NamedTuple):
@@ -65,26 +76,22 @@ class _Cost(NamedTuple):
     """Why some of it or all is an estimate; None if the provider said it."""
 
 
-class _Failed(NamedTuple):
-    why: str
-
-
 @dataclass(slots=True)
 class _Flight:
     """A question that is being asked, by everybody who waits for its answer."""
 
-    task: asyncio.Task[Answer | _Failed]
+    task: asyncio.Task[Said]
     waiting: int = 0
 
 
+@dataclass(slots=True)
 class _Loop:
     """What belongs to one event loop."""
 
-    def __init__(self, max_concurrent: int) -> None:
-        self.slots = asyncio.Semaphore(max_concurrent)
-        self.flights: dict[Any, _Flight] = {}
+    slots: asyncio.Semaphore
+    flights: dict[Any, _Flight] = field(default_factory=dict)
 
-    def end(self, key: Any, flight: _Flight) -> None:
+    def end(self, key: Any, flight: _Flight, _task: object = None) -> None:
         """Forget a question; not one that was asked anew since."""
         if self.flights.get(key) is flight:
             del self.flights[key]
@@ -152,13 +159,16 @@ class RemoteCounter(AsyncRequestCounter):
         if name is not None and not isinstance(name, str):
             raise ConfigurationError(f"name is a text, not {name!r:.80}")
         self._name = name or counter_name(ask)
-        self._fallback = Fallback(estimate)
-        self._timeout_seconds = _seconds("timeout_seconds", timeout_seconds)
-        self._retry_after_seconds = _seconds("retry_after_seconds", retry_after_seconds, least=0.0)
-        self._max_concurrent = not_negative("max_concurrent", max_concurrent)
-        if not self._max_concurrent:
-            raise ConfigurationError("max_concurrent must be 1 or more")
-        self._max_entries = not_negative("max_entries", max_entries)
+        try:
+            self._estimate = EstimateCounter() if estimate is None else as_counter(estimate)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"estimate is a counter, as counter_for(...) makes it: {error}"
+            ) from error
+        self._timeout_seconds = _seconds("timeout_seconds", timeout_seconds, is_pause=False)
+        self._retry_after_seconds = _seconds("retry_after_seconds", retry_after_seconds, is_pause=True)
+        self._max_concurrent = check_whole("max_concurrent", max_concurrent, least=1)
+        self._max_entries = check_whole("max_entries", max_entries, least=0)
         self._known: OrderedDict[Any, Answer] = OrderedDict()
         self._latest: Exchange | None = None
         self._estimated: str | None = None
@@ -223,7 +233,11 @@ class RemoteCounter(AsyncRequestCounter):
 
         Not at all while the provider answers; else as far as the estimate says, a tenth if it does not.
         """
-        return 0 if self.exact else self._fallback.margin_tokens(tokens)
+        return 0 if self.exact else self._margin_of_estimate(tokens)
+
+    def _margin_of_estimate(self, tokens: int) -> int:
+        known = known_margin(self._estimate, tokens)
+        return -(-tokens // _UNKNOWN_PARTS) if known is None else known
 
     def snapshot(self) -> _Snapshot:
         return _Snapshot(self)
@@ -238,7 +252,7 @@ class RemoteCounter(AsyncRequestCounter):
         self._estimated = answer.estimated
         return answer.tokens
 
-    async def _answer(self, key: Any, question: CountQuestion) -> Answer | _Failed:
+    async def _answer(self, key: Any, question: CountQuestion) -> Said:
         with self._lock:
             known = self._known.get(key)
             if known is not None:
@@ -246,20 +260,22 @@ class RemoteCounter(AsyncRequestCounter):
                 return known
         said = await self._ask_once(key, question)
         if isinstance(said, Answer):
-            self._remember(key, said)
             self._latest = (question, said)
+            with self._lock:
+                self._known[key] = said
+                while len(self._known) > self._max_entries:
+                    self._known.popitem(last=False)
         return said
 
-    async def _ask_once(self, key: Any, question: CountQuestion) -> Answer | _Failed:
+    async def _ask_once(self, key: Any, question: CountQuestion) -> Said:
         """Ask, or wait with those who have asked the same already; the last to go takes the question back."""
         loop = asyncio.get_running_loop()
-        mine = self._loops.setdefault(loop, _Loop(self._max_concurrent))
+        mine = self._loops.setdefault(loop, _Loop(asyncio.Semaphore(self._max_concurrent)))
         flight = mine.flights.get(key)
         if flight is None:
             task = loop.create_task(self._ask_in_turn(question, mine.slots))
             flight = mine.flights[key] = _Flight(task)
-            landed = flight
-            task.add_done_callback(lambda _: mine.end(key, landed))
+            task.add_done_callback(partial(mine.end, key, flight))
         flight.waiting += 1
         try:
             return await asyncio.shield(flight.task)
@@ -269,18 +285,18 @@ class RemoteCounter(AsyncRequestCounter):
                 mine.end(key, flight)
                 flight.task.cancel()
 
-    async def _ask_in_turn(self, question: CountQuestion, slots: asyncio.Semaphore) -> Answer | _Failed:
+    async def _ask_in_turn(self, question: CountQuestion, slots: asyncio.Semaphore) -> Said:
         async with slots:
             if self._is_silent():  # also if others failed while this one waited for its turn
                 self.failures += 1
-                return _Failed(str(self.last_failure))
+                return str(self.last_failure)
             try:
                 return await self._ask_provider(question)
             except CountingError as error:
                 self.failures += 1
                 self.last_failure = str(error)[:200]
                 self._silent_until = time.monotonic() + self._retry_after_seconds
-                return _Failed(self.last_failure)
+                return self.last_failure
 
     async def _ask_provider(self, question: CountQuestion) -> Answer:
         """Ask the provider, no longer than its time.
@@ -315,12 +331,6 @@ class RemoteCounter(AsyncRequestCounter):
 
     def _is_silent(self) -> bool:
         return self.last_failure is not None and time.monotonic() < self._silent_until
-
-    def _remember(self, key: Any, answer: Answer) -> None:
-        with self._lock:
-            self._known[key] = answer
-            while len(self._known) > self._max_entries:
-                self._known.popitem(last=False)
 
 
 class _Snapshot(AsyncRequestCounter):
@@ -362,7 +372,7 @@ class _Snapshot(AsyncRequestCounter):
         if self.exact:
             return 0
         self._has_margin = True
-        return self._counter._fallback.margin_tokens(tokens)
+        return self._counter._margin_of_estimate(tokens)
 
     async def count_request(self, request: CountRequest, /) -> int:
         answer = await self.cost(request)
@@ -370,90 +380,55 @@ class _Snapshot(AsyncRequestCounter):
         return answer.tokens
 
     async def cost(self, request: CountRequest) -> _Cost:
-        counter, fallback = self._counter, self._counter._fallback
         extra, asked = request.extra, replace(request, extra=None)
         dicts = tuple(mapping_of(message) for message in request.messages)
         if not dicts:
-            return _Cost(fallback.count(asked) + fallback.beside(None, extra))
+            return _Cost(self._estimate(asked) + self._estimate_beside(None, extra))
         question = CountQuestion(messages=dicts, system=request.system, tools=request.tools or None)
         key = self._digests.key_of("ask", (dicts, question.system, question.tools))
-        said = await counter._answer(key, question)
-        if isinstance(said, _Failed):
-            latest = () if counter._latest is None else (counter._latest,)
-            tokens = fallback.compared(fallback.count(replace(asked, messages=dicts)), self._said or latest)
-            return _Cost(self._raised(tokens + fallback.beside(None, extra)), said.why)
+        said = await self._counter._answer(key, question)
+        if isinstance(said, str):
+            tokens = self._compare(self._estimate(replace(asked, messages=dicts)))
+            return _Cost(self._raise(tokens + self._estimate_beside(None, extra)), said)
         self._said.append((question, said))
-        beside = fallback.beside(said.tools, extra)
+        beside = self._estimate_beside(said.tools, extra)
         if not beside:
             return _Cost(said.tokens)
         what = " and ".join([*["tools"] * bool(said.tools), *["output schema"] * bool(extra)])
-        return _Cost(said.tokens + self._raised(beside), f"{what}, which the endpoint does not take")
+        return _Cost(said.tokens + self._raise(beside), f"{what}, which the endpoint does not take")
 
-    def _raised(self, tokens: int) -> int:
-        return tokens if self._has_margin else tokens + self._counter._fallback.margin_tokens(tokens)
+    def _estimate(self, request: CountRequest) -> int:
+        counter: RequestCounter = self._counter._estimate
+        return checked_count(lambda: counter.count_request(request), counter, None)
 
-
-def _seconds(name: str, value: float, *, least: float | None = None) -> float:
-    wrong = isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value)
-    if wrong or (value <= 0 if least is None else value < least):
-        raise ConfigurationError(
-            f"{name} is a number of seconds {'above 0' if least is None else 'of 0 or more'}, not"
-            f" {value!r:.80}"
-        )
-    return float(value)
-
-
-_UNKNOWN_PARTS = 10
-"""An estimate that does not say how far off it may be is taken to be by a tenth, as `baseline` takes it."""
-
-
-class Fallback:
-    """A counter in the place of a provider.
-
-    Raises:
-        ConfigurationError: It counts no whole requests.
-    """
-
-    __slots__ = ("_counter",)
-
-    def __init__(self, counter: Any) -> None:
-        try:
-            self._counter = EstimateCounter() if counter is None else as_counter(counter)
-        except ConfigurationError as error:
-            raise ConfigurationError(
-                f"estimate is a counter, as counter_for(...) makes it: {error}"
-            ) from error
-
-    def count(self, request: CountRequest) -> int:
-        """Estimate a request.
-
-        Raises:
-            CountingError: The counter failed.
-        """
-        return checked_count(lambda: self._counter.count_request(request), self._counter, None)
-
-    def beside(self, tools: Any, extra: Mapping[str, Any] | None) -> int:
+    def _estimate_beside(self, tools: Any, extra: Mapping[str, Any] | None) -> int:
         """Estimate what an endpoint is not asked about."""
         if not tools and not extra:
             return 0
-        return max(0, self.count(CountRequest([], tools=tools, extra=extra)) - self.count(CountRequest([])))
+        beside = self._estimate(CountRequest([], tools=tools, extra=extra))
+        return max(0, beside - self._estimate(CountRequest([])))
 
-    def margin_tokens(self, tokens: int, /) -> int:
-        """Say how far off an estimate may be."""
-        known = known_margin(self._counter, tokens)
-        return -(-tokens // _UNKNOWN_PARTS) if known is None else known
-
-    def compared(self, tokens: int, said: Sequence[Exchange]) -> int:
+    def _compare(self, tokens: int) -> int:
         """Raise an estimate by the most the provider said for an estimated token.
 
         It is never lowered: what holds for a whole need not hold for its parts.
         """
-        most = tokens
-        for question, answer in said:
+        most, latest = tokens, self._counter._latest
+        for question, answer in self._said or ([] if latest is None else [latest]):
             tools = None if answer.tools is not None else question.tools
-            by = self.count(CountRequest(question.messages, system=question.system, tools=tools))
+            by = self._estimate(CountRequest(question.messages, system=question.system, tools=tools))
             most = max(most, -(-tokens * answer.tokens // max(1, by)))
         return most
+
+    def _raise(self, tokens: int) -> int:
+        return tokens if self._has_margin else tokens + self._counter._margin_of_estimate(tokens)
+
+
+def _seconds(name: str, value: float, *, is_pause: bool) -> float:
+    if not is_number(value) or value < 0 or (value == 0 and not is_pause):
+        bound = "of 0 or more" if is_pause else "above 0"
+        raise ConfigurationError(f"{name} is a number of seconds {bound}, not {value!r:.80}")
+    return float(value)
 
 
 class _Provider(NamedTuple):
@@ -495,16 +470,15 @@ def _endpoint_of(client: Any, *, model: str, options: Mapping[str, Any] | None) 
         ConfigurationError: It has none, or its endpoint is not async.
     """
     for provider in _PROVIDERS:
-        call = client
-        for name in provider.path:
-            call = getattr(call, name, None)
-        if callable(call):
-            if not answers_later(call):
-                raise ConfigurationError(
-                    f"{counter_name(client)} does not answer later: pass the async client (AsyncAnthropic,"
-                    " AsyncOpenAI)"
-                )
-            return _Endpoint(call, provider, model=model, options=options or {})
+        call = reduce(lambda owner, name: getattr(owner, name, None), provider.path, client)
+        if not callable(call):
+            continue
+        if not answers_later(call):
+            raise ConfigurationError(
+                f"{counter_name(client)} does not answer later: pass the async client (AsyncAnthropic,"
+                " AsyncOpenAI)"
+            )
+        return _Endpoint(call, provider, model, options or {})
     paths = ", ".join(f"client.{'.'.join(provider.path)}" for provider in _PROVIDERS)
     raise ConfigurationError(
         f"{type(client).__name__} has none of {paths}. For another client pass an async function:"
@@ -512,18 +486,16 @@ def _endpoint_of(client: Any, *, model: str, options: Mapping[str, Any] | None) 
     )
 
 
+@dataclass(frozen=True)
 class _Endpoint:
     """One client's way to count a request."""
 
-    def __init__(
-        self, call: Callable[..., Any], provider: _Provider, *, model: str, options: Mapping[str, Any]
-    ) -> None:
-        self._call = call
-        self._provider = provider
-        self._model = model
-        self._options = options
+    call: Callable[..., Any]
+    provider: _Provider
+    model: str
+    options: Mapping[str, Any]
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> NoReturn:
         """Refuse: a client holds connections and locks.
 
         Raises:
@@ -534,13 +506,13 @@ class _Endpoint:
             " used, as RemoteCounter.of(client, model=...)"
         )
 
-    def estimate(self) -> Any:
+    def estimate(self) -> RequestCounter:
         """Make the counter for what the provider does not answer."""
         from trimtab.counting import counter_for
 
-        form = self._provider.form if self._provider.form in formats() else "openai_chat"
+        form = self.provider.form if self.provider.form in formats() else "openai_chat"
         try:
-            return counter_for(self._model).with_format(form)
+            return counter_for(self.model).with_format(form)
         except UnknownNameError:
             return EstimateCounter(format=form)
 
@@ -552,12 +524,12 @@ class _Endpoint:
         few tokens.
         """
         messages = list(question.messages)
-        given = {self._provider.system: question.system, "tools": question.tools}
-        options = {**{name: value for name, value in given.items() if value is not None}, **self._options}
+        given = {self.provider.system: question.system, "tools": question.tools}
+        options = {**{name: value for name, value in given.items() if value is not None}, **self.options}
         try:
             return Answer(await self._asked(messages, options))
         except ValueError as error:
-            if not (self._provider.in_config and _NOT_TAKEN.search(str(error))):
+            if not (self.provider.in_config and _NOT_TAKEN.search(str(error))):
                 raise
         system, tools = options.pop("system_instruction", None), options.pop("tools", None)
         if system is not None:
@@ -565,9 +537,9 @@ class _Endpoint:
         return Answer(await self._asked(messages, options), tools)
 
     async def _asked(self, messages: list[Any], options: dict[str, Any]) -> int:
-        provider = self._provider
+        provider = self.provider
         arguments: dict[str, Any] = {"config": options or None} if provider.in_config else options
-        answer = await self._call(model=self._model, **{provider.messages: messages}, **arguments)
+        answer = await self.call(model=self.model, **{provider.messages: messages}, **arguments)
         tokens: int = getattr(answer, provider.tokens)
         return tokens
 
