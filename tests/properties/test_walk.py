@@ -22,7 +22,7 @@ from trimtab.models import Framing
 from trimtab.testing import request_bodies
 
 UNLIMITED = 1 << 40
-every_form = pytest.mark.parametrize("name", ["anthropic", "openai_chat"])
+every_form = pytest.mark.parametrize("name", ["anthropic", "openai_chat", "openai_responses"])
 
 FRAMINGS = (
     Framing(),

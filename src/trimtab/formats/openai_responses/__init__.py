@@ -18,6 +18,7 @@ from trimtab.formats.base import (
     Format,
     Kind,
     Pieces,
+    Prices,
     Request,
     Rules,
     Structure,
@@ -44,6 +45,7 @@ from trimtab.formats.openai_responses.read import (
     tool_name,
     type_of,
 )
+from trimtab.formats.openai_responses.walk import Walk
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -162,6 +164,18 @@ class OpenAIResponses(Format):
         structure.dangling.update(dangling(messages, start, stop))
         self._bind_references(messages, start, stop, structure)
         structure.needs.update(needs_of(messages) if stop - start == len(messages) else ())
+
+    def count_back(
+        self,
+        messages: list[Any],
+        span: range,
+        room_tokens: int,
+        sizes: list[int | None],
+        structure: Structure,
+        prices: Prices,
+        /,
+    ) -> int:
+        return Walk(messages, structure, prices, self.is_foreign).back(span, room_tokens, sizes)
 
     def _bind_references(self, messages: list[Any], start: int, stop: int, structure: Structure) -> None:
         """Bind the results behind a reference to it: it may be their call, whose id it does not tell."""

@@ -125,7 +125,7 @@ def is_bound(item: Dict, following: Dict) -> bool:
     and its output, belongs to what stands before it.
     """
     name = type_of(following)
-    if name == "program_output" or _is_by_program(following):
+    if name == "program_output" or is_by_program(following):
         return kind_of(item) in ("assistant", "tool")
     before, behind = kind_of(item), kind_of(following)
     if before != "assistant":
@@ -134,7 +134,7 @@ def is_bound(item: Dict, following: Dict) -> bool:
         return type_of(item) == "item_reference"  # to the call, whose id it does not tell
     if behind != "assistant":
         return False
-    return not (_is_plain_message(item) and _is_plain_message(following))
+    return not (is_plain_message(item) and is_plain_message(following))
 
 
 def dangling(items: list[Any], start: int, stop: int) -> set[int]:
@@ -171,7 +171,7 @@ def needs_of(items: list[Any]) -> dict[int, int]:
         behind = items[at + 1] if at + 1 < len(items) else {}
         if type_of(item) == "program":
             program = at
-        elif program >= 0 and (type_of(item) == "program_output" or _is_by_program(item)):
+        elif program >= 0 and (type_of(item) == "program_output" or is_by_program(item)):
             found[at] = program
         if whose != "assistant":
             opener = -1
@@ -214,12 +214,14 @@ def _answers_nothing(name: str, item: Dict) -> bool:
     return (named or name == "multi_agent_call_output") and item.get("call_id") is None
 
 
-def _is_by_program(item: Dict) -> bool:
+def is_by_program(item: Dict) -> bool:
+    """Tell whether a program of the model's called an item, or got it."""
     caller: Any = item.get("caller")
     return caller is not None and (as_dict(caller) or {}).get("type") == "program"
 
 
-def _is_plain_message(item: Dict) -> bool:
+def is_plain_message(item: Dict) -> bool:
+    """Tell whether an item is a message that no response is known to have given."""
     return type_of(item) == "message" and item.get("id") is None
 
 
@@ -274,7 +276,7 @@ _CARRIED = frozenset(
         "prompt_cache_breakpoint",
     }
 )
-_PART_CARRIED = frozenset(
+PART_CARRIED = frozenset(
     {"type", "text", "refusal", "annotations", "logprobs", "parsed", "prompt_cache_breakpoint"}
 )
 
@@ -380,7 +382,7 @@ class _Found(OpenAIFound):
         else:
             self.read_unknown(part)
             return
-        self.read_rest(part, _PART_CARRIED)
+        self.read_rest(part, PART_CARRIED)
 
     def read_call(self, name: str, item: Dict) -> None:
         """Take a call, and the result that an item of a call the provider ran holds as well."""
