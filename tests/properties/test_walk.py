@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from trimtab.conversation import group
 from trimtab.counting import EstimateCounter, TextCounter, counter_for
 from trimtab.errors import FormatError
-from trimtab.formats import Format, Structure, get_format, mapping_of
+from trimtab.formats import Format, Structure, formats, get_format, mapping_of
 from trimtab.models import Framing
 from trimtab.testing import request_bodies
 
 UNLIMITED = 1 << 40
-every_form = pytest.mark.parametrize("name", ["anthropic", "openai_chat", "openai_responses"])
+every_form = pytest.mark.parametrize("name", formats())
 
 FRAMINGS = (
     Framing(),

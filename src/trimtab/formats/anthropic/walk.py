@@ -122,7 +122,7 @@ class Walk:
             kind = block["type"]
             if kind == "text":
                 tokens += counts[block["text"]]
-                known = _TEXT_KEYS
+                width, known = 2, _TEXT_KEYS
             elif kind == "tool_use":
                 name, given = block["name"], block["input"]
                 if name.__class__ is not str:
@@ -133,18 +133,18 @@ class Walk:
                     given = compact_json(given)
                 tokens += prices.per_call_tokens + counts[given] + prices.name_factor * counts[name]
                 calls.append(block["id"])
-                known = _CALL_KEYS
+                width, known = 4, _CALL_KEYS
             elif kind == "tool_result":
                 tokens += prices.per_result_tokens + _result_tokens(block["content"], counts)
                 results.append(block["tool_use_id"])
-                known = _RESULT_KEYS
+                width, known = 3, _RESULT_KEYS
             elif kind == "thinking" and _is_said(block["thinking"]) and prices.thoughts_counted is not None:
                 if prices.thoughts_counted:
                     tokens += counts[block["thinking"]]
-                known = _THINKING_KEYS
+                width, known = 2, _THINKING_KEYS
             else:
                 raise KeyError
-            if not block.keys() <= known:
+            if len(block) != width and not block.keys() <= known:
                 raise KeyError
         if results:
             if role != "user" or len(results) != len(blocks) or not all(map(_is_said, results)):

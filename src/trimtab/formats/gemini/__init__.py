@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trimtab.errors import FormatError
-from trimtab.formats.base import Fault, Format, Kind, Pieces, Request, Rules, Structure, TextSlot
+from trimtab.formats.base import Fault, Format, Kind, Pieces, Prices, Request, Rules, Structure, TextSlot
 from trimtab.formats.gemini.edit import parts_of_system, read_body, redacted_of, write_body
 from trimtab.formats.gemini.faults import UNEQUAL, faults_of
 from trimtab.formats.gemini.read import (
@@ -32,6 +32,7 @@ from trimtab.formats.gemini.read import (
     value_in,
     without_bytes,
 )
+from trimtab.formats.gemini.walk import Walk
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -140,6 +141,18 @@ class Gemini(Format):
                 structure.bound.add(index)
         if start == 0 and stop == len(messages):
             self._find_needs(messages, structure)
+
+    def count_back(
+        self,
+        messages: list[Any],
+        span: range,
+        room_tokens: int,
+        sizes: list[int | None],
+        structure: Structure,
+        prices: Prices,
+        /,
+    ) -> int:
+        return Walk(messages, structure, prices, self.is_foreign).back(span, room_tokens, sizes)
 
     def _find_needs(self, messages: list[Any], structure: Structure) -> None:
         """Note contents whose first call is not signed, where the one before is: a step has one signature."""

@@ -277,7 +277,7 @@ _CARRIED = frozenset(
 _SNAKE = str.maketrans({chr(code): f"_{chr(code + 32)}" for code in range(65, 91)})
 
 
-_PLACEHOLDER_CHARS = 64
+PLACEHOLDER_CHARS = 64
 """Longest of the texts that the API takes in place of a signature ("skip_thought_signature_validator")."""
 
 
@@ -352,7 +352,7 @@ class _Found(Found):
         chars = (
             len(value) if isinstance(value, str) else len(value) * 4 // 3 if isinstance(value, bytes) else 0
         )
-        self.sealed_chars += chars if chars > _PLACEHOLDER_CHARS else 0
+        self.sealed_chars += chars if chars > PLACEHOLDER_CHARS else 0
 
     def read_response(self, value: Any) -> None:
         """Take a function response: name and response as JSON, and the media beside them."""
