@@ -32,22 +32,22 @@ RESPONSES = (
         ),
         (
             "is_bound",
-            'if name == "program_output" or _is_by_program(following):',
+            'if name == "program_output" or is_by_program(following):',
             'if name == "program_output":',
         ),
         (
             "is_bound",
-            'if name == "program_output" or _is_by_program(following):',
-            "if _is_by_program(following):",
+            'if name == "program_output" or is_by_program(following):',
+            "if is_by_program(following):",
         ),
         ("is_bound", '    if before != "assistant":\n        return False\n', ""),
         ("is_bound", 'return type_of(item) == "item_reference"  #', "return False  #"),
         ("is_bound", '    if behind != "assistant":\n        return False\n', ""),
-        ("is_bound", "return not (_is_plain_message(item) and _is_plain_message(following))", "return True"),
+        ("is_bound", "return not (is_plain_message(item) and is_plain_message(following))", "return True"),
         (
             "is_bound",
-            "_is_plain_message(item) and _is_plain_message(following)",
-            "_is_plain_message(following)",
+            "is_plain_message(item) and is_plain_message(following)",
+            "is_plain_message(following)",
         ),
         ("dangling", 'while after < len(items) and type_of(items[after]) == "reasoning":', "while False:"),
         (

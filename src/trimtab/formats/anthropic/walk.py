@@ -103,6 +103,7 @@ class Walk:
             structure.odd.add(0)
         return index
 
+    # One branch a type of block, in one loop: a call a block would cost a third of it.
     def _plain_blocks(self, role: str, blocks: Any) -> tuple[_Read, int]:  # noqa: C901
         """Read and count blocks that are plain.
 
