@@ -94,10 +94,18 @@ class History:
     @property
     def originals(self) -> list[Any]:
         """The caller's own objects, in order; not to be changed."""
-        replaced = self.structure.replaced
-        if not replaced:
-            return self.messages
-        return [replaced.get(index, message) for index, message in enumerate(self.messages)]
+        return self.originals_from(0) if self.structure.replaced else self.messages
+
+    def originals_from(self, start: int, /) -> list[Any]:
+        """Return the caller's own objects from a position on, in a list of its own.
+
+        Those before it are not touched: of a long history they are most.
+        """
+        kept = self.messages[start:]
+        for index, message in self.structure.replaced.items():
+            if index >= start:
+                kept[index - start] = message
+        return kept
 
     def original(self, index: int, /) -> Any:
         """Return one of the caller's own objects."""

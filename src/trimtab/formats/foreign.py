@@ -11,7 +11,7 @@ from typing import Any
 
 from trimtab.errors import FormatError
 
-__all__ = ["ROLES", "check_message", "foreign_object"]
+__all__ = ["ROLES", "check_message", "foreign_class"]
 
 _OWN = "one dict a message, {'role': ..., 'content': ...}"
 
@@ -47,13 +47,13 @@ _ANSWERS = {
 """Where the messages of a whole answer are, written as a dict; it has no role of its own."""
 
 
-def foreign_object(message: object, /) -> str | None:
-    """Say what an object of another library is, and how to convert it; None if nobody knows it."""
-    for kind in type(message).__mro__:
-        found = _LIBRARIES.get(kind.__module__.partition(".")[0])
+def foreign_class(kind: type, /) -> str | None:
+    """Say what an object of a class of another library is, and how to convert it; None if nobody knows it."""
+    for base in kind.__mro__:
+        found = _LIBRARIES.get(base.__module__.partition(".")[0])
         if found is not None:
             library, instead = found
-            return f"it is a {library} message ({type(message).__name__}): pass {instead}"
+            return f"it is a {library} message ({kind.__name__}): pass {instead}"
     return None
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import copy
 import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from trimtab.errors import FormatError
-from trimtab.formats.foreign import foreign_object
+from trimtab.formats.foreign import foreign_class
 
 Dict = dict[str, Any]
 """One message (or part) read as a mapping; see `mapping_of`."""
@@ -32,10 +32,23 @@ def mapping_of(message: Any) -> Dict:
     """
     if type(message) is dict:
         return message
-    if isinstance(message, Mapping):
-        return dict(message)
-    if (said := foreign_object(message)) is not None:
-        raise FormatError(f"a message must be of a wire form; {said}")
+    return _reader(type(message))(message)
+
+
+@lru_cache(maxsize=256)  # a conversation has objects of a few classes, and thousands of each
+def _reader(kind: type) -> Callable[[Any], Dict]:
+    """Return what reads objects of a class."""
+    if issubclass(kind, Mapping):
+        return dict
+    said = foreign_class(kind)
+    return _dumped if said is None else partial(_refuse, said)
+
+
+def _refuse(said: str, message: Any) -> Dict:
+    raise FormatError(f"a message must be of a wire form; {said}")
+
+
+def _dumped(message: Any) -> Dict:
     dump = getattr(message, "model_dump", None)
     if callable(dump):
         try:
@@ -75,7 +88,7 @@ def message_in(message: Any, /) -> Dict:
         FormatError: It is no message.
     """
     made = mapping_of(message)
-    if not isinstance(message, Mapping) and "role" not in made and "type" not in made:
+    if "role" not in made and "type" not in made and not isinstance(message, Mapping):
         held = next((key for key in _ANSWERS if isinstance(made.get(key), (list, dict))), None)
         if held is None and isinstance(made.get("content"), dict):
             raise FormatError(f"it is a whole {type(message).__name__}, not a message: append its content")

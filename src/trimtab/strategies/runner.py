@@ -256,10 +256,8 @@ class Settled:
 
     def assemble(self, request: EvictionRequest) -> list[Any]:
         """Put the output together: the caller's own objects, in order, edited where they must be."""
-        history, originals = request.history, request.history.originals
-        messages = originals[self.cut :]
-        if self.before:
-            messages = [originals[index] for index in self.before] + messages
+        history = request.history
+        messages = [*map(history.original, self.before), *history.originals_from(self.cut)]
         if not self.edits and not self.partial and not self.insertions:
             return messages
         places = {index: at for at, index in enumerate(self.before)}

@@ -145,7 +145,6 @@ class OpenAIChat(Format):
         prices: Prices,
         /,
     ) -> int:
-
         def other(index: int) -> int:
             message = structure.read_as_dict(messages, index)
             structure.foreign |= is_foreign(message)
@@ -156,13 +155,7 @@ class OpenAIChat(Format):
             return prices.in_full(message)
 
         return walk_back(
-            messages,
-            span,
-            room_tokens,
-            sizes,
-            structure=structure,
-            prices=prices,
-            other=other,
+            messages, span, room_tokens, sizes, structure=structure, prices=prices, other=other
         )
 
     def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:

@@ -14,8 +14,9 @@ Other = Callable[[int], int]
 
 
 # The hottest loop of the library, and one on purpose: a call a message would cost a fifth of the whole.
-# A plain message is a role, a text or null, and what is free beside it or plain function calls. It
-# costs a few lookups; they fail, with KeyError or TypeError, for exactly the other shapes.
+# A plain message is a role, a text or null, and what is free beside it or plain function calls, which may
+# stand without a text. It costs a few lookups; they fail, with KeyError or TypeError, for exactly the other
+# shapes. An object of an SDK is made a dict first: nearly all are plain then.
 def walk_back(  # noqa: C901
     messages: list[Any],
     span: range,
@@ -35,21 +36,14 @@ def walk_back(  # noqa: C901
     index = span.start + 1
     for index in span:
         message = messages[index]
+        if type(message) is not dict:
+            message = structure.read_as_dict(messages, index)
         try:
-            role = message["role"]
-            size = bases[role] + counts[message["content"]]
-            width = len(message)
-            if role == "tool":
-                call_id = message["tool_call_id"]
-                if call_id.__class__ is not str or width > 4 or (width == 4 and "name" not in message):
-                    raise KeyError
-                behind.append(call_id)
-            elif width == 2:
-                if behind:
-                    structure.close((), index)
-            else:
+            role, width = message["role"], len(message)
+            if "tool_calls" in message:
+                size = bases[role] + (counts[message["content"]] if width == 3 else 0)
                 made = message["tool_calls"]
-                if width != 3 or role != "assistant" or made.__class__ is not list:
+                if width > 3 or role != "assistant" or made.__class__ is not list:
                     raise KeyError
                 if len(made) == 1:
                     call = made[0]
@@ -68,6 +62,17 @@ def walk_back(  # noqa: C901
                     ids, tokens = _parallel_calls(made, prices)
                     size += tokens
                     structure.close(ids, index)
+            else:
+                size = bases[role] + counts[message["content"]]
+                if role == "tool":
+                    call_id = message["tool_call_id"]
+                    if call_id.__class__ is not str or width > 4 or (width == 4 and "name" not in message):
+                        raise KeyError
+                    behind.append(call_id)
+                elif width != 2:
+                    raise KeyError
+                elif behind:
+                    structure.close((), index)
         except (KeyError, TypeError):
             size = other(index)
         sizes[index] = size
