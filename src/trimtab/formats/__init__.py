@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -194,7 +195,8 @@ def detect(messages: Any, /, *, model: str | None = None) -> Format:
     """Return the wire form messages or a request body are in.
 
     A body is told by the key of its messages and by keys that occur in one form only; messages by the
-    first of them, from the newest back, that has a shape of one form only. Where there is none, it is the
+    first of them, from the newest back, that has a shape of one form only or is an object of that
+    provider's SDK. Where there is none, it is the
     form of the model's provider, if the model is known and the messages may be of that form; else
     `openai_chat`, which reads what all forms share. Entries that are no messages are passed over.
 
@@ -281,11 +283,31 @@ def _shapes_of(entry: Any, known: list[Format]) -> list[Format]:
     """Return the forms that have such a message and no other form has."""
     if entry.__class__ is dict and len(entry) == 2 and entry.get("content").__class__ is str:
         return []  # a role and a text: the same everywhere
+    kind: Any = type(entry)
+    named = None if kind is dict else REGISTRY.get(_sdk_form(kind))
+    if named is not None and named in known:
+        return [named]
     try:
         message = mapping_of(entry)
     except FormatError:
         return []
     return [format for format in known if format.matches(message)]
+
+
+_SDKS = {
+    "openai.types.chat.": "openai_chat",
+    "openai.types.responses.": "openai_responses",
+    "anthropic.types.": "anthropic",
+    "google.genai.types.": "gemini",
+}
+"""Where providers' own SDKs define the classes of their messages, and the wire form these are of."""
+
+
+@lru_cache(maxsize=256)
+def _sdk_form(kind: Any) -> str:
+    """Return the name of the wire form that a class of an SDK belongs to; "" for any other class."""
+    modules = [f"{base.__module__}." for base in kind.__mro__]
+    return next((name for module in modules for start, name in _SDKS.items() if module.startswith(start)), "")
 
 
 def form_of(model: str) -> str:

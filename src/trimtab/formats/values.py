@@ -25,14 +25,14 @@ Path = tuple[str | int, ...]
 def mapping_of(message: Any) -> Dict:
     """Read a message as a plain dict.
 
-    It is the message itself, a copy of a mapping, or its `model_dump()`.
+    It is the message itself, a copy of a mapping, or its `model_dump()`. How objects of a class are read is
+    remembered. What an object holds is not: anybody may change it between two calls, and nothing tells.
 
     Raises:
         FormatError: It is none of these.
     """
-    if type(message) is dict:
-        return message
-    return _reader(type(message))(message)
+    kind: Any = type(message)
+    return message if kind is dict else _reader(kind)(message)
 
 
 @lru_cache(maxsize=256)  # a conversation has objects of a few classes, and thousands of each

@@ -154,9 +154,7 @@ class OpenAIChat(Format):
                 structure.close(_call_ids(message) if message.get("role") == "assistant" else (), index)
             return prices.in_full(message)
 
-        return walk_back(
-            messages, span, room_tokens, sizes, structure=structure, prices=prices, other=other
-        )
+        return walk_back(messages, span, room_tokens, sizes, structure=structure, prices=prices, other=other)
 
     def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
         kinds = _KINDS
