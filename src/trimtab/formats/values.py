@@ -41,14 +41,14 @@ def _reader(kind: type) -> Callable[[Any], Dict]:
     if issubclass(kind, Mapping):
         return dict
     said = foreign_class(kind)
-    return _dumped if said is None else partial(_refuse, said)
+    return _dump if said is None else partial(_refuse, said)
 
 
 def _refuse(said: str, message: Any) -> Dict:
     raise FormatError(f"a message must be of a wire form; {said}")
 
 
-def _dumped(message: Any) -> Dict:
+def _dump(message: Any) -> Dict:
     dump = getattr(message, "model_dump", None)
     if callable(dump):
         try:
