@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from tests.builders import assistant, user
 from tests.guards.source import PACKAGE
-from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError, MissingExtraError, SummaryError
 from trimtab.strategies.summarizer import aasked, asked
 from trimtab.summaries import (
+    ExtractiveSummarizer,
     Summarizer,
     SummaryRequest,
     arun_summarizer,
@@ -374,13 +374,14 @@ def test_a_package_that_lacks_one_of_its_own_is_not_called_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Installing the extra again would not help."""
-    (tmp_path / "half_installed.py").write_text("import what_it_stands_on\n", encoding="utf-8")
+    monkeypatch.delitem(sys.modules, "sentencex", raising=False)
+    (tmp_path / "sentencex.py").write_text("import what_it_stands_on\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="what_it_stands_on") as caught:
-        package_of("some", package="half_installed", needed_by="X")
+        ExtractiveSummarizer()
     assert not isinstance(caught.value, MissingExtraError)
-    with pytest.raises(
-        MissingExtraError, match=r"^X needs not_there: pip install 'trimtab\[some\]'$"
-    ) as missing:
-        package_of("some", package="not_there", needed_by="X")
-    assert (missing.value.extra, missing.value.package) == ("some", "not_there")
+    monkeypatch.setitem(sys.modules, "sentencex", None)
+    said = r"^ExtractiveSummarizer needs sentencex: pip install 'trimtab\[extractive\]'$"
+    with pytest.raises(MissingExtraError, match=said) as missing:
+        ExtractiveSummarizer()
+    assert (missing.value.extra, missing.value.package) == ("extractive", "sentencex")
