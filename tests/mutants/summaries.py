@@ -30,9 +30,9 @@ SUMMARIES = (
         ("_limit_parameter_of", '.endswith(".openai.com")', '.endswith("openai.com")'),
         ("ChatEndpoint.__init__", "limit_parameter or _limit", "_limit"),
         ("_budget_of", "or not budget.output_reserve:", "or False:"),
-        ("_check_numbers", "timeout_seconds <= 0", "timeout_seconds < 0"),
-        ("_check_numbers", "max_retries, least=0", "max_retries, least=-1"),
-        ("ChatEndpoint.__init__", ".with_options(**options)", ""),
+        ("ChatEndpoint.__init__", "timeout_seconds <= 0", "timeout_seconds < 0"),
+        ("ChatEndpoint.__init__", "max_retries, least=0", "max_retries, least=-1"),
+        ("ChatEndpoint._client_of", ".with_options(**options)", ""),
     ),
     module(
         "summaries/extractive.py",

@@ -15,7 +15,7 @@ import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from types import NoneType
-from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from trimtab._fitting.allocation import Ties
 from trimtab._fitting.blocks import Block, Tier
@@ -52,14 +52,7 @@ class Place:
         return ConfigurationError(f"{self.path or 'a policy'} is {what}, not {reprlib.repr(value)}")
 
     def unknown(self, what: str, name: object, /, *, known: Collection[str], there: str) -> UnknownNameError:
-        """Make the error for a name nobody knows, with those there are and the ones spelled like it.
-
-        Args:
-            what: What is wrong, up to the list: "no key 'windw'".
-            name: What was written.
-            known: The names there are.
-            there: The words that stand before them, as in "there are".
-        """
+        """Make the error for a name nobody knows, with those `there` are and the ones spelled like it."""
         near = near_names(str(name), known)
         where = f"{self.path}: " if self.path else ""
         return UnknownNameError(
@@ -118,23 +111,8 @@ def _is_finite(value: float) -> bool:
 # Kinds: what a value is read as, in words and in JSON Schema.
 
 
-class _Kind(Protocol):
-    @property
-    def what(self) -> str:
-        """What it takes, in words that follow "is"."""
-        ...
-
-    def read(self, value: Any, at: Place, /) -> Any:
-        """Return the value as Python has it.
-
-        Raises:
-            ConfigurationError: It is not of this kind; with its path and what may stand there.
-        """
-        ...
-
-    def schema(self, names: Names, /) -> dict[str, Any]:
-        """Say in JSON Schema what is taken."""
-        ...
+_Kind: TypeAlias = "_Value | _Either | _Items | _Named | _Counter | _Strategy | Table"
+"""`what` are its words behind "is"; `read` makes of a value what Python has, and `schema` says the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,13 +354,8 @@ class _Strategy:
         words = [{"enum": [*alone, *sorted(names or ())]}, *([dict(_ANY_NAME)] if names is None else [])]
         tables = {kind: [word for word in _KINDS if _KINDS[word] is kind] for kind in OPTIONS}
         variants = [_variant(OPTIONS[kind], spelled, names) for kind, spelled in tables.items()]
-        return {
-            "anyOf": [
-                *words,
-                *variants,
-                *([_variant(_WITHOUT_OPTIONS, sorted(names), names)] if names else []),
-            ]
-        }
+        named = [_variant(_WITHOUT_OPTIONS, sorted(names), names)] if names else []
+        return {"anyOf": [*words, *variants, *named]}
 
 
 def _variant(table: Table, words: list[str], names: Names) -> dict[str, Any]:
@@ -424,32 +397,20 @@ _ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.M)
 
 
 def _keys(made: type, names: Collection[str], /, kinds: Mapping[str, _Kind]) -> dict[str, Key]:
-    """Make keys of the fields of a dataclass, in the words of its docstring.
-
-    Args:
-        made: A dataclass.
-        names: The fields that may stand in a policy.
-        kinds: Of the fields whose type does not say all.
-    """
+    """Make keys of these fields of a dataclass, in the words of its docstring."""
     # A policy leaves out what is None in Python. Without docstrings (python -OO) an editor shows no words.
     told = re.sub(r"\bNone\b", "left out", inspect.getdoc(made) or "")
     words = {name: " ".join(text.split()) for name, text in _ARGUMENT.findall(told)}
     hints = get_type_hints(made)
-    return {
-        one.name: Key(
-            kinds.get(one.name) or _kind(hints[one.name]),
-            words.get(one.name, "")
-            + (" Its name in names=." if isinstance(kinds.get(one.name), _Named) else ""),
-            one.default.name if isinstance(one.default, Strategy) else _scalar(one.default),
-            required=one.default is MISSING,
-        )
-        for one in fields(made)
-        if one.name in names
-    }
-
-
-def _scalar(value: Any) -> Any:
-    return value if isinstance(value, (str, int, float)) else None
+    keys: dict[str, Key] = {}
+    for one in fields(made):
+        if one.name in names:
+            kind = kinds.get(one.name) or _kind(hints[one.name])
+            about = words.get(one.name, "") + (" Its name in names=." if isinstance(kind, _Named) else "")
+            default = one.default.name if isinstance(one.default, Strategy) else one.default
+            plain = default if isinstance(default, (str, int, float)) else None
+            keys[one.name] = Key(kind, about, plain, required=one.default is MISSING)
+    return keys
 
 
 def _options(kind: StrategyKind) -> Table:

@@ -66,7 +66,9 @@ class ChatEndpoint(Generic[Client]):
                 OpenAI, whose newer models refuse the other, and `max_tokens` elsewhere, since many servers
                 know no other.
         """
-        _check_numbers(timeout_seconds, max_retries)
+        if not is_number(timeout_seconds) or timeout_seconds <= 0:
+            raise ConfigurationError(f"timeout_seconds must be above 0 and finite, not {timeout_seconds!r}")
+        check_whole("max_retries", max_retries, least=0)
         self.name = model
         """The model's name, for reports."""
         self._prompt = SummaryPrompt(
@@ -74,14 +76,10 @@ class ChatEndpoint(Generic[Client]):
             budget=_budget_of(model, budget),
             counter=_counter_of(model) if counter is None else as_counter(counter),
         )
-        options = {"timeout": timeout_seconds, "max_retries": max_retries}
-        if client is None:
-            self.client: Client = self._new_client({"base_url": base_url, "api_key": api_key, **options})
-            """The client that asks; close it when you are done, if you did not bring your own."""
-        elif base_url is not None or api_key is not None:
-            raise ConfigurationError("a client has its own base_url and api_key: give them, or client=")
-        else:
-            self.client = self._check_client(client).with_options(**options)
+        options: dict[str, Any] = {"timeout": timeout_seconds, "max_retries": max_retries}
+        given: dict[str, Any] = {"base_url": base_url, "api_key": api_key}
+        self.client: Client = self._client_of(client, given, options)
+        """The client that asks; close it when you are done, if you did not bring your own."""
         self._limit_parameter = limit_parameter or _limit_parameter_of(self.client)
 
     def __repr__(self) -> str:
@@ -126,25 +124,23 @@ class ChatEndpoint(Generic[Client]):
             raise SummaryError(f"{self.name} answered no text (finish_reason {reason})")
         return text
 
-    def _new_client(self, options: dict[str, Any]) -> Any:
-        openai: Any = self._package()
+    def _client_of(self, client: Client | None, given: dict[str, Any], options: dict[str, Any]) -> Client:
+        package: Any = package_of("openai", package="openai", needed_by=type(self).__name__)
+        kind: type[Client] = getattr(package, self._client_name)
+        if client is not None:
+            if any(value is not None for value in given.values()):
+                raise ConfigurationError("a client has its own base_url and api_key: give them, or client=")
+            if not isinstance(client, kind):
+                raise ConfigurationError(
+                    f"{type(self).__name__} takes an openai.{self._client_name}, not {type(client).__name__}"
+                )
+            return client.with_options(**options)
         try:
-            return getattr(openai, self._client_name)(**options)
-        except openai.OpenAIError as error:
+            return kind(**given, **options)
+        except package.OpenAIError as error:
             raise ConfigurationError(
                 f"no client for {self.name}: {error} For a server that asks for no key pass api_key='none'."
             ) from error
-
-    def _check_client(self, client: Any) -> Any:
-        wanted = getattr(self._package(), self._client_name)
-        if not isinstance(client, wanted):
-            raise ConfigurationError(
-                f"{type(self).__name__} takes an openai.{self._client_name}, not {type(client).__name__}"
-            )
-        return client
-
-    def _package(self) -> Any:
-        return package_of("openai", package="openai", needed_by=type(self).__name__)
 
 
 class OpenAISummarizer(ChatEndpoint["OpenAI"]):
@@ -193,12 +189,6 @@ class AsyncOpenAISummarizer(ChatEndpoint["AsyncOpenAI"]):
             BudgetExceededError: Instructions and summary so far alone do not fit the window.
         """
         return self._text_of(await self.client.chat.completions.create(**self._body(request)))
-
-
-def _check_numbers(timeout_seconds: float, max_retries: int) -> None:
-    if not is_number(timeout_seconds) or timeout_seconds <= 0:
-        raise ConfigurationError(f"timeout_seconds must be above 0 and finite, not {timeout_seconds!r}")
-    check_whole("max_retries", max_retries, least=0)
 
 
 def _budget_of(model: str, budget: Budget | None) -> Budget:
