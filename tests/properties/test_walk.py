@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.chat_in_forms import said_in
+from tests.complexity.real_conversations import concatenated
+from tests.gemini_shapes import agent, as_objects
 from trimtab.conversation import group
 from trimtab.counting import EstimateCounter, TextCounter, counter_for
 from trimtab.errors import FormatError
@@ -155,3 +159,28 @@ def test_a_walk_says_of_a_body_what_reading_all_of_it_says(name: str, data: st.D
                 walk(form, list(messages), counter, 0, step=step)
         return
     holds(form, messages, counter, start, step, room)
+
+
+FORMS = {"openai_chat": None, "anthropic": "anthropic", "gemini": "gemini"}
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("file", ["tau_airline_gpt4o", "glaive_toolcall_zh"])
+def test_a_real_conversation_has_nothing_odd(data_dir: Path, name: str, file: str) -> None:
+    """Every turn of plain calls and results is told by the walk alone."""
+    form, chat = get_format(name), concatenated(data_dir / f"{file}.jsonl", 300)
+    messages = chat if name == "openai_chat" else said_in(name, chat)
+    counter = counters(name)[0]
+    whole = Structure(len(messages))
+    form.scan(list(messages), 0, len(messages), whole)
+    turns = turns_of(form, messages, whole)
+    assert holds(form, messages, counter, 0, 0, UNLIMITED) == len(turns) > 20
+    assert holds(form, messages, counter, 0, 7, 3_000) > 0
+
+
+@pytest.mark.parametrize("ids", [True, False], ids=["ids", "no ids"])
+@pytest.mark.parametrize("made", [list, as_objects], ids=["dicts", "objects"])
+def test_responses_are_matched_by_name_and_order_while_walking(ids: bool, made: Any) -> None:
+    """Most of Gemini's calls have no id: where one content makes them all, nothing is odd."""
+    contents = made(agent(6, ids=ids))
+    assert holds(get_format("gemini"), contents, counters("gemini")[0], 0, 0, UNLIMITED) == 6

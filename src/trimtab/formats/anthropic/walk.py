@@ -69,6 +69,8 @@ class Walk:
         index = span.start + 1
         for index in span:
             message = messages[index]
+            if message.__class__ is not dict:
+                message = structure.read_as_dict(messages, index)
             try:
                 role, content = message["role"], message["content"]
                 base = bases[role]

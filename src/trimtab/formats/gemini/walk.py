@@ -9,6 +9,7 @@ from trimtab.formats.base import Prices, Structure
 from trimtab.formats.gemini.read import (
     CALL_PREFIX,
     PLACEHOLDER_CHARS,
+    Result,
     calls_of,
     goes_on,
     parts_in,
@@ -51,6 +52,8 @@ class Walk:
         index = span.start + 1
         for index in span:
             content = messages[index]
+            if content.__class__ is not dict:
+                content = structure.read_as_dict(messages, index)
             try:
                 role, parts = content["role"], content["parts"]
                 base = bases[role]
@@ -144,10 +147,9 @@ class Walk:
         whose, parts = speaker(message), parts_in(message)
         calls, results = calls_of(parts), results_of(parts)
         if results:
-            alone = len(results) == len(parts) and not calls and all(one.id for one in results)
-            if not alone or whose not in ("user", "tool"):
+            if calls or len(results) != len(parts) or whose not in ("user", "tool"):
                 structure.odd.add(index)
-            self._note_results(index, [result.id or "" for result in results])
+            self._note_results(index, _ids_of(results))
         else:
             if whose == "tool":
                 structure.odd.add(index)
@@ -170,13 +172,26 @@ class Walk:
             if is_answered and any(map(_is_numbered, ids)):
                 # the calls of one turn are numbered together, where several contents make them
                 before = (as_dict(messages[index - 1]) if index else None) or {}
-                goes_before = bool(before) and (
+                goes_on_before = bool(before) and (
                     speaker(before) == "model" or bool(calls_of(parts_in(before)))
                 )
-                if goes_before or not all(map(_is_numbered, ids)):
+                if goes_on_before or not all(map(_is_numbered, ids)):
                     structure.odd.add(index)
         if by_model and index + 1 < len(messages) and goes_on(messages, index):
             structure.bound.add(index)
+
+
+def _ids_of(results: list[Result]) -> list[str]:
+    """List the ids that are answered; those without are numbered by name, as calls are."""
+    seen: dict[str, int] = {}
+    found: list[str] = []
+    for result in results:
+        if result.id is None:
+            number = seen[result.name] = seen.get(result.name, -1) + 1
+            found.append(f"{CALL_PREFIX}{result.name}:{number}")
+        else:
+            found.append(result.id)
+    return found
 
 
 def _is_numbered(call_id: str) -> bool:

@@ -65,6 +65,8 @@ class Walk:
         whose_next, is_next_free = self._after(index)
         for index in span:
             item = messages[index]
+            if item.__class__ is not dict:
+                item = structure.read_as_dict(messages, index)
             try:
                 if len(item) == 2:
                     content, whose, is_free, call_id = item["content"], _WHOSE[item["role"]], True, None
