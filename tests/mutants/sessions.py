@@ -187,7 +187,7 @@ SESSIONS = (
     module(
         "formats/openai_chat/edit.py",
         "session/test_recall.py session/test_writers.py",
-        ("_called", '"arguments": "{}"', '"arguments": REDACTED'),
+        ("_function", '"arguments": "{}"', '"arguments": REDACTED'),
         ("_said", 'value if message.get("role") == "function" else REDACTED_NAME', "REDACTED_NAME"),
         ("redacted_of", 'if "audio" in message and', "if False and"),
         ("redacted_of", 'if key != "audio"', "if True"),

@@ -31,7 +31,7 @@ def _said(message: Dict, key: str, value: Any) -> Any:
     if key == "tool_calls" and isinstance(value, list):
         return [_call(one) for one in value]
     if key == "function_call" and isinstance(value, dict):
-        return {**_called(value), **{name: value[name] for name in ("name",) if name in value}}
+        return {**_function(value), **{name: value[name] for name in ("name",) if name in value}}
     return blank(value)
 
 
@@ -49,10 +49,10 @@ def _call(call: Any) -> Any:
     made = {"id": call["id"]} if isinstance(call.get("id"), str) else {}
     if call.get("type") in ("function", "custom"):
         made["type"] = call["type"]
-    return {**made, **{key: _called(call[key]) for key in ("function", "custom") if key in call}}
+    return {**made, **{key: _function(call[key]) for key in ("function", "custom") if key in call}}
 
 
-def _called(function: Any) -> Any:
+def _function(function: Any) -> Any:
     """Blank a called function: its name has to stay a name, and its arguments JSON."""
     if not isinstance(function, dict):
         return blank(function)

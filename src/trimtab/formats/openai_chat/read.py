@@ -197,16 +197,16 @@ _MEDIA = {"image_url": _image, "input_audio": _audio, "file": _file}
 def without_base64(value: Any, media: list[Media]) -> Any:
     """Return a value without its base64 payloads, which are added to `media`."""
     if isinstance(value, str):
-        return _kept_text(value, media)
+        return _text_without_base64(value, media)
     if isinstance(value, list | tuple):
         return [without_base64(item, media) for item in value]
     entry = value if isinstance(value, Mapping) else as_dict(value)
     if entry is None:
         return value
-    return dict(_kept_items(entry, media))
+    return dict(_items_without_base64(entry, media))
 
 
-def _kept_text(text: str, media: list[Media]) -> str:
+def _text_without_base64(text: str, media: list[Media]) -> str:
     head = text[:128] if text.startswith("data:") else ""
     if ";base64," not in head:
         return text
@@ -214,7 +214,7 @@ def _kept_text(text: str, media: list[Media]) -> str:
     return ""
 
 
-def _kept_items(entry: Mapping[str, Any], media: list[Media]) -> Iterator[tuple[Any, Any]]:
+def _items_without_base64(entry: Mapping[str, Any], media: list[Media]) -> Iterator[tuple[Any, Any]]:
     mime = next((entry[key] for key in _MIME_KEYS if isinstance(entry.get(key), str)), None)
     for key, value in entry.items():
         if mime is not None and key == "data" and isinstance(value, str):
