@@ -24,8 +24,6 @@ from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
 from trimtab.stores.rows import check_session_name
 
-__all__ = ["add_messages", "check_messages", "eviction", "make_room"]
-
 _log = logging.getLogger("trimtab.session")
 
 

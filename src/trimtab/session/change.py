@@ -20,8 +20,6 @@ from trimtab.session.summarize import CATCH_UP
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event
 
-__all__ = ["begin_anew", "calibrate", "change_budget", "delete_session", "replace_anchors", "set_pin"]
-
 
 def change_budget(core: Core, budget: Any) -> Steps[None]:
     """Change the budget; a smaller one evicts at once, a larger one shows again what was out of view."""

@@ -39,8 +39,6 @@ from trimtab.session.summary import Job
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
 
-__all__ = ["Core", "ViewGiven", "id_of", "new_event_id"]
-
 _log = logging.getLogger("trimtab.session")
 
 

@@ -22,20 +22,6 @@ from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
 from trimtab.strategies.summarizer import Summarizer, SummaryRequest, aasked, asked, word_of
 
-__all__ = [
-    "AskSummary",
-    "Delete",
-    "Effect",
-    "FitContext",
-    "Steps",
-    "aask",
-    "aperform",
-    "ask",
-    "ask_anyhow",
-    "is_async",
-    "perform",
-]
-
 T = TypeVar("T")
 
 MAX_ASKED = 32

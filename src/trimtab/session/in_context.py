@@ -17,8 +17,6 @@ from trimtab.errors import BudgetExceededError, ConfigurationError
 if TYPE_CHECKING:
     from trimtab.session.options import Options
 
-__all__ = ["HISTORY", "NO_ROOM", "Room", "request_of", "require_context", "room_for_history"]
-
 HISTORY = "history"
 """Name of the block a session fills."""
 

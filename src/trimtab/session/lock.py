@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, Self
 
 from trimtab.errors import ConfigurationError, SummaryError
 
-__all__ = ["SessionLock"]
-
 
 class Place(NamedTuple):
     """Who runs: a thread, and the task in it if it runs an event loop."""

@@ -17,10 +17,7 @@ from trimtab.formats.foreign import check_message
 from trimtab.session.options import Options
 from trimtab.session.plain import copy_plain, holds_texts
 from trimtab.session.state import Members
-from trimtab.strategies.summarizer import SUMMARY_TAG, marked_summary, summary_message
-
-__all__ = ["RECALL_TAG", "MessageReader", "Read", "SessionUnit", "Summary", "marked_summary"]
-
+from trimtab.strategies.summarizer import SUMMARY_TAG, summary_message
 
 RESULT_TAG = "tool_result"
 """The element the result of a call stands in that was summarized before it came."""

@@ -25,35 +25,13 @@ from trimtab.context import Context
 from trimtab.counting import CounterLike, EstimateCounter
 from trimtab.counting.base import RequestCounter, counter_name
 from trimtab.counting.baseline import UsageBaseline
-from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError, SummaryError
+from trimtab.errors import ConfigurationError, CorruptSessionError, SummaryError
 from trimtab.formats import Format, SystemLike, ToolSchema, format_of
 from trimtab.formats.foreign import check_message
 from trimtab.models import Framing
 from trimtab.session.in_context import NO_ROOM, Room, require_context, room_for_history
 from trimtab.session.plain import plain_message
 from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, word_of
-
-__all__ = [
-    "FUNCTIONS",
-    "LEAST_BUDGET",
-    "UNSET",
-    "HooksLike",
-    "Options",
-    "SessionHooks",
-    "SessionOptions",
-    "SummaryMode",
-    "Unset",
-    "as_given",
-    "check_anchor",
-    "functions_of",
-    "missing_functions",
-    "omitted_functions",
-    "options_from",
-    "other_form",
-    "plain_options",
-    "refuse_set",
-    "session_budget",
-]
 
 LEAST_BUDGET = 100
 
@@ -389,7 +367,10 @@ def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, 
     Raises:
         CorruptSessionError: The log holds no options.
     """
-    values: dict[str, Any] = {**plain_options(data), "format": data["format"], **given}
+    try:
+        values: dict[str, Any] = {**{name: data[name] for name in (*_DATA, "format")}, **given}
+    except (KeyError, TypeError) as error:
+        raise CorruptSessionError(f"a session's log or snapshot holds no options: {error!r:.80}") from error
     if values["format"] == "auto":
         values["format"] = data["format"]
     counts_itself = values.get("counter") is not None or values["model"] is not None
@@ -411,29 +392,6 @@ def options_from(data: Mapping[str, Any], given: Mapping[str, Any], /) -> Option
         CorruptSessionError: The log holds no options.
     """
     return Options(**as_given(data, given))
-
-
-def plain_options(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the plain options in a log, each of a kind and in a range it can have.
-
-    Raises:
-        CorruptSessionError: They are none.
-    """
-    try:
-        values: dict[str, Any] = {name: data[name] for name in _DATA}
-        check_model(values["model"])
-        without_model: dict[str, Any] = {**values, "model": None}
-        Options(**without_model)
-        check_whole("budget_tokens", data["budget_tokens"], least=0)
-        Budget.of(data["budget_tokens"] or 1)  # it has a limit
-        if not isinstance(data["format"], str) or not isinstance(data["counted_by"], str):
-            raise TypeError("format and counted_by are names")
-        for name, value in data["given"].items():
-            if value is not None and not isinstance(value, (str, bool)):
-                raise TypeError(f"given.{name} says {value!r:.80}")
-    except (FormatError, AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise CorruptSessionError(f"the options in a session's log cannot be read: {error!s:.300}") from error
-    return values
 
 
 def functions_of(options: Options, /) -> dict[str, Any]:

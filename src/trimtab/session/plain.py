@@ -9,13 +9,8 @@ from typing import Any
 from trimtab.errors import FormatError
 from trimtab.formats.values import message_in, shown
 
-__all__ = ["copy_plain", "holds_texts", "plain_message", "plain_snapshot"]
-
 _DEEPEST = 200
 """Levels of nesting a message may have; JSON of other languages reads no more."""
-
-_ABOVE_MESSAGES = 4
-"""Levels of a snapshot above a message: the snapshot, its events, one of them, what that says."""
 
 _LONGEST_BITS = 14_000
 """Python writes and reads no whole number of more than 4,300 decimal digits."""
@@ -28,16 +23,6 @@ def plain_message(message: Any, /) -> dict[str, Any]:
         FormatError: It is no message, or holds what JSON cannot; `.path` says where.
     """
     return {key: _plain(value, f"message.{key}", 1) for key, value in _items(message_in(message), "message")}
-
-
-def plain_snapshot(data: Mapping[Any, Any], /) -> dict[str, Any]:
-    """Return a deep copy of a snapshot that is plain data; no deeper than one of plain messages can be.
-
-    Raises:
-        FormatError: It holds what JSON cannot; `.path` says where.
-    """
-    deep = 1 - _ABOVE_MESSAGES
-    return {key: _plain(value, f"snapshot.{key}", deep) for key, value in _items(data, "snapshot")}
 
 
 def _plain(value: Any, path: str, depth: int) -> Any:

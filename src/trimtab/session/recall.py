@@ -13,8 +13,6 @@ from trimtab.stores import Event
 if TYPE_CHECKING:
     from trimtab.session.session import Session
 
-__all__ = ["RecallTool"]
-
 
 class RecallTool:
     """Finds what an agent was told and no longer sees; made by `Session.recall_tool`.

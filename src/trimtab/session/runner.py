@@ -26,8 +26,6 @@ from trimtab.stores import AppendRequest, MemoryStore, Retry, Store
 from trimtab.stores.rows import check_session_name
 from trimtab.stores.secrets import show
 
-__all__ = ["Runner"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -26,7 +26,7 @@ from trimtab.session.options import UNSET, HooksLike, SessionOptions, SummaryMod
 from trimtab.session.plain import copy_plain
 from trimtab.session.recall import RecallTool
 from trimtab.session.runner import Runner
-from trimtab.session.snapshot import read_snapshot, readable, snapshot_of
+from trimtab.session.snapshot import read_snapshot, snapshot_of
 from trimtab.session.summarize import CATCH_UP, summarize_waiting
 from trimtab.session.undo import redact_messages, undo_decision
 from trimtab.session.view import (
@@ -42,8 +42,6 @@ from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import TokenBreakdown, Zones, shares
 from trimtab.stores import Event, Retry, Store, acopy_session, copy_session
 from trimtab.strategies.summarizer import SummarizerLike
-
-__all__ = ["Session"]
 
 
 class Session:
@@ -303,7 +301,7 @@ class Session:
                 as it was.
 
         Raises:
-            CorruptSessionError: It is no snapshot, or of another version.
+            CorruptSessionError: It is no snapshot, of another version, or was changed after it was taken.
             ConfigurationError: A function it was made with is missing, or an option is out of range.
         """
         runner, source = read_snapshot(
@@ -311,8 +309,7 @@ class Session:
         )
         if source is not None:
             copy_session(source, runner.store, runner.id)
-        with readable():
-            runner.run(Core.refresh)
+        runner.run(Core.refresh)
         return cls._of(runner)
 
     @classmethod
@@ -332,8 +329,7 @@ class Session:
         )
         if source is not None:
             await acopy_session(source, runner.store, runner.id)
-        with readable():
-            await runner.arun(Core.refresh)
+        await runner.arun(Core.refresh)
         return cls._of(runner)
 
     @property

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from trimtab.errors import ConfigurationError, CorruptSessionError, FormatError
+from trimtab.errors import ConfigurationError, CorruptSessionError
 from trimtab.formats.values import shown
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
-from trimtab.session.log import Pages, check_log, event_at, live_units
-from trimtab.session.messages import MessageReader, SessionUnit
+from trimtab.session.log import Pages, event_at, live_units
+from trimtab.session.messages import SessionUnit
 from trimtab.session.options import (
-    FUNCTIONS,
-    LEAST_BUDGET,
     SessionOptions,
     as_given,
     missing_functions,
-    options_from,
 )
-from trimtab.session.plain import copy_plain, plain_snapshot
+from trimtab.session.plain import copy_plain
 from trimtab.session.runner import Runner
 from trimtab.session.state import Members, State
 from trimtab.session.view import log_pages
@@ -29,10 +27,13 @@ from trimtab.session.working_set import WorkingSet
 from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store
 from trimtab.stores.rows import check_session_name
 
-__all__ = ["read_snapshot", "readable", "snapshot_of"]
-
-VERSION = 1
+VERSION = 2
 """Of the form of a snapshot."""
+
+UNSEALED = 1
+"""The form that has no seal yet: it is taken as it stands."""
+
+_COLUMNS = ("version", "id", "kind", "time", "data", "state")
 
 
 def snapshot_of(core: Core, *, history: bool) -> Steps[dict[str, Any]]:
@@ -45,22 +46,13 @@ def snapshot_of(core: Core, *, history: bool) -> Steps[dict[str, Any]]:
             events.extend(page)
     elif working_set.version:
         events = yield from short_log(core, working_set)
-    return {
+    data: dict[str, Any] = {
         "version": VERSION,
         "id": core.session,
-        "options": copy_plain(core.options_data()),
-        "events": [
-            {
-                "version": event.version,
-                "id": event.id,
-                "kind": event.kind,
-                "time": event.time,
-                "data": copy_plain(event.data),
-                "state": copy_plain(event.state),
-            }
-            for event in events
-        ],
+        "options": core.options_data(),
+        "events": [{name: copy_plain(getattr(event, name)) for name in _COLUMNS} for event in events],
     }
+    return {**data, "seal": seal_of(data)}
 
 
 def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
@@ -176,93 +168,52 @@ def _translated(state: State, new: Mapping[int, int], units: Sequence[SessionUni
     )
 
 
-def events_from(given: Any, /) -> tuple[str, Any, list[Event]]:
-    """Read the name, the options and the events of a snapshot.
+def seal_of(data: Mapping[str, Any]) -> str:
+    """Make a checksum over all that a snapshot says: one that was cut off or edited by hand has another.
+
+    Order of keys and `1.0` for `1` do not count: JSON of other languages changes them.
 
     Raises:
-        CorruptSessionError: It is none, or of another version.
+        TypeError, ValueError, RecursionError: It is not plain data.
+    """
+    said = json.loads(json.dumps({**data, "seal": None}, allow_nan=False), parse_float=_number)
+    return hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    return int(number) if number.is_integer() else number
+
+
+def events_from(given: Any, /) -> tuple[str, Any, list[Event]]:
+    """Read the name, the options and the events of a snapshot; copies of them.
+
+    Raises:
+        CorruptSessionError: It is none, of another version, or was changed after it was taken.
     """
     if not isinstance(given, Mapping):
         raise CorruptSessionError(f"a snapshot is a mapping, as snapshot() makes it, not {shown(given)}")
-    try:
-        data = plain_snapshot(given)
-    except FormatError as error:
-        raise CorruptSessionError(f"the snapshot cannot be read: {error!s:.300}") from error
-    version = data.get("version")
-    if type(version) is not int or version != VERSION:
+    version = given.get("version")
+    if type(version) is not int or version not in (VERSION, UNSEALED):
         raise CorruptSessionError(
-            f"the snapshot has version {version!r:.80} and this trimtab reads version {VERSION}: restore it"
+            f"the snapshot has version {shown(version)} and this trimtab reads version {VERSION}: restore it"
             " with the trimtab that made it"
         )
-    name, listed = data.get("id"), data.get("events")
-    if not isinstance(name, str) or not isinstance(listed, list):
-        raise CorruptSessionError("the snapshot has no id or no list of events")
     try:
-        check_session_name(name)
-    except ConfigurationError as error:
-        raise CorruptSessionError(f"the snapshot's id is none: {error}") from error
-    return name, data.get("options"), [_event(one, at) for at, one in enumerate(listed, 1)]
-
-
-def _event(value: Any, version: int) -> Event:
-    try:
-        event = Event(
-            id=value["id"],
-            kind=value["kind"],
-            time=value["time"],
-            data=value["data"],
-            state=value["state"],
-            version=value["version"],
-        )
-        strings = all(isinstance(one, str) for one in (event.id, event.kind))
-        mappings = isinstance(event.data, dict) and isinstance(event.state, dict)
-        numbers = type(event.time) in (int, float) and type(event.version) is int
-        if not (strings and mappings and numbers) or event.version != version:
-            raise ValueError("a value of another kind, or out of order")
-    except (KeyError, TypeError, ValueError) as error:
+        if version == VERSION and given.get("seal") != seal_of(given):
+            raise CorruptSessionError(
+                "the snapshot does not match its seal: it was changed after it was taken. Take another, or"
+                " pass what is to change as options of restore()"
+            )
+        data = json.loads(json.dumps({**given}))
+        events = [Event(**{name: one[name] for name in _COLUMNS}) for one in data["events"]]
+        if [event.version for event in events] != list(range(1, len(events) + 1)):
+            raise ValueError("its events are not in order")
+        return check_session_name(data["id"]), data.get("options"), events
+    except (ConfigurationError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CorruptSessionError(
-            f"event {version} of the snapshot cannot be read: {error!r:.300}"
+            f"the snapshot cannot be read ({type(error).__name__}): {error!s:.300}"
         ) from error
-    return event
-
-
-def check_events(events: Sequence[Event], known: Any, given: Mapping[str, Any], /) -> None:
-    """Check the events of a snapshot, all of them.
-
-    Args:
-        events: In order, at least one.
-        known: The options in force.
-        given: Options the session is restored with; its functions read the messages.
-
-    Raises:
-        CorruptSessionError: One does not say what it should.
-    """
-    if not isinstance(known, Mapping):
-        raise CorruptSessionError("the snapshot has events and no options among them")
-    functions = {name: given[name] for name in (*FUNCTIONS, "hooks", "on_trim") if name in given}
-    check_log(events, MessageReader(options_from(known, functions)).check)
-
-
-def options_in(known: Any, given: Mapping[str, Any], *, allow_missing: bool) -> dict[str, Any]:
-    """Return everything a session is restored with: what is given, the rest as a snapshot has it.
-
-    Args:
-        known: The options of the snapshot.
-        given: Those the session is restored with.
-
-    Raises:
-        CorruptSessionError: It has no options.
-        ConfigurationError: A function the session was made with is missing.
-    """
-    if not isinstance(known, Mapping):
-        raise CorruptSessionError("the snapshot has no events and no options")
-    made = as_given(known, given)
-    if 0 < known["budget_tokens"] < LEAST_BUDGET:
-        raise CorruptSessionError(f"the snapshot has a budget of {known['budget_tokens']} tokens")
-    missing = missing_functions(known, given)
-    if missing is not None and not allow_missing:
-        raise ConfigurationError(f"the session was made with a {missing}: pass it again to restore()")
-    return made
 
 
 class Restored(NamedTuple):
@@ -292,10 +243,12 @@ def read_snapshot(
     known = next((event.data.get("options") for event in reversed(events) if event.kind == "options"), None)
     source = MemoryStore()
     if events:
-        check_events(events, known, given)
-        _fill(source, name, events)
-    if not events or last_options not in (None, known):
-        given = options_in(last_options, given, allow_missing=allow_missing)  # some are not in the log yet
+        source.append(AppendRequest(session=name, expected_version=0, events=events))
+    if not events or last_options != known:  # some are not in the log yet
+        options_given, given = given, as_given(last_options, given)
+        missing = missing_functions(last_options, options_given)
+        if missing is not None and not allow_missing:
+            raise ConfigurationError(f"the session was made with a {missing}: pass it again to restore()")
     runner = Runner(
         given,
         begins=not events,
@@ -305,23 +258,3 @@ def read_snapshot(
         allow_missing=allow_missing,
     )
     return Restored(runner, source if events and store is not None else None)
-
-
-@contextmanager
-def readable() -> Generator[None]:
-    """Say of a message that cannot be counted that it is the snapshot's.
-
-    Raises:
-        CorruptSessionError: In place of a FormatError.
-    """
-    try:
-        yield
-    except FormatError as error:
-        raise CorruptSessionError(f"a message of the snapshot cannot be read: {error!s:.300}") from error
-
-
-def _fill(store: Store, session: str, events: Sequence[Event]) -> None:
-    try:
-        store.append(AppendRequest(session=session, expected_version=0, events=events))
-    except ConfigurationError as error:
-        raise CorruptSessionError(f"the snapshot cannot be read: {error!s:.300}") from error

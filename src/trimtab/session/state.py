@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from trimtab.budget import MOST_TOKENS
 from trimtab.counting.baseline import Factor, Learned
 from trimtab.errors import CorruptSessionError
-
-__all__ = ["Members", "Place", "State"]
 
 Members = tuple[int, ...]
 """Versions of the messages of one unit, ascending."""
@@ -154,37 +152,19 @@ class State:
             CorruptSessionError: It is none.
         """
         try:
-            values = dict(data)
-            for name in ("beside", "left"):
-                values[name] = tuple(_members(one) for one in values.get(name, ()))
-            values["waiting"] = tuple(
-                (_members(members), _ids(ids)) for members, ids in values.get("waiting", ())
-            )
-            values["pins"] = _members(values.get("pins", ()))
-            state = cls(**values)
+            units = {name: _tuples(data[name]) for name in _UNITS if name in data}
+            return cls(**{**data, **units})
         except (TypeError, ValueError) as error:
             raise CorruptSessionError(
                 f"the state in an event of a session cannot be read: {error}"
             ) from error
-        if any(type(getattr(state, name)) is not int for name in _NUMBERS):
-            raise CorruptSessionError("the state in an event of a session has a number that is none")
-        return state
 
 
-_NUMBERS = tuple(field.name for field in fields(State) if field.type == "int")
+_UNITS = ("beside", "left", "waiting", "pins")
 
 
-def _members(value: Iterable[Any]) -> Members:
-    members = tuple(value)
-    if not all(type(one) is int for one in members):
-        raise TypeError(f"versions are whole numbers, not {members!r:.80}")
-    return members
-
-
-def _ids(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
-        raise TypeError(f"ids of calls are texts, not {value!r:.80}")
-    return tuple(value)
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _plain(value: Any) -> Any:

@@ -22,19 +22,6 @@ from trimtab.session.summary import Job, Written, write_summary
 from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import limits_of
 
-__all__ = [
-    "CATCH_UP",
-    "early_job",
-    "finish",
-    "is_due",
-    "messages_of",
-    "most_summaries",
-    "summarize_if_due",
-    "summarize_waiting",
-    "tell_gone",
-    "try_summary",
-]
-
 _log = logging.getLogger("trimtab.session")
 
 

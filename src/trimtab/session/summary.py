@@ -17,8 +17,6 @@ from trimtab.session.plain import copy_plain
 from trimtab.session.state import Members
 from trimtab.strategies.summarizer import SummaryRequest, word_of
 
-__all__ = ["Job", "Written", "write_summary"]
-
 _SHORTER = "Write this summary again, shorter. Keep facts, names, numbers and decisions."
 _AIM = (3, 4)
 """What a summary that is too long is asked to come down to, as a part of its room."""

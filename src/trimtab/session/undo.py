@@ -27,8 +27,6 @@ from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
 
-__all__ = ["redact_messages", "undo_decision"]
-
 DECISIONS = frozenset({"summary", "evicted"})
 """Kinds of events that `undo` takes back."""
 

@@ -33,16 +33,6 @@ from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, SearchRequest, query_terms
 from trimtab.strategies.summarizer import drive
 
-__all__ = [
-    "SessionStatus",
-    "ViewDiff",
-    "diff_views",
-    "fit_view",
-    "log_pages",
-    "recall_messages",
-    "status_of",
-]
-
 
 class Listed(NamedTuple):
     """A view before it is fitted."""

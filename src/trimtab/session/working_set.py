@@ -18,8 +18,6 @@ from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
 from trimtab.session.state import MAX_WAITING, Members, State
 from trimtab.session.zones import TokenBreakdown, limits_of, recent_target
 
-__all__ = ["WorkingSet"]
-
 
 @dataclass(slots=True, kw_only=True)
 class WorkingSet:

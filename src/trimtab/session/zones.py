@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_whole
 
-__all__ = ["Limits", "TokenBreakdown", "Zones", "allocate_zones", "limits_of"]
-
 _SUMMARY = (3, 10)
 _RECENT = (3, 10)
 _THRESHOLD = (1, 10)
