@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from trimtab.counting.baseline import Usage, usage_of
@@ -15,7 +14,6 @@ from trimtab.session.log import living_unit, opener_of, read_working_set
 from trimtab.session.messages import SessionUnit
 from trimtab.session.options import check_anchor, session_budget
 from trimtab.session.plain import plain_message
-from trimtab.session.state import State
 from trimtab.session.summarize import CATCH_UP
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event
@@ -34,7 +32,7 @@ def change_budget(core: Core, budget: Any) -> Steps[None]:
         )
     core.working_set = None  # until everything is written
     seen = working_set.seen()
-    working_set.state = replace(working_set.state, budget_tokens=tokens, epoch=working_set.state.epoch + 1)
+    working_set.state = working_set.state.with_budget(tokens)
     working_set.require_room()
     yield from write_change(core, working_set, "budget", {"budget_tokens": tokens}, seen=seen)
     options.resolved = resolved
@@ -53,7 +51,7 @@ def replace_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
     core.working_set = None  # until everything is written
     seen = working_set.seen()
     working_set.anchors = plain
-    working_set.state = replace(working_set.state, anchors=version, epoch=working_set.state.epoch + 1)
+    working_set.state = working_set.state.with_anchors(version)
     working_set.measure()
     working_set.require_anchor_room()
     working_set.require_room()
@@ -85,18 +83,7 @@ def begin_anew(core: Core) -> Steps[None]:
     """Begin anew: nothing said so far is in view; anchors return to those given."""
     working_set = yield from core.ready()
     version = core.next_version(working_set)
-    state = State(
-        budget_tokens=working_set.state.budget_tokens,
-        options=working_set.state.options,
-        newest_summary=working_set.state.newest_summary,
-        live=version + 1,
-        cut=version + 1,
-        epoch=working_set.state.epoch + 1,
-        usage_tokens=working_set.state.usage_tokens,
-        usage_counted=working_set.state.usage_counted,
-        learned_reported=working_set.state.learned_reported,
-        learned_counted=working_set.state.learned_counted,
-    )
+    state = working_set.state.without_messages(version)
     begun = WorkingSet(
         reader=working_set.reader, state=state, version=version, anchors=list(core.in_force.anchors)
     )
@@ -120,7 +107,7 @@ def set_pin(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
     if not pinned:
         if version not in state.pins:
             return
-        working_set.state = replace(state, pins=tuple(one for one in state.pins if one != version))
+        working_set.state = state.without_pin(version)
         yield from core.write(working_set, "unpinned", {"event": event_id})
         yield from make_room(core, working_set, seen=seen)
         return
@@ -139,7 +126,7 @@ def set_pin(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
         opener = yield from opener_of(core.session, working_set, first)
         if opener is not None and opener.first not in working_set.recent:
             working_set.bring_back(opener)
-    working_set.state = replace(working_set.state, pins=tuple(sorted((*state.pins, version))))
+    working_set.state = working_set.state.with_pin(version)
     yield from core.write(working_set, "pinned", {"event": event_id})
     yield from make_room(core, working_set, seen=seen)
 
@@ -196,13 +183,11 @@ def _learn(working_set: WorkingSet, given: ViewGiven, reported: Usage) -> None:
         )
     answer = _answer_counted(working_set, given)
     known = bool(answer and reported.answer_tokens)
-    working_set.state = replace(
-        state,
-        usage_tokens=reported.input_tokens + ((reported.answer_tokens or 0) if known else 0),
-        usage_counted=given.counted_tokens + (answer if known else 0),
-        usage_first=given.first,
-        learned_reported=learned.reported_tokens,
-        learned_counted=learned.counted_tokens,
+    working_set.state = state.with_usage(
+        reported.input_tokens + ((reported.answer_tokens or 0) if known else 0),
+        given.counted_tokens + (answer if known else 0),
+        given.first,
+        learned,
     )
 
 

@@ -137,7 +137,7 @@ class Core:
         """Measure the room again, since a block of the context was changed."""
         options = self.in_force
         options.measure_context()
-        working_set.state = replace(working_set.state, budget_tokens=options.budget_tokens)
+        working_set.state = working_set.state.with_room(options.budget_tokens)
         if not working_set.version:
             return working_set
         return (yield from read_working_set(self.session, working_set.version, working_set.state, options))
@@ -210,9 +210,9 @@ class Core:
         functions = any(bool(data["given"][name]) != bool(known["given"].get(name)) for name in FUNCTIONS)
         self.opened = data if changed or functions else None
         if "budget_tokens" in changed or options.context is not None:
-            state = replace(state, budget_tokens=options.budget_tokens)
+            state = state.with_room(options.budget_tokens)
         if "anchors" in changed:
-            state = replace(state, anchors=0, epoch=state.epoch + 1)
+            state = state.with_anchors(0)
         if not changed.isdisjoint(("counted_by", "model")):
             state = state.without_usage()
         if "counted_by" in changed:
@@ -283,9 +283,9 @@ class Core:
         if self.opened is None:
             return []
         version = working_set.version + 1
-        working_set.state = replace(working_set.state, options=version)
+        working_set.state = working_set.state.with_options(version)
         made = self.event(working_set, "options", {"options": self.opened})
-        return [replace(made, state=replace(self.opened_state, options=version).to_dict())]
+        return [replace(made, state=self.opened_state.with_options(version).to_dict())]
 
     def event(
         self, working_set: WorkingSet, kind: str, data: Mapping[str, Any], *, id: str | None = None

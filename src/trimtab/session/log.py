@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ from trimtab.errors import CorruptSessionError
 from trimtab.session.effects import Steps
 from trimtab.session.messages import MessageReader, SessionUnit, Summary
 from trimtab.session.options import Options
-from trimtab.session.state import Members, Place, State
+from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
 
@@ -393,10 +392,7 @@ class _Oldest:
 def recount(session: str, state: State, *, version: int, reader: MessageReader) -> Steps[State]:
     """Add up again what is recent and what waits: with another counter."""
     units = yield from live_units(session, state, stop=version + 1, reader=reader)
-    counts = _Counts(replace(state, recent_tokens=0, recent_messages=0, pending_tokens=0, pending_messages=0))
-    for unit in units:
-        counts.add(counts.state.place(unit.first), tokens=unit.tokens, messages=len(unit.members))
-    return counts.state
+    return state.with_counts_of((unit.versions, unit.tokens) for unit in units)
 
 
 def recount_moved(
@@ -418,12 +414,11 @@ def recount_moved(
         version: Of the session.
         instead: Events by version that are about to be written in the place of those stored.
     """
-    counts = _Counts(after)
     named = {members[0]: members for state in (before, after) for members in (*state.beside, *state.left)}
     for first, members in named.items():
         if before.place(first) != after.place(first):
             unit = yield from read_unit(session, members, reader, instead=instead)
-            counts.move(unit, before)
+            after = _move(after, unit, before)
     apart = _explicit(before) | _explicit(after)
     borders = sorted({before.live, after.live, before.cut, after.cut})
     for start, stop in pairwise(borders):
@@ -434,46 +429,23 @@ def recount_moved(
         ends = version + 1 if place == "recent" else max(before.cut, after.cut)
         units = yield from _units_in(session, Span(start, stop, ends), reader, apart=apart, new=instead)
         for unit in units:
-            counts.move(unit, before)
-    return counts.state
+            after = _move(after, unit, before)
+    return after
 
 
 def recount_rewritten(
     state: State, old: Sequence[Event], new: Sequence[Event], reader: MessageReader
 ) -> State:
     """Say what is recent and what waits where messages say something else."""
-    counts = _Counts(state)
     for event, instead in zip(old, new, strict=True):
         place = state.place(event.data.get("joins", event.version))
         tokens = [reader.tokens(reader.shown(one.data).message) for one in (event, instead)]
-        counts.add(place, tokens=tokens[1] - tokens[0], messages=0)
-    return counts.state
+        state = state.plus(place, tokens=tokens[1] - tokens[0], messages=0)
+    return state
 
 
-class _Counts:
-    """Adds to what is recent and what waits."""
-
-    def __init__(self, state: State) -> None:
-        self.state = state
-
-    def add(self, place: Place | None, *, tokens: int, messages: int) -> None:
-        """Add to one of them; None is neither."""
-        state = self.state
-        if place == "recent":
-            self.state = replace(
-                state,
-                recent_tokens=state.recent_tokens + tokens,
-                recent_messages=state.recent_messages + messages,
-            )
-        elif place == "pending":
-            self.state = replace(
-                state,
-                pending_tokens=state.pending_tokens + tokens,
-                pending_messages=state.pending_messages + messages,
-            )
-
-    def move(self, unit: SessionUnit, before: State) -> None:
-        """Take a unit from where it was, and add it where it is."""
-        messages = len(unit.members)
-        self.add(before.place(unit.first), tokens=-unit.tokens, messages=-messages)
-        self.add(self.state.place(unit.first), tokens=unit.tokens, messages=messages)
+def _move(state: State, unit: SessionUnit, before: State) -> State:
+    """Take a unit from where it was, and add it where it is."""
+    messages = len(unit.members)
+    less = state.plus(before.place(unit.first), tokens=-unit.tokens, messages=-messages)
+    return less.plus(state.place(unit.first), tokens=unit.tokens, messages=messages)

@@ -210,6 +210,8 @@ def events_from(given: Any, /) -> tuple[str, Any, list[Event]]:
         if [event.version for event in events] != list(range(1, len(events) + 1)):
             raise ValueError("its events are not in order")
         return check_session_name(data["id"]), data.get("options"), events
+    except CorruptSessionError:
+        raise
     except (ConfigurationError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CorruptSessionError(
             f"the snapshot cannot be read ({type(error).__name__}): {error!s:.300}"

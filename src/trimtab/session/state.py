@@ -1,9 +1,14 @@
-"""Where a session stands after an event: small, whatever the length of its log, and kept in each event."""
+"""Where a session stands after an event: small, whatever the length of its log, and kept in each event.
+
+Nothing else writes into a state: what an event makes of it is a method here, and what it needs to know of
+messages (their units, their tokens) is given to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import takewhile
 from typing import Any, Literal
 
 from trimtab.budget import MOST_TOKENS
@@ -130,11 +135,217 @@ class State:
         )
         return average if lower else factor
 
+    # -- what each kind of event makes of it
+
+    def plus(self, place: Place | None, *, tokens: int, messages: int) -> State:
+        """Add to what is recent, or to what waits; None is neither."""
+        if place == "recent":
+            return replace(
+                self,
+                recent_tokens=self.recent_tokens + tokens,
+                recent_messages=self.recent_messages + messages,
+            )
+        if place == "pending":
+            return replace(
+                self,
+                pending_tokens=self.pending_tokens + tokens,
+                pending_messages=self.pending_messages + messages,
+            )
+        return self
+
+    def with_counts_of(self, units: Iterable[tuple[Members, int]], /) -> State:
+        """Add up what is recent and what waits; `units` are all there are, with their tokens."""
+        made = replace(self, recent_tokens=0, recent_messages=0, pending_tokens=0, pending_messages=0)
+        for members, tokens in units:
+            made = made.plus(self.place(members[0]), tokens=tokens, messages=len(members))
+        return made
+
+    def with_options(self, version: int, /) -> State:
+        """Go by the options of an event."""
+        return replace(self, options=version)
+
+    def with_room(self, budget_tokens: int, /) -> State:
+        """Go by what a context leaves, or by the budget of the options."""
+        return replace(self, budget_tokens=budget_tokens)
+
+    def with_budget(self, budget_tokens: int, /) -> State:
+        """Go by a budget that was ordered."""
+        return replace(self, budget_tokens=budget_tokens, epoch=self.epoch + 1)
+
+    def with_anchors(self, version: int, /) -> State:
+        """Go by the anchors of an event; 0: by those of the options."""
+        return replace(self, anchors=version, epoch=self.epoch + 1)
+
+    def with_message(self, version: int, *, user: bool, turn: int | None, kept: bool) -> State:
+        """Have a message as the latest; `turn` is where its turn begins, None if it is of none."""
+        return replace(
+            self,
+            last=version,
+            user=version if user else self.user,
+            turn=self.turn if turn is None else turn,
+            kept=version if kept else self.kept,
+        )
+
+    def with_member(self, before: Members, unit: Members, ids: tuple[str, ...]) -> State:
+        """Have a message more in a recent unit, and note its calls that wait for results.
+
+        Args:
+            before: The unit without that message; empty if it begins with it.
+            unit: The unit.
+            ids: The calls of it that wait.
+        """
+        rows = list(self.waiting)
+        at = next((at for at, (members, _) in enumerate(rows) if members == before), len(rows))
+        rows[at : at + 1] = [(unit, ids)] if ids else []
+        waiting = tuple(rows[-MAX_WAITING:])
+        beside = tuple(unit if members == before else members for members in self.beside)
+        return replace(self, beside=beside, waiting=waiting)
+
+    def with_unit_back(self, unit: Members, tokens: int) -> State:
+        """Have a unit that waited among the recent ones: it is beside the cut from now on."""
+        back = replace(
+            self,
+            beside=tuple(sorted({*self.beside, unit})),
+            left=tuple(members for members in self.left if members[0] != unit[0]),
+        )
+        less = back.plus("pending", tokens=-tokens, messages=-len(unit))
+        return less.plus("recent", tokens=tokens, messages=len(unit))
+
+    def with_units_aside(self, leaving: Sequence[Members], recent: Iterable[Members], tokens: int) -> State:
+        """Let recent units wait, in order; `recent` are those that stay, and `tokens` of those that leave."""
+        cut = max(self.cut, leaving[-1][0] + 1)
+        left = {unit for unit in (*self.left, *leaving) if unit[0] < self.live or unit[-1] >= cut}
+        beside = tuple(takewhile(lambda unit: unit[0] < cut, recent))
+        aside = replace(self, cut=cut, beside=beside, left=tuple(sorted(left)))
+        messages = sum(map(len, leaving))
+        less = aside.plus("recent", tokens=-tokens, messages=-messages)
+        return less.plus("pending", tokens=tokens, messages=messages)
+
+    def with_summary(
+        self,
+        version: int,
+        units: Iterable[tuple[Members, int]],
+        *,
+        covers: Collection[int],
+        becomes_anchor: bool,
+        retry_tokens: int,
+    ) -> State:
+        """Have a summary stand for units.
+
+        Args:
+            version: Of the summary.
+            units: Every unit that begins before the last of these ends, with its tokens.
+            covers: First messages of those it stands for.
+            becomes_anchor: Whether it is the anchor of mode "anchored".
+            retry_tokens: How much has to wait before the next.
+        """
+        made = self
+        beside = {members[0]: members for members in self.beside}
+        left = {members[0]: members for members in self.left}
+        for members, tokens in units:
+            first, place = members[0], self.place(members[0])
+            if first in covers:
+                made = made.plus(place, tokens=-tokens, messages=-len(members))
+                beside.pop(first, None)
+                left.pop(first, None)
+            else:
+                (left if place == "pending" else beside)[first] = members
+        border = max(covers) + 1
+        return replace(
+            made,
+            live=max(self.live, border),
+            cut=max(self.cut, border),
+            beside=tuple(sorted(beside.values())),
+            left=tuple(sorted(left.values())),
+            waiting=tuple(one for one in self.waiting if one[0][0] not in covers),
+            anchor_summary=version if becomes_anchor else self.anchor_summary,
+            summary=self.summary if becomes_anchor else version,
+            newest_summary=version,
+            failures=0,
+            retry_tokens=retry_tokens,
+        )
+
+    def with_failure(self, retry_tokens: int, /) -> State:
+        """Have one more summary that failed; the next is asked for when so much waits."""
+        return replace(self, failures=self.failures + 1, retry_tokens=retry_tokens)
+
+    def with_usage(self, tokens: int, counted: int, first: int, learned: Learned) -> State:
+        """Go by what was reported for a view, and by what all reports have taught."""
+        return replace(
+            self,
+            usage_tokens=tokens,
+            usage_counted=counted,
+            usage_first=first,
+            learned_reported=learned.reported_tokens,
+            learned_counted=learned.counted_tokens,
+        )
+
     def without_usage(self) -> State:
         """Forget what was reported: it was compared with another counter, or of another model."""
+        return self.with_usage(0, 0, 0, Learned(counted_tokens=0, reported_tokens=0))
+
+    def with_pin(self, version: int, /) -> State:
+        """Have a message pinned."""
+        return replace(self, pins=tuple(sorted((*self.pins, version))))
+
+    def without_pin(self, version: int, /) -> State:
+        """Have it pinned no longer."""
+        return replace(self, pins=tuple(one for one in self.pins if one != version))
+
+    def without_messages(self, version: int, /) -> State:
+        """Begin anew behind an event: options, budget and what was learned stay."""
+        return State(
+            budget_tokens=self.budget_tokens,
+            options=self.options,
+            newest_summary=self.newest_summary,
+            live=version + 1,
+            cut=version + 1,
+            epoch=self.epoch + 1,
+        ).with_usage(self.usage_tokens, self.usage_counted, 0, self.learned)
+
+    def without_decisions(
+        self,
+        before: State,
+        *,
+        back: Iterable[Members],
+        waiting: Mapping[int, tuple[Members, tuple[str, ...]]],
+    ) -> State:
+        """Have the summaries and the borders of an earlier state; messages, pins and budget stay.
+
+        Args:
+            before: The state before the decisions; counts are not its own.
+            back: Older units that are recent all the same.
+            waiting: Units whose calls wait again, by their first message.
+        """
+        beside = {members[0]: members for members in before.beside}
+        left = {members[0]: members for members in before.left}
+        for members in back:
+            if members[0] < before.cut:
+                beside[members[0]] = members
+                left.pop(members[0], None)
+        rows = {members[0]: (members, ids) for members, ids in before.waiting if members[0] < self.live}
+        rows.update(waiting)
+        rows.update((members[0], (members, ids)) for members, ids in self.waiting)
         return replace(
-            self, usage_tokens=0, usage_counted=0, usage_first=0, learned_reported=0, learned_counted=0
+            self.with_new_epoch(),
+            summary=before.summary,
+            anchor_summary=before.anchor_summary,
+            live=before.live,
+            cut=before.cut,
+            beside=tuple(sorted(beside.values())),
+            left=tuple(sorted(left.values())),
+            waiting=tuple(one for _, one in sorted(rows.items())),
+            failures=0,
+            retry_tokens=0,
         )
+
+    def with_places(self, other: State, /) -> State:
+        """Have units where another state has them."""
+        return replace(self, beside=other.beside, left=other.left)
+
+    def with_new_epoch(self) -> State:
+        """Make a summary that is being written stale."""
+        return replace(self, epoch=self.epoch + 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Write what is not as it is at the start."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from trimtab.errors import (
@@ -17,7 +16,7 @@ from trimtab.session.effects import Steps
 from trimtab.session.log import live_units, oldest_waiting, read_working_set
 from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.plain import copy_plain
-from trimtab.session.state import State
+from trimtab.session.state import Members, State
 from trimtab.session.summary import Job, Written, write_summary
 from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import limits_of
@@ -192,7 +191,7 @@ def remember_failure(core: Core, job: Job, why: str) -> Steps[None]:
         waiting = state.pending_tokens
         # As SPEC E7 says, and never less than twice what waits: an outage brings no storm of calls.
         grown = max(waiting + threshold * 2 ** min(failures - 1, 40), 2 * waiting)
-        working_set.state = replace(state, failures=failures, retry_tokens=grown)
+        working_set.state = state.with_failure(grown)
         try:
             yield from core.write(working_set, "failed", {"why": why, "messages": len(job.messages)})
         except VersionConflictError:
@@ -227,19 +226,17 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
     """Let a summary stand for what it covers, if that is still as it was; else drop it."""
     for attempt in range(20):
         working_set = (yield from core.again()) if attempt else (yield from core.ready())
-        state = yield from state_covering(core, working_set, job)
-        if state is None:
+        units = yield from units_up_to(core, working_set, job)
+        if units is None:
             core.stale_summaries += 1
             return False
-        version = core.next_version(working_set)
-        state = replace(state, retry_tokens=tokens_before_retry(core, state, written))
-        if job.becomes_anchor:
-            working_set.state = replace(state, anchor_summary=version)
-        else:
-            working_set.state = replace(state, summary=version)
-        older, working_set.state = (
-            working_set.state.newest_summary,
-            replace(working_set.state, newest_summary=version),
+        before = working_set.state
+        working_set.state = before.with_summary(
+            core.next_version(working_set),
+            units,
+            covers={members[0] for members in job.units},
+            becomes_anchor=job.becomes_anchor,
+            retry_tokens=tokens_before_retry(core, before, written),
         )
         data = {
             "text": written.text,
@@ -247,7 +244,7 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
             "covers": [list(members) for members in job.units],
             "previous": job.base,
             "mode": core.in_force.summary_mode,
-            "older": older,
+            "older": before.newest_summary,
         }
         try:
             yield from core.write(working_set, "summary", data)
@@ -281,49 +278,20 @@ def tokens_before_retry(core: Core, state: State, written: Written) -> int:
     return min(state.room_tokens, written.calls * -(-threshold // 2))
 
 
-def state_covering(core: Core, working_set: WorkingSet, job: Job) -> Steps[State | None]:
-    """Return the state in which a summary stands for its units; None if it is stale."""
+def units_up_to(core: Core, working_set: WorkingSet, job: Job) -> Steps[list[tuple[Members, int]] | None]:
+    """List the units up to the newest a summary covers, with their tokens; None if the summary is stale."""
     state = working_set.state
     if (state.summary, state.epoch) != (job.base, job.epoch):
         return None
     if job.becomes_anchor and state.anchor_summary:
         return None
-    covered = {members[0]: tokens for members, tokens in zip(job.units, job.unit_tokens, strict=True)}
-    whole = {members[0]: members for members in job.units}
+    covered = {members[0]: members for members in job.units}
     border = max(covered) + 1
-    beside = {members[0]: members for members in state.beside}
-    left = {members[0]: members for members in state.left}
     older = yield from live_units(core.session, state, stop=border, reader=working_set.reader)
     here = {unit.first: unit for unit in older}
     here.update((first, unit) for first, unit in working_set.recent.items() if first < border)
-    for first in covered:
+    for first, members in covered.items():
         unit = here.get(first)
-        if unit is None or unit.versions != whole[first] or working_set.exempt(unit):
+        if unit is None or unit.versions != members or working_set.exempt(unit):
             return None
-    tokens = {"recent": 0, "pending": 0}
-    count = {"recent": 0, "pending": 0}
-    for first, unit in here.items():
-        waits = first in left or (first < state.cut and first not in beside)
-        if first in covered:
-            tokens["pending" if waits else "recent"] += unit.tokens
-            count["pending" if waits else "recent"] += len(unit.members)
-            beside.pop(first, None)
-            left.pop(first, None)
-        elif waits:
-            left[first] = unit.versions
-        else:
-            beside[first] = unit.versions
-    return replace(
-        state,
-        live=max(state.live, border),
-        cut=max(state.cut, border),
-        beside=tuple(sorted(beside.values())),
-        left=tuple(sorted(left.values())),
-        waiting=tuple(one for one in state.waiting if one[0][0] not in covered),
-        recent_tokens=state.recent_tokens - tokens["recent"],
-        recent_messages=state.recent_messages - count["recent"],
-        pending_tokens=state.pending_tokens - tokens["pending"],
-        pending_messages=state.pending_messages - count["pending"],
-        failures=0,
-        retry_tokens=0,
-    )
+    return [(unit.versions, unit.tokens) for unit in here.values()]

@@ -65,33 +65,16 @@ def state_without(
         version = before.summary
         before = state_of((yield from event_at(core.session, version - 1)), core.session)
     state = working_set.state
-    beside = {members[0]: members for members in before.beside}
-    left = {members[0]: members for members in before.left}
     pinned = [
         members
         for members in state.beside
         if not set(members).isdisjoint(state.pins) or members[0] in working_set.openers
     ]
-    came_back = yield from units_with_late_results(core, working_set, before, after=version)
-    for members in (*pinned, *came_back):
-        if members[0] < before.cut:
-            beside[members[0]] = members
-            left.pop(members[0], None)
-    waiting = {members[0]: (members, ids) for members, ids in before.waiting if members[0] < state.live}
-    waiting.update((yield from waiting_under_summaries(core, working_set, after=version)))
-    waiting.update((members[0], (members, ids)) for members, ids in state.waiting)
-    made = replace(
-        state,
-        summary=before.summary,
-        anchor_summary=before.anchor_summary,
-        live=before.live,
-        cut=before.cut,
-        beside=tuple(sorted(beside.values())),
-        left=tuple(sorted(left.values())),
-        waiting=tuple(one for _, one in sorted(waiting.items())),
-        failures=0,
-        retry_tokens=0,
-        epoch=state.epoch + 1,
+    late = yield from units_with_late_results(core, working_set, before, after=version)
+    made = state.without_decisions(
+        before,
+        back=(*pinned, *late),
+        waiting=(yield from waiting_under_summaries(core, working_set, after=version)),
     )
     if working_set.reader.format.rules.ordered:
         made = yield from with_openers(core, working_set, made)
@@ -110,7 +93,7 @@ def with_openers(core: Core, working_set: WorkingSet, state: State) -> Steps[Sta
             opener = yield from opener_of(core.session, then, unit.first)
             if opener is not None and opener.first not in then.recent:
                 then.bring_back(opener)
-    return replace(state, beside=then.state.beside, left=then.state.left)
+    return state.with_places(then.state)
 
 
 def units_with_late_results(
@@ -203,7 +186,7 @@ def redact_messages(
     if first is not None:
         working_set.state = yield from state_without(core, working_set, first, instead)
     else:
-        working_set.state = replace(working_set.state, epoch=working_set.state.epoch + 1)
+        working_set.state = working_set.state.with_new_epoch()
     data = {
         "events": [event.id for event in targets],
         "stale": [event.id for event in stale.values()],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from operator import attrgetter, itemgetter, lt
 from typing import Any, NamedTuple
 
@@ -315,7 +315,7 @@ def working_set_at(core: Core, version: int) -> Steps[WorkingSet]:
     options = core.options_of(known)
     if options.context is not None:
         # The other blocks are those of now, and so is the room they leave.
-        state = replace(state, budget_tokens=min(state.budget_tokens, options.budget_tokens))
+        state = state.with_room(min(state.budget_tokens, options.budget_tokens))
     if options.counted_by != known["counted_by"]:
         reader = MessageReader(options)
         state = state.without_usage()

@@ -7,15 +7,14 @@ held does not grow with the conversation.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
 from trimtab.conversation.order import Row, misplaced, stands_apart
 from trimtab.errors import BudgetExceededError
 from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
-from trimtab.session.state import MAX_WAITING, Members, State
+from trimtab.session.state import Members, State
 from trimtab.session.zones import TokenBreakdown, limits_of, recent_target
 
 
@@ -220,32 +219,20 @@ class WorkingSet:
         unit = SessionUnit(version)
         self._take(unit, version, data)
         self.recent[version] = unit
-        self._wait((), unit)
         return unit
 
     def join(self, unit: SessionUnit, version: int, data: Mapping[str, Any]) -> None:
         """Take a message that belongs to a recent unit: a result, or one that is bound to it."""
-        old = unit.versions
         self._take(unit, version, data)
-        new, state = unit.versions, self.state
-        beside = tuple(new if members == old else members for members in state.beside)
-        self.state = replace(state, beside=beside)
-        self._wait(old, unit)
 
     def _take(self, unit: SessionUnit, version: int, data: Mapping[str, Any]) -> None:
         shown = self.reader.shown(data)
         tokens = self.reader.tokens(shown.message)
+        before = unit.versions
         unit.take(version, shown, tokens)
-        self.change(recent_tokens=tokens, recent_messages=1)
-
-    def _wait(self, before: Members, unit: SessionUnit) -> None:
-        """Note which calls of a unit wait for their results, in place of what was noted of it before."""
         ids = self.reader.unanswered(unit.members.values())
-        rows = list(self.state.waiting)
-        at = next((at for at, (members, _) in enumerate(rows) if members == before), len(rows))
-        rows[at : at + 1] = [(unit.versions, ids)] if ids else []
-        if (waiting := tuple(rows[-MAX_WAITING:])) != self.state.waiting:
-            self.state = replace(self.state, waiting=waiting)
+        state = self.state.with_member(before, unit.versions, ids)
+        self.state = state.plus("recent", tokens=tokens, messages=1)
 
     def bring_back(self, unit: SessionUnit, /) -> None:
         """Make a waiting unit recent again: it is beside the cut from now on."""
@@ -254,29 +241,15 @@ class WorkingSet:
         if unit.first == self.hidden:
             self.hidden_tokens = 0  # another is the newest out of view: which, is read when there is room
         self.recent = dict(sorted([*self.recent.items(), (unit.first, unit)]))
-        count = len(unit.members)
-        self.change(
-            recent_tokens=unit.tokens,
-            recent_messages=count,
-            pending_tokens=-unit.tokens,
-            pending_messages=-count,
-        )
-        state = self.state
-        self.state = replace(
-            state,
-            beside=tuple(sorted({*state.beside, unit.versions})),
-            left=tuple(members for members in state.left if members[0] != unit.first),
-        )
+        self.state = self.state.with_unit_back(unit.versions, unit.tokens)
 
     def note(self, version: int, read: Read, /, *, turn: int) -> None:
         """Remember what the newest messages are; `turn` is where that of this message begins."""
-        state = self.state
-        self.state = replace(
-            state,
-            last=version,
-            user=version if read.kind == "user" else state.user,
-            turn=turn if read.kind in ("user", "assistant") else state.turn,
-            kept=version if read.kept else state.kept,
+        self.state = self.state.with_message(
+            version,
+            user=read.kind == "user",
+            turn=turn if read.kind in ("user", "assistant") else None,
+            kept=read.kept,
         )
 
     # -- messages that leave
@@ -323,21 +296,15 @@ class WorkingSet:
 
     def put_aside(self, leaving: list[SessionUnit], /) -> None:
         """Make recent units wait."""
-        state, firsts = self.state, {unit.first for unit in leaving}
-        cut = max(state.cut, leaving[-1].first + 1)
+        firsts = {unit.first for unit in leaving}
         for first in firsts:
             del self.recent[first]
-        beside = tuple(
-            unit.versions for unit in takewhile(lambda unit: unit.first < cut, self.recent.values())
+        self.state = self.state.with_units_aside(
+            [unit.versions for unit in leaving],
+            (unit.versions for unit in self.recent.values()),
+            sum(unit.tokens for unit in leaving),
         )
-        left = {members for members in state.left if not _inside(members, state.live, cut)}
-        left |= {unit.versions for unit in leaving if not _inside(unit.versions, state.live, cut)}
-        tokens, count = sum(unit.tokens for unit in leaving), sum(len(unit.members) for unit in leaving)
-        self.state = replace(state, cut=cut, beside=beside, left=tuple(sorted(left)))
         self.out = self.out - firsts
-        self.change(
-            recent_tokens=-tokens, recent_messages=-count, pending_tokens=tokens, pending_messages=count
-        )
         fresh = [unit for unit in leaving if unit.first > self.hidden]
         self.shown_tokens += sum(unit.tokens for unit in fresh)
         older = next(reversed(self.shown), 0)
@@ -410,11 +377,6 @@ class WorkingSet:
                 yield unit
             room -= unit.tokens
 
-    def change(self, **by: int) -> None:
-        """Add to numbers of the state."""
-        state = self.state
-        self.state = replace(state, **{name: getattr(state, name) + value for name, value in by.items()})
-
     # -- the view
 
     def seen(self) -> dict[int, SessionUnit]:
@@ -459,7 +421,3 @@ class WorkingSet:
         """How many messages that are not summarized are not in view; `seen` are the units that are."""
         live = self.state.recent_messages + self.state.pending_messages
         return live - sum(len(unit.members) for unit in seen)
-
-
-def _inside(members: Members, live: int, cut: int) -> bool:
-    return members[0] >= live and members[-1] < cut
