@@ -25,11 +25,6 @@ SESSIONS = (
             "            if self.exempt(unit):\n                led",
             "            if False:\n                led",
         ),
-        (
-            "WorkingSet.put_aside",
-            "cut = max(state.cut, leaving[-1].first + 1)",
-            "cut = leaving[-1].first + 1",
-        ),
         ("WorkingSet.bring_back", "if unit.first == self.hidden:", "if False:"),
         ("WorkingSet._without_room", "full = full or unit.tokens > room", "full = unit.tokens > room"),
         ("WorkingSet.gone", " - self.seen().keys()", ""),
@@ -46,9 +41,17 @@ SESSIONS = (
         ("remember_failure", "2 * waiting)", "waiting)"),
         ("remember_failure", "2 ** min(failures - 1, 40)", "1"),
         ("remember_failure", "failures = state.failures + 1", "failures = 1"),
-        ("state_covering", "or working_set.exempt(unit):", "or False:"),
-        ("state_covering", "if (state.summary, state.epoch) != (job.base, job.epoch):", "if False:"),
-        ("state_covering", "border = max(covered) + 1", "border = max(covered)"),
+        ("units_up_to", "or working_set.exempt(unit):", "or False:"),
+        ("units_up_to", "if (state.summary, state.epoch) != (job.base, job.epoch):", "if False:"),
+    ),
+    module(
+        "session/state.py",
+        f"session/test_modes.py session/test_summarizers.py session/test_background.py {PLAIN}",
+        ("State.with_units_aside", "cut = max(self.cut, leaving[-1][0] + 1)", "cut = leaving[-1][0] + 1"),
+        ("State.with_summary", "border = max(covers) + 1", "border = max(covers)"),
+        ("State.with_new_epoch", "self.epoch + 1", "self.epoch"),
+        ("State.with_budget", ", epoch=self.epoch + 1", ""),
+        ("State.with_unit_back", '"pending", tokens=-tokens', '"pending", tokens=0'),
     ),
     module(
         "session/summarize.py",
@@ -97,7 +100,7 @@ SESSIONS = (
         ("live_units", "stop, ends=state.cut)", "stop, ends=stop)"),
         ("recount_moved", 'ends = version + 1 if place == "recent" else', "ends ="),
         ("recount_rewritten", "tokens=tokens[1] - tokens[0]", "tokens=tokens[1]"),
-        ("_Counts.move", "tokens=-unit.tokens, messages=-messages", "tokens=-unit.tokens, messages=0"),
+        ("_move", "tokens=-unit.tokens, messages=-messages", "tokens=-unit.tokens, messages=0"),
         ("recount_moved", "        if before.place(first) != after.place(first):", "        if False:"),
     ),
     module(
@@ -120,15 +123,10 @@ SESSIONS = (
             "    if event_id is not None:\n        yield from core.known_event(event_id)\n",
             "",
         ),
-        (
-            "state_without",
-            "epoch=state.epoch + 1,\n    )\n    if working_set",
-            "epoch=state.epoch,\n    )\n    if working_set",
-        ),
         ("summaries_over", 'event.data["previous"] in found or', ""),
         ("summaries_after", 'version = found[-1].data.get("older", -1)', "version = 0"),
-        ("state_without", "for members in (*pinned, *came_back):", "for members in pinned:"),
-        ("state_without", "for members in (*pinned, *came_back):", "for members in came_back:"),
+        ("state_without", "back=(*pinned, *late)", "back=pinned"),
+        ("state_without", "back=(*pinned, *late)", "back=late"),
     ),
     module(
         "session/zones.py",
@@ -155,7 +153,7 @@ SESSIONS = (
     module(
         "session/change.py",
         f"session/test_background.py session/test_modes.py {PLAIN}",
-        ("change_budget", "budget_tokens=tokens, epoch=working_set.state.epoch + 1", "budget_tokens=tokens"),
+        ("change_budget", "    working_set.require_room()\n", ""),
         ("replace_anchors", "    working_set.require_anchor_room()\n", ""),
         (
             "set_pin",
