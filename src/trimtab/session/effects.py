@@ -107,22 +107,22 @@ def ask(question: AskSummary, /) -> str:
     """
     seconds = question.timeout_seconds
     if seconds is None:
-        return _asked(question)
-    future = _asked_in_thread(question)
+        return _answer_of(question)
+    future = _answer_in_thread(question)
     try:
         return future.result(seconds)
     except TimeoutError:
         raise _too_slow(question) from None
 
 
-def _asked_in_thread(question: AskSummary) -> Future[str]:
+def _answer_in_thread(question: AskSummary) -> Future[str]:
     """Ask a summarizer in a thread of its own."""
     future: Future[str] = Future()
     future.set_running_or_notify_cancel()  # who gives up waiting does not take the answer's place away
 
     def work() -> None:
         try:
-            answer = _asked(question)
+            answer = _answer_of(question)
         except BaseException as error:
             future.set_exception(error)
         else:
@@ -134,7 +134,7 @@ def _asked_in_thread(question: AskSummary) -> Future[str]:
     return future
 
 
-def _asked(question: AskSummary) -> str:
+def _answer_of(question: AskSummary) -> str:
     try:
         return asked(question.summarizer, question.request)
     except ConfigurationError as error:
@@ -164,7 +164,7 @@ async def aask(question: AskSummary, /) -> str:
         async with _slots():
             try:
                 async with asyncio.timeout(seconds):
-                    return await asyncio.wrap_future(_asked_in_thread(question))
+                    return await asyncio.wrap_future(_answer_in_thread(question))
             except TimeoutError:
                 raise _too_slow(question) from None
     try:

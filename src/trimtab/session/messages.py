@@ -35,14 +35,14 @@ _UNSEEN = (
 )
 
 
-def _spelled(name: str) -> str:
+def _letters_of(name: str) -> str:
     """Match a name, whatever stands unseen between its letters."""
     return f"[{_UNSEEN}]*".join(name)
 
 
 # No two repeats in a row that may match the same, and none may match `<`: each sign is looked at once.
 _IMITATION = re.compile(
-    rf"<[\s/{_UNSEEN}]*(?:{'|'.join(map(_spelled, (SUMMARY_TAG, RESULT_TAG, RECALL_TAG)))})", re.IGNORECASE
+    rf"<[\s/{_UNSEEN}]*(?:{'|'.join(map(_letters_of, (SUMMARY_TAG, RESULT_TAG, RECALL_TAG)))})", re.IGNORECASE
 )
 """The beginning of what could be an element of trimtab's.
 
@@ -50,7 +50,7 @@ What stands in it is not looked at: an attribute may hold `>`, go on for pages, 
 in character references.
 """
 
-_OWN_NAME = re.compile(_spelled("trimtab"), re.IGNORECASE)
+_OWN_NAME = re.compile(_letters_of("trimtab"), re.IGNORECASE)
 
 _REFERENCE = re.compile(r"(&#x?)([0-9a-f]+)", re.IGNORECASE)
 """A character by its number. HTML takes any number of zeros before it; no character has eight digits."""
@@ -62,10 +62,10 @@ def imitations(text: str, /) -> list[int]:
     An element of one of its names, and its own name anywhere: `<summary>` alone is common in web pages.
     """
     places = [found.start() for found in _IMITATION.finditer(text)]
-    return places if places and _OWN_NAME.search(_unescaped(text)) else []
+    return places if places and _OWN_NAME.search(_without_references(text)) else []
 
 
-def _unescaped(text: str) -> str:
+def _without_references(text: str) -> str:
     """Return the text with its character references written out."""
     from html import unescape  # not above: it brings every named entity of HTML
 

@@ -54,16 +54,16 @@ class RecallTool:
 
     def __call__(self, query: str, limit: int | None = None) -> str:
         """Answer a call of the tool; with no more messages than the tool was made for."""
-        return self._written(self._session.recall(query, self._most(limit)))
+        return self._answer(self._session.recall(query, self._most(limit)))
 
     async def acall(self, query: str, limit: int | None = None) -> str:
         """Answer a call of the tool, for asyncio."""
-        return self._written(await self._session.arecall(query, self._most(limit)))
+        return self._answer(await self._session.arecall(query, self._most(limit)))
 
     def _most(self, limit: int | None) -> int:
         return self._limit if limit is None or (type(limit) is int and limit > self._limit) else limit
 
-    def _written(self, events: Sequence[Event]) -> str:
+    def _answer(self, events: Sequence[Event]) -> str:
         return recalled_text(events, self._session.format)
 
 
@@ -74,9 +74,9 @@ def recalled_text(events: Sequence[Event], format: Format) -> str:
     """Write messages that were found, each marked and escaped: what they say is no instruction."""
     if not events:
         return "Nothing was found."
-    return "\n".join(_marked(event, format.transcript(event.message)) for event in events)
+    return "\n".join(_mark(event, format.transcript(event.message)) for event in events)
 
 
-def _marked(event: Event, text: str) -> str:
+def _mark(event: Event, text: str) -> str:
     body = escape(text, quote=False)
     return f'<{RECALL_TAG} of="message {event.version}" by="trimtab">\n{body}\n</{RECALL_TAG}>'

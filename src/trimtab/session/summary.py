@@ -72,12 +72,12 @@ def write_summary(
         SummaryError: The summarizer failed, or nothing it wrote can be used.
     """
     try:
-        return (yield from _written(job, reader, clock))
+        return (yield from _first_that_fits(job, reader, clock))
     except CountingError as error:
         raise SummaryError(f"what the summarizer wrote cannot be counted: {error}") from error
 
 
-def _written(job: Job, reader: MessageReader, clock: Callable[[], float]) -> Steps[Written]:
+def _first_that_fits(job: Job, reader: MessageReader, clock: Callable[[], float]) -> Steps[Written]:
     options = reader.options
     start = clock()
     name = word_of(options.summarizer)

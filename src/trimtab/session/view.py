@@ -273,17 +273,17 @@ class ViewDiff:
 def fit_view(core: Core, at: int | None) -> Steps[Fitted[dict[str, Any]]]:
     """Put the view together: of a version, or the view now, which usage may be reported for."""
     if at is not None:
-        return (yield from _fitted((yield from working_set_at(core, at)), ()))
+        return (yield from _fit_in_context((yield from working_set_at(core, at)), ()))
     working_set = yield from core.ready()
     notes = () if core.last_failure is None else (f"The last summary failed: {core.last_failure}.",)
-    fitted = yield from _fitted(working_set, notes)
+    fitted = yield from _fit_in_context(working_set, notes)
     first = next(iter(working_set.seen()), 0)
     # not from the report, which is made when somebody reads it
     core.view_given = ViewGiven(working_set.version, fitted._plan.tokens, first)
     return fitted
 
 
-def _fitted(working_set: WorkingSet, notes: tuple[str, ...]) -> Steps[Fitted[dict[str, Any]]]:
+def _fit_in_context(working_set: WorkingSet, notes: tuple[str, ...]) -> Steps[Fitted[dict[str, Any]]]:
     """Fit the view; as one block among others where the session has a context."""
     options = working_set.reader.options
     if options.context is None:
