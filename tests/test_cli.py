@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pty
@@ -19,8 +18,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from tests.chat_shapes import calling, function_call, result
-from trimtab.cli.commands import trimtab
-from trimtab.cli.output import Progress
+from trimtab import cli
 from trimtab.counting import measure
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
@@ -37,7 +35,7 @@ CHARS = ("--counter", "chars:1")
 def run(*arguments: str, data: bytes | str | object = b"") -> Result:
     """Run a command in this process; what is no text goes in as JSON."""
     given = data if isinstance(data, bytes | str) else json.dumps(data)
-    found = CliRunner().invoke(trimtab, list(arguments), input=given)
+    found = CliRunner().invoke(cli.command(), list(arguments), input=given)
     assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
     return found
 
@@ -661,19 +659,19 @@ def test_every_option_has_help() -> None:
     """Nobody has to guess; and the help of every command is in docs/cli.md."""
     docs = Path(__file__).parents[1] / "docs"
     documented = "".join((docs / name).read_text(encoding="utf-8") for name in ("cli.md", "cli-session.md"))
-    assert isinstance(trimtab, click.Group)
+    trimtab = cli.command()
     context = click.Context(trimtab)
     assert set(trimtab.list_commands(context)) == {*COMMANDS, "models", "policy", "repair", "session"}
     group = trimtab.get_command(context, "session")
     assert isinstance(group, click.Group)
-    inner = {f"session {name}": command for name, command in group.commands.items()}
+    inner = {f"session {name}": one for name, one in group.commands.items()}
     for name, command in {"session": group, **trimtab.commands, **inner}.items():
         assert f"$ trimtab {name} --help\nUsage: trimtab {name}" in documented
         for option in command.params:
             argument = isinstance(option, click.Argument)
             assert argument or getattr(option, "help", None), f"{name} {option.name}"
-            shown = [one for one in option.opts if one.startswith("--")]
-            assert all(one in documented for one in shown)
+            shown = [word for word in option.opts if word.startswith("--")]
+            assert all(word in documented for word in shown)
 
 
 # --- the doors, really opened
@@ -698,10 +696,9 @@ def test_the_script_and_the_module_are_one_command(door: tuple[str, ...]) -> Non
     assert shell(*door, "count", data=b"oops").returncode == 1
 
 
-@pytest.mark.parametrize("door", ["trimtab.cli", "trimtab.__main__"])
-def test_without_click_the_install_line_is_printed(door: str) -> None:
+@pytest.mark.parametrize("call", ["main()", "runpy.run_module('trimtab', run_name='__main__')"])
+def test_without_click_the_install_line_is_printed(call: str) -> None:
     """On standard error, with exit 2; other missing modules stay what they are."""
-    call = "main()" if door == "trimtab.cli" else "runpy.run_module('trimtab', run_name='__main__')"
     code = f"import runpy, sys; sys.modules['click'] = None; from trimtab.cli import main; {call}"
     found = shell(sys.executable, "-c", code)
     assert (found.returncode, found.stdout) == (2, b"")
@@ -825,30 +822,21 @@ def test_progress_is_shown_on_a_terminal_and_taken_away(tmp_path: Path) -> None:
     assert "…" not in on_terminal(*arguments, program=sys.executable)[1]
 
 
-class Terminal(io.StringIO):
-    """A terminal that remembers what it was sent."""
-
-    def isatty(self) -> bool:
-        """Say yes."""
-        return True
-
-
 def test_progress_says_how_much_of_a_file_is_read(tmp_path: Path) -> None:
     """Nothing in the first second, then at most five times a second; it makes way for messages."""
-    (tmp_path / "file").write_bytes(b"x" * 1_000)
-    seconds = iter([0.0, 0.9, 1.1, 1.2, 1.4])
-    errors = Terminal()
-    with (tmp_path / "file").open("rb") as file:
-        progress = Progress(1, errors=errors, results=io.StringIO(), clock=lambda: next(seconds))
-        progress.begin(file)
-        for done in (1, 2, 3):
-            file.read(250)
-            progress.step(done * 1_000)
-        progress.clear()
-        progress.clear()
-        progress.step(4_000)
+    looks = "itertools.chain([0.0, 0.9, 1.1, 1.2, 1.4, 1.7], itertools.repeat(1.7)).__next__"
+    slow = f"import itertools, time; time.monotonic = {looks}; from trimtab.cli import main"
+    (tmp_path / "five.jsonl").write_bytes(b"[ ]\n" * 4 + b"[ \n")
+    arguments = ("-c", f"{slow}; main()", "count", str(tmp_path / "five.jsonl"))
+    with (tmp_path / "out").open("wb") as out:
+        code, shown = on_terminal(*arguments, program=sys.executable, stdout=out)
     clear = "\r\x1b[K"
-    assert errors.getvalue() == (f"{clear}2,000 conversations, 50% …{clear}{clear}4,000 conversations, 75% …")
+    progress, _, rest = shown.partition(f"{clear}trimtab: ")
+    assert code == 1
+    assert progress == f"{clear}2 conversations, 40% …{clear}4 conversations, 80% …"
+    assert rest.endswith(
+        f"\r\n{clear}5 conversations, 100% …{clear}trimtab: 1 of 5 conversations cannot be counted\r\n"
+    )
 
 
 # --- many files, and one command after another
@@ -1045,7 +1033,7 @@ def test_help_shows_kinds_and_examples() -> None:
 
 def completions(*arguments: str, incomplete: str = "") -> list[str]:
     """List what a shell is offered."""
-    found = ShellComplete(trimtab, {}, "trimtab", "_TRIMTAB_COMPLETE").get_completions(
+    found = ShellComplete(cli.command(), {}, "trimtab", "_TRIMTAB_COMPLETE").get_completions(
         list(arguments), incomplete
     )
     return [one.value for one in found]

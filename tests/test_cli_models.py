@@ -7,13 +7,13 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
-from trimtab.cli.commands import trimtab
+from trimtab import cli
 from trimtab.models import facts_for, model_names
 
 
 def run(*arguments: str) -> Result:
     """Run `trimtab models`."""
-    return CliRunner().invoke(trimtab, ["models", *arguments])
+    return CliRunner().invoke(cli.command(), ["models", *arguments])
 
 
 def test_every_model_is_listed_with_source_and_date() -> None:

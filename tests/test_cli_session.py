@@ -17,12 +17,10 @@ from click.testing import CliRunner, Result
 
 from tests.chat_shapes import calling, function_call, result
 from tests.stores.stores import Place, params, placed
-from trimtab import CharCounter, Session
-from trimtab.cli.commands import trimtab
+from trimtab import CharCounter, Session, cli
 from trimtab.counting import FixedCounter
 from trimtab.formats import get_format
 from trimtab.stores import SQLiteStore
-from trimtab.stores.secrets import mask
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
 HELLO = {"role": "user", "content": "Hello, I am Ada. My order is 77x41."}
@@ -52,7 +50,7 @@ def any_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def run(*arguments: str, data: bytes | str | object = b"", code: int = 0) -> Result:
     """Run a session command; what is no text goes in as JSON."""
     given = data if isinstance(data, bytes | str) else json.dumps(data)
-    found = CliRunner().invoke(trimtab, ["session", *arguments], input=given)
+    found = CliRunner().invoke(cli.command(), ["session", *arguments], input=given)
     assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
     assert found.exit_code == code, (found.stdout, found.stderr)
     return found
@@ -82,7 +80,10 @@ def begin(url: str, messages: Any = None) -> list[Any]:
 
 def test_other_commands_do_not_load_sessions() -> None:
     """They bring asyncio and the stores with them, which costs every pipe that counts tokens."""
-    code = "import sys, trimtab.cli.commands; print([one for one in sys.modules if 'session' in one])"
+    code = (
+        "import sys; from trimtab import cli; cli.command();"
+        " print([one for one in sys.modules if 'session' in one])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -630,7 +631,7 @@ def test_calls_are_shown_to_people(url: str) -> None:
 )
 def test_no_url_shows_its_password(url: str, why: str) -> None:
     """Neither where it is wrong nor where it stands in the wrong place."""
-    found = CliRunner().invoke(trimtab, ["session", "show", *at(url)])
+    found = CliRunner().invoke(cli.command(), ["session", "show", *at(url)])
     assert found.exit_code in (1, 2)
     assert isinstance(found.exception, SystemExit)
     misplaced = run("show", *at("sqlite:///x.db"), url, code=2)
@@ -649,12 +650,10 @@ def test_a_server_that_is_away_is_said_without_the_password(kind: str) -> None:
 
 
 def test_short_passwords_do_not_spoil_other_words() -> None:
-    """Only whole words are hidden."""
-    url = "redis://:a@localhost/0"
-    assert (
-        mask("a bad password: a (redis://:a@localhost/0)", url)
-        == "*** bad password: *** (redis://***@localhost/0)"
-    )
+    """Only whole words are hidden: what is said of a server is the same whatever its password."""
+    words = [run("show", *at(f"redis://:{word}@127.0.0.1:1/0"), code=1).stderr for word in ("re", "geheim")]
+    assert words[0] == words[1]
+    assert "redis" in words[0]
 
 
 def test_the_store_may_stand_in_the_environment(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -801,7 +800,7 @@ def test_a_shell_is_offered_sessions_and_kinds(url: str, monkeypatch: pytest.Mon
     """Of the store that is named, or in the environment; where there is none, nothing, and without a word."""
 
     def offered(*arguments: str, incomplete: str = "") -> list[str]:
-        shell = ShellComplete(trimtab, {}, "trimtab", "_TRIMTAB_COMPLETE")
+        shell = ShellComplete(cli.command(), {}, "trimtab", "_TRIMTAB_COMPLETE")
         return [one.value for one in shell.get_completions(["session", *arguments], incomplete)]
 
     begin(url)

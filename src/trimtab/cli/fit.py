@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -13,33 +13,26 @@ from click.shell_completion import CompletionItem
 from trimtab._fit import fit as fit_one
 from trimtab._shared.checks import in_words, near_names
 from trimtab.budget import Budget
-from trimtab.cli.input import InputKind
 from trimtab.cli.options import (
-    BUDGET,
     KINDS_ALONE,
-    PIN,
-    TOKENS,
+    ROOM,
     Conversation,
     RequestOptions,
     bare_option,
-    budget_of,
-    input_options,
-    margin_option,
     pending_option,
+    pin_option,
     pins_in,
-    request_options,
+    room_options,
     strategy_of,
 )
-from trimtab.cli.output import Refused, Verdicts, answer_all, usage
+from trimtab.cli.output import Answer, Refused, on_conversations
 from trimtab.context import Context, Fitted
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats import Request, detect, get_format
 from trimtab.policy import load_policy, with_path
 from trimtab.report import Report
-
-# `trimtab fit --policy`: named parts of the input, or a conversation, put into the blocks of a policy.
-
+from trimtab.report.text import fate_counts
 
 _HISTORY = "history"
 """The block that a conversation goes into, if there is one of that name."""
@@ -59,14 +52,14 @@ class FittedRequest(NamedTuple):
     """The messages; or a body: the one they came in, or one for system text that is sent beside them."""
 
 
-class PolicyFitting:
+class PolicyFit:
     """A policy, and the options that take the place of what it says.
 
     Raises:
         ConfigurationError: The policy cannot be loaded, or an option does not go with one.
     """
 
-    def __init__(self, path: str, given: Mapping[str, Any], *, format: str) -> None:
+    def __init__(self, path: str, given: Mapping[str, Any]) -> None:
         for option in ("strategy", "pin", "repair"):
             if given[option]:
                 raise ConfigurationError(f"--{option} does not go with --policy: blocks say what stays")
@@ -74,8 +67,9 @@ class PolicyFitting:
         if not policy.blocks:
             raise ConfigurationError(f"{path}: there are no blocks to put anything into")
         held = policy._policy
-        self._given, self._held_budget = given, held.budget
-        format = str(held.format) if format == "auto" else format
+        self._held_budget = held.budget
+        self._room: dict[str, Any] = {key: given[key] for key in ROOM}
+        format = str(held.format) if given["format"] == "auto" else given["format"]
         strict = True if given["strict"] else None  # a policy may be strict by itself
         self._policy = policy.clone(format=format, pending_calls=given["pending_calls"], strict=strict)
         self._names = [block.name for block in policy.blocks]
@@ -118,11 +112,10 @@ class PolicyFitting:
 
     def _budget(self, model: str | None) -> Budget:
         """Make the budget: of the options, of the policy with what they change, or of the model."""
-        given = {key: self._given[key] for key in ("output_reserve", "margin")}
-        if self._given["budget"] is None and self._held_budget is not None:
-            changes = {key: value for key, value in given.items() if value is not None}
-            return Budget(**{**asdict(Budget.of(self._held_budget)), **changes})
-        return budget_of(self._given["budget"], model=model, **given)
+        if self._room["budget"] is not None or self._held_budget is None:
+            return self._asked.budget(model)
+        changes = {key: value for key, value in self._room.items() if value is not None}
+        return Budget(**{**asdict(Budget.of(self._held_budget)), **changes})
 
     def _parts(self, value: Any) -> Mapping[str, Any] | None:
         """Return what goes into which block; None for a conversation.
@@ -223,54 +216,31 @@ def _beside(taken: Conversation, tools: Any) -> int:
     return with_extra - counter.fixed_tokens(None, tools, has_system=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fit:
-    """A conversation that fits."""
+def _answer(found: FittedRequest, *, only_report: bool) -> Answer:
+    """Give messages or request body, as it came in, and the report."""
+    report, request = found.fitted.report, found.request
 
-    fitted: Fitted[Any]
-    request: Any
-    only_report: bool
-    ok: bool = True
+    def data() -> dict[str, Any]:
+        rows = {"report": report.to_dict()}
+        return (
+            rows
+            if only_report
+            else {"request" if isinstance(request, Mapping) else "messages": request, **rows}
+        )
 
-    @property
-    def tokens(self) -> int:
-        """What comes out."""
-        return self.fitted.report.tokens_after
-
-    def result(self) -> Any:
-        """Give messages or request body, as it came in."""
-        return self.request
-
-    def data(self) -> dict[str, Any]:
-        """Give messages or request body, as it came in, and the report."""
-        report = {"report": self.fitted.report.to_dict()}
-        if self.only_report:
-            return report
-        request = self.request
-        return {"request" if isinstance(request, Mapping) else "messages": request, **report}
-
-    def text(self, *, width: int, colour: bool) -> str:
-        """Give the text form of the report."""
-        return self.fitted.report.to_text(width=width, colour=colour)
-
-    def row(self) -> str:
-        """Give the totals."""
-        return _totals(self.fitted.report)
+    return Answer(
+        tokens=report.tokens_after,
+        data=data,
+        result=request,
+        text=lambda width, colour: report.to_text(width=width, colour=colour),
+        row=lambda: _totals(report),
+    )
 
 
 def _totals(report: Report) -> str:
     estimated = "" if report.exact else ", by estimate"
-    fates = [
-        f"{count:,} {fate}"
-        for count, fate in (
-            (report.kept_message_count, "kept"),
-            (report.changed_message_count, "changed"),
-            (report.evicted_message_count, "evicted"),
-        )
-        if count
-    ]
     tokens = f"{report.tokens_after:,} of {report.input_tokens:,} tokens"
-    return f"fits{estimated}: {tokens}; {', '.join(fates) or 'no messages'}"
+    return f"fits{estimated}: {tokens}; {fate_counts(report) or 'no messages'}"
 
 
 def complete_strategies(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -289,13 +259,8 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@input_options
-@click.option(
-    "--budget", type=BUDGET, metavar="N", help="Room in tokens, as 8000 or 8k. Default: by --model."
-)
-@click.option("--output-reserve", type=TOKENS, metavar="N", help="Tokens of it kept free for the answer.")
-@margin_option
-@request_options
+@on_conversations(passing="fit", failing="do not fit or cannot be read")
+@room_options
 @click.option(
     "--strategy",
     metavar="KIND|FILE",
@@ -308,9 +273,7 @@ Examples:
     type=click.Path(),
     help="Blocks, their limits and strategies: a policy in TOML or JSON.",
 )
-@click.option(
-    "--pin", type=PIN, multiple=True, help="Message that must stay: 3, -1; or a range: 0:4, -2:. Repeatable."
-)
+@pin_option
 @pending_option
 @click.option(
     "--repair",
@@ -318,71 +281,33 @@ Examples:
     help="Mend orphaned results and unanswered calls first; where there is nothing else, nothing is left.",
 )
 @click.option("--strict", is_flag=True, help="Refuse a conversation with faults instead of fitting it.")
-@click.option(
-    "--report", "only_report", is_flag=True, help="The report alone; in text, in full for each of many."
-)
+@click.option("--report", "full", is_flag=True, help="The report alone; in text, in full for each of many.")
 @bare_option
-@usage
-def fit(
-    files: tuple[str, ...],
-    kind: InputKind,
-    output: str,
-    format: str,
-    only_report: bool,
-    bare: bool,
-    **given: Any,
-) -> None:
+def fit(full: bool, bare: bool, policy: str | None, **given: Any) -> Callable[[Any], Answer]:
     """Fit conversations into a budget.
 
     Writes the messages that stay (or the request body with them) and the report of what left and
     why. Leading system messages and the latest user message always stay.
     """
-    if only_report and bare:
+    if full and bare:
         raise Refused("--report is the report alone and --messages-only the messages alone: give one")
-    by_policy = given["policy"] is not None
-    fitting = _by_policy(given, format) if by_policy else _by_options(given, format)
-
-    def answer(value: Any) -> _Fit:
-        fitted, request = fitting(value)
-        return _Fit(fitted=fitted, request=request, only_report=only_report)
-
-    answer_all(
-        answer,
-        files=files,
-        kind=kind,
-        output=output,
-        verdicts=Verdicts(passing="fit", failing="do not fit or cannot be read"),
-        full=only_report,
-        bare=bare,
-        parts=by_policy,
-    )
+    fit_value = _by_options(given) if policy is None else PolicyFit(policy, given).fit
+    return lambda value: _answer(fit_value(value), only_report=full)
 
 
-def _by_policy(given: Mapping[str, Any], format: str) -> Callable[[Any], FittedRequest]:
-    return PolicyFitting(given["policy"], given, format=format).fit
-
-
-def _by_options(given: Mapping[str, Any], format: str) -> Callable[[Any], FittedRequest]:
+def _by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
     """Fit one history, as the options say."""
-    asked = RequestOptions(given, format=format)
-    room = {key: given[key] for key in ("output_reserve", "margin")}
+    asked = RequestOptions(given)
     if given["budget"] is not None or asked.model is not None:
-        budget_of(given["budget"], model=asked.model, **room)  # what is wrong is refused at once
-    settings: dict[str, Any] = {
-        "format": format,
-        "system": asked.system,
-        "tools": asked.tools,
-        "strategy": strategy_of(given["strategy"]),
-        "pending_calls": given["pending_calls"],
-        "repair": given["repair"],
-        "strict": given["strict"],
-    }
+        asked.budget(asked.model)  # what is wrong is refused at once
+    settings: dict[str, Any] = {key: given[key] for key in ("format", "pending_calls", "repair", "strict")}
+    settings |= {"system": asked.system, "tools": asked.tools, "strategy": strategy_of(given["strategy"])}
 
-    def fitted(value: Any) -> FittedRequest:
+    def fit_history(value: Any) -> FittedRequest:
         taken = asked.of(value)
-        budget = budget_of(given["budget"], model=taken.model, **room)
         pin = pins_in(given["pin"], len(taken.request.messages))
-        found = fit_one(value, budget, model=taken.model, counter=taken.counter, pin=pin or (), **settings)
+        room = asked.budget(taken.model)
+        found = fit_one(value, room, model=taken.model, counter=taken.counter, pin=pin or (), **settings)
         return FittedRequest(found, found.request)
 
-    return fitted
+    return fit_history

@@ -25,7 +25,7 @@ from trimtab.errors import FormatError
 InputKind = Literal["auto", "json", "jsonl", "messages-jsonl"]
 INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "jsonl", "messages-jsonl")
 
-_LINE_SUFFIXES = (".jsonl", ".ndjson")
+LINE_SUFFIXES = (".jsonl", ".ndjson")
 _BOM = b"\xef\xbb\xbf"
 _HEAD_LINES = 2
 """Lines looked at to tell JSON from JSONL; neither is decided by the first alone."""
@@ -143,7 +143,7 @@ def entries(
     """
     raw, head = _head(file) if kind == "auto" else (b"", [])
     if kind == "auto":
-        kind = "jsonl" if PurePath(name).suffix.lower() in _LINE_SUFFIXES else _kind_of(head)
+        kind = "jsonl" if PurePath(name).suffix.lower() in LINE_SUFFIXES else _kind_of(head)
     if kind == "json":
         yield _entry((raw + file.read()).removeprefix(_BOM), parts=parts)
         return

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -43,15 +44,6 @@ class _Tokens(click.IntRange):
         return int(super().convert(int(tokens), param, ctx))
 
 
-TOKENS = _Tokens(min=0)
-BUDGET = _Tokens(min=1)
-
-
-def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the models that are known to a shell."""
-    return [CompletionItem(name) for name in model_names() if name.startswith(incomplete)]
-
-
 class _Margin(click.ParamType[Any]):
     """Tokens, or the word auto."""
 
@@ -59,34 +51,34 @@ class _Margin(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         """Take the word as it is, anything else as a number."""
-        return "auto" if value == "auto" else int(TOKENS.convert(value, param, ctx))
+        return "auto" if value == "auto" else _Tokens(min=0).convert(value, param, ctx)
+
+
+def complete_from(words: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
+    """Make a completion for shells that offers words."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(word) for word in words() if word.startswith(incomplete)]
+
+    return complete
+
+
+complete_models = complete_from(model_names)
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Make one decorator of several options, the last of which stands first in the help."""
-
-    def add(command: F) -> F:
-        for option in options:
-            command = option(command)
-        return command
-
-    return add
+    return lambda command: functools.reduce(lambda made, option: option(made), options, command)
 
 
-output_option = click.option(
-    "--output",
-    type=click.Choice(["json", "text"]),
-    default="json",
-    show_default=True,
-    help="JSON for programs, or text for people.",
-)
-format_option = click.option(
-    "--format",
-    type=click.Choice(["auto", *formats()]),
-    default="auto",
-    show_default=True,
-    help="Wire form of the messages.",
-)
+def choice(name: str, words: Sequence[str], help: str, *, param: str | None = None) -> Callable[[F], F]:
+    """Make an option that takes one of a few words, the first by default."""
+    names = (name,) if param is None else (name, param)
+    return click.option(*names, type=click.Choice(words), default=words[0], show_default=True, help=help)
+
+
+output_option = choice("--output", ["json", "text"], "JSON for programs, or text for people.")
+format_option = choice("--format", ["auto", *formats()], "Wire form of the messages.")
 bare_option = click.option(
     "--messages-only",
     "bare",
@@ -100,22 +92,14 @@ pending_option = click.option(
     multiple=True,
     help="Id of a call whose result is still to come. Repeatable.",
 )
-margin_option = click.option(
-    "--margin",
-    type=_Margin(),
-    metavar="N|auto",
-    help="Tokens kept free for counts too low; auto: as many as the counter may be off by.",
-)
 input_options = together(
     output_option,
     format_option,
-    click.option(
+    choice(
         "--input",
-        "kind",
-        type=click.Choice(INPUT_KINDS),
-        default="auto",
-        show_default=True,
-        help="What each FILE is: one JSON document, a conversation a line, or a message a line.",
+        INPUT_KINDS,
+        "What each FILE is: one JSON document, a conversation a line, or a message a line.",
+        param="kind",
     ),
     click.argument("files", metavar="[FILE]...", type=click.Path(allow_dash=True), nargs=-1),
 )
@@ -136,6 +120,27 @@ request_options = together(
     click.option("--model", metavar="NAME", shell_complete=complete_models, help="Model to count for."),
 )
 """What is counted, and how."""
+room_options = together(
+    request_options,
+    click.option(
+        "--margin",
+        type=_Margin(),
+        metavar="N|auto",
+        help="Tokens kept free for counts too low; auto: as many as the counter may be off by.",
+    ),
+    click.option(
+        "--output-reserve", type=_Tokens(min=0), metavar="N", help="Tokens of it kept free for the answer."
+    ),
+    click.option(
+        "--budget",
+        type=_Tokens(min=1),
+        metavar="N",
+        help="Room in tokens, as 8000 or 8k. Default: by --model.",
+    ),
+)
+"""How much room there is, what is counted in it, and how."""
+ROOM = ("budget", "output_reserve", "margin")
+"""What options of room are called as parameters."""
 
 
 class _Pin(click.ParamType[int | slice]):
@@ -154,7 +159,12 @@ class _Pin(click.ParamType[int | slice]):
             self.fail(f"{value!r} is not an index (3, -1) or a range (0:4, -2:)", param, ctx)
 
 
-PIN = _Pin()
+pin_option = click.option(
+    "--pin",
+    type=_Pin(),
+    multiple=True,
+    help="Message that must stay: 3, -1; or a range: 0:4, -2:. Repeatable.",
+)
 
 
 def pins_in(pins: tuple[int | slice, ...], count: int) -> list[int]:
@@ -189,18 +199,17 @@ class RequestOptions:
         self,
         given: Mapping[str, Any],
         *,
-        format: str,
+        format: str | None = None,
         model: str | None = None,
         counter: AdditiveCounter | None = None,
     ) -> None:
-        """Read the options; model and counter are a policy's, for where no option says another."""
+        """Read the options; format, model and counter are a policy's, for where no option says another."""
+        self._given = given
         self.model: str | None = model if given["model"] is None else given["model"]
-        self.system = _system_of(given["system"])
+        self.system = None if given["system"] is None else text_of("--system", given["system"])
         self.tools = _tools_of(given["tools"])
-        self.format = format
-        self._words: str | None = given["counter"]
+        self.format: str = given["format"] if format is None else format
         self._counter = counter
-        self._has_room = "budget" in given  # a command without rooms has no such option
         self.counter(self.model)
 
     def counter(self, model: str | None, /) -> AdditiveCounter | None:
@@ -210,9 +219,59 @@ class RequestOptions:
             UnknownNameError: Nobody knows the model.
             MissingExtraError: Its tokenizer is not installed.
         """
-        if self._words is None and self._counter is not None:
+        words: str | None = self._given["counter"]
+        if words is not None:
+            try:
+                made = counter_in_words(words)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"--counter {error}") from error
+            if made is None:
+                raise ConfigurationError(f"--counter is estimate or chars:N (as chars:4), not {words!r}")
+            return made
+        if self._counter is not None or model is None:
             return self._counter
-        return _counter_of(self._words, model, has_room=self._has_room)
+        try:
+            return counter_for(model)
+        except UnknownNameError as error:
+            raise self._unknown_model(error) from error
+        except MissingExtraError as error:
+            hint = f"{error}, or give --counter estimate"
+            raise MissingExtraError(hint, extra=error.extra, package=error.package) from error
+
+    def budget(self, model: str | None, /) -> Budget:
+        """Make the budget for a model; without `--budget` from its window.
+
+        Raises:
+            ConfigurationError: Neither is known.
+        """
+        tokens, reserve, margin = (self._given[key] for key in ROOM)
+        if tokens is not None:
+            window_tokens = window_of(model)
+            if window_tokens is not None and tokens > window_tokens:
+                raise ConfigurationError(
+                    f"--budget {tokens:,} passes the window of {model!r}, {window_tokens:,} tokens for input"
+                    " and output together; where it is larger, say so in the file that TRIMTAB_MODELS names"
+                )
+            return Budget(tokens, output_reserve=reserve or 0, margin=margin or 0)
+        if model is None:
+            raise ConfigurationError("how much room is there? Give --budget N (tokens), or --model NAME")
+        try:
+            facts = facts_for(model)
+        except UnknownNameError as error:
+            raise self._unknown_model(error) from error
+        if facts.window_tokens is None:
+            raise ConfigurationError(
+                f"the window of {model!r} is not known: give --budget N (tokens){near_words(model)}"
+            )
+        reserve = facts.output_reserve_tokens if reserve is None else reserve
+        return Budget(facts.window_tokens, output_reserve=reserve, margin=margin or 0)
+
+    def _unknown_model(self, error: UnknownNameError) -> UnknownNameError:
+        """Say in words of the command line what to do about a model nobody knows."""
+        room = " and --budget N" if "budget" in self._given else ""  # not every command has rooms
+        instead = f"--counter estimate{room} instead of --model"
+        message = f"unknown model {error.name!r}: give {instead}{in_words(error.near)}"
+        return UnknownNameError(message, name=error.name, near=error.near)
 
     def of(self, value: Any, /) -> Conversation:
         """Take one conversation apart.
@@ -224,74 +283,11 @@ class RequestOptions:
         model = known_model_in(value) if self.model is None else self.model
         format = detect(value, model=model) if self.format == "auto" else get_format(self.format)
         request = format.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
-        for name, given, held in (
-            ("system", self.system, request.system),
-            ("tools", self.tools, request.tools),
-        ):
+        twice = {"system": (self.system, request.system), "tools": (self.tools, request.tools)}
+        for name, (given, held) in twice.items():
             if given is not None and held is not None:
                 raise ConfigurationError(f"{name} given twice: by --{name} and in the request body")
-        counter = self.counter(model)
-        return Conversation(format=format, request=request, model=model, counter=counter)
-
-
-def _counter_of(counter: str | None, model: str | None, *, has_room: bool) -> AdditiveCounter | None:
-    """Make the counter of `--counter` or of a model; None without either."""
-    if counter is not None:
-        try:
-            made = counter_in_words(counter)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"--counter {error}") from error
-        if made is None:
-            raise ConfigurationError(f"--counter is estimate or chars:N (as chars:4), not {counter!r}")
-        return made
-    try:
-        return None if model is None else counter_for(model)
-    except UnknownNameError as error:
-        raise _unknown_model(error, has_room=has_room) from error
-    except MissingExtraError as error:
-        hint = f"{error}, or give --counter estimate"
-        raise MissingExtraError(hint, extra=error.extra, package=error.package) from error
-
-
-def _unknown_model(error: UnknownNameError, *, has_room: bool = True) -> UnknownNameError:
-    """Say in words of the command line what to do about a model nobody knows."""
-    room = " and --budget N" if has_room else ""
-    return UnknownNameError(
-        f"unknown model {error.name!r}: give --counter estimate{room} instead of --model"
-        f"{in_words(error.near)}",
-        name=error.name,
-        near=error.near,
-    )
-
-
-def budget_of(
-    tokens: int | None, *, output_reserve: int | None, margin: int | Literal["auto"] | None, model: str | None
-) -> Budget:
-    """Make the budget; without `--budget` from the window of the model.
-
-    Raises:
-        ConfigurationError: Neither is known.
-    """
-    if tokens is not None:
-        window_tokens = window_of(model)
-        if window_tokens is not None and tokens > window_tokens:
-            raise ConfigurationError(
-                f"--budget {tokens:,} passes the window of {model!r}, {window_tokens:,} tokens for input and"
-                " output together; where it is larger, say so in the file that TRIMTAB_MODELS names"
-            )
-        return Budget(tokens, output_reserve=output_reserve or 0, margin=margin or 0)
-    if model is None:
-        raise ConfigurationError("how much room is there? Give --budget N (tokens), or --model NAME")
-    try:
-        facts = facts_for(model)
-    except UnknownNameError as error:
-        raise _unknown_model(error) from error
-    if facts.window_tokens is None:
-        raise ConfigurationError(
-            f"the window of {model!r} is not known: give --budget N (tokens){near_words(model)}"
-        )
-    reserve = facts.output_reserve_tokens if output_reserve is None else output_reserve
-    return Budget(facts.window_tokens, output_reserve=reserve, margin=margin or 0)
+        return Conversation(format=format, request=request, model=model, counter=self.counter(model))
 
 
 _NEEDS = {
@@ -320,7 +316,7 @@ def strategy_of(value: str | None) -> Strategy | None:
                 f"--strategy {value} needs {_NEEDS[StrategyKind(value)]}; alone go {others}"
             )
         return create_strategy(value)
-    raw = _read("--strategy", path)
+    raw = _read("--strategy", value)
     try:
         is_toml = path.suffix.lower() == ".toml"
         return create_strategy(tomllib.loads(raw.decode("utf-8")) if is_toml else parse(raw, whole=True))
@@ -336,35 +332,36 @@ def _tools_of(value: str | None) -> list[Any] | None:
     """
     if value is None:
         return None
+    where = f"--tools {value}"
     try:
-        tools = parse(_read("--tools", Path(value)), whole=True)
+        tools = parse(_read("--tools", value), whole=True)
     except FormatError as error:
-        raise ConfigurationError(f"--tools {value}: {error}") from error
+        raise ConfigurationError(f"{where}: {error}") from error
     if not isinstance(tools, list):
-        raise ConfigurationError(f"--tools {value}: a list of tool schemas is expected, not {tools!r:.40}")
+        raise ConfigurationError(f"{where}: a list of tool schemas is expected, not {tools!r:.40}")
     for index, tool in enumerate(tools):
         if not isinstance(tool, Mapping) or "role" in tool:
             what = "a message" if isinstance(tool, Mapping) else f"{tool!r:.40}"
-            raise ConfigurationError(f"--tools {value}: [{index}] is {what}, not a tool schema")
+            raise ConfigurationError(f"{where}: [{index}] is {what}, not a tool schema")
     return tools
 
 
-def _system_of(value: str | None) -> str | None:
-    """Return the system text, read from a file if it begins with `@`.
+def text_of(option: str, value: str) -> str:
+    """Return the text of an option, read from a file if it begins with `@`.
 
     Raises:
         ConfigurationError: The file cannot be read, or is not UTF-8.
     """
-    if value is None or not value.startswith("@"):
+    if not value.startswith("@"):
         return value
     try:
-        return _read("--system", Path(value[1:])).decode("utf-8").removesuffix("\n")
+        return _read(option, value[1:]).decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"--system {value}: not UTF-8 (byte {error.start + 1})") from error
+        raise ConfigurationError(f"{option} {value}: not UTF-8 (byte {error.start + 1})") from error
 
 
-def _read(option: str, path: Path) -> bytes:
+def _read(option: str, path: str) -> bytes:
     try:
-        return path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+        return Path(path).read_bytes().removeprefix(b"\xef\xbb\xbf")
     except OSError as error:
         raise ConfigurationError(f"{option} {path}: {error.strerror or error}") from error

@@ -10,45 +10,43 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple, NoReturn, ParamSpec, Protocol, TextIO
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NamedTuple, NoReturn, ParamSpec
 
 import click
 
 from trimtab.cli.input import STANDARD_INPUT, Entry, Files, InputKind, dump, entries, files_of, open_input
-from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
+from trimtab.cli.options import input_options
+from trimtab.errors import (
+    BudgetExceededError,
+    ConfigurationError,
+    ContextError,
+    FormatError,
+    MissingExtraError,
+)
 from trimtab.report.text import counted, plain
 
 P = ParamSpec("P")
 
 
-class Answer(Protocol):
-    """What a command says of one conversation."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command says of one conversation; each form of it is made by who writes it."""
 
-    @property
-    def ok(self) -> bool:
-        """Whether it fits, is valid, was counted."""
-        ...
-
-    @property
-    def tokens(self) -> int | None:
-        """Tokens of it, for the summary of many; None where nothing was counted."""
-        ...
-
-    def data(self) -> dict[str, Any]:
-        """Say it for programs."""
-        ...
-
-    def result(self) -> Any:
-        """Give what was made of the conversation, ready to send, and nothing beside it."""
-        ...
-
-    def text(self, *, width: int, colour: bool) -> str:
-        """Say it for people, where it is the only one."""
-        ...
-
-    def row(self) -> str:
-        """Say it for people in one line (or a few), where it is one of many."""
-        ...
+    ok: bool = True
+    """Whether it fits, is valid, was counted."""
+    tokens: int | None = None
+    """Tokens of it, for the summary of many; None where nothing was counted."""
+    data: Callable[[], dict[str, Any]]
+    """Says it for programs."""
+    result: Any = None
+    """What was made of the conversation, ready to send, and nothing beside it."""
+    text: Callable[[int, bool], str]
+    """Says it for people, where it is the only one: in so many columns, with colours or without."""
+    row: Callable[[], str]
+    """Says it for people in one line (or a few), where it is one of many."""
+    error: ContextError | None = None
+    """What went wrong: there is no answer."""
 
 
 def _public_name(error: ContextError) -> str:
@@ -85,15 +83,6 @@ Render = Callable[[Answer, Place], bytes]
 """Writes an answer."""
 
 
-class Verdicts(NamedTuple):
-    """How a summary says what became of conversations."""
-
-    passing: str
-    """As in "all 3 conversations in 2 files *fit*"."""
-    failing: str
-    """As in "1 of 3 conversations *do not fit*"."""
-
-
 class Refused(click.ClickException):
     """Wrong usage: nothing was answered, exit 2."""
 
@@ -113,77 +102,87 @@ def usage(command: Callable[P, None]) -> Callable[P, None]:
     return checked
 
 
-class _Unanswered:
-    """In the place of an answer: what went wrong with one conversation."""
+def _no_answer(error: ContextError) -> Answer:
+    """Say what went wrong with one conversation, in the place of an answer.
 
-    ok = False
-    tokens = None
+    For programs the error with its numbers, and the report of the best attempt if there is one; for people
+    the report alone, as the error is on standard error, with its line.
+    """
+    report = error.report if isinstance(error, BudgetExceededError) else None
 
-    def __init__(self, error: ContextError) -> None:
-        self.error = error
-        self.report = getattr(error, "report", None)
-
-    def data(self) -> dict[str, Any]:
-        """Give the error with its numbers, and the report of the best attempt if there is one."""
-        error = self.error
+    def data() -> dict[str, Any]:
         told = {key: value for key, value in vars(error).items() if type(value) in (int, str) and value != ""}
-        data: dict[str, Any] = {"error": {"type": _public_name(error), "message": in_options(error), **told}}
-        return data if self.report is None else {**data, "report": self.report.to_dict()}
+        found = {"error": {"type": _public_name(error), "message": in_options(error), **told}}
+        return found if report is None else {**found, "report": report.to_dict()}
 
-    def result(self) -> None:
-        """Give nothing: there is no such request."""
-
-    def text(self, *, width: int, colour: bool) -> str:
-        """Show the best attempt; the error itself is on standard error."""
-        return "" if self.report is None else str(self.report.to_text(width=width, colour=colour))
-
-    def row(self) -> str:
-        """Say nothing: the error is on standard error, with its line."""
-        return ""
+    return Answer(
+        ok=False,
+        data=data,
+        text=lambda width, colour: "" if report is None else report.to_text(width=width, colour=colour),
+        row=str,
+        error=error,
+    )
 
 
-def answer_all(
+def on_conversations(
+    *, passing: str, failing: str
+) -> Callable[[Callable[..., Callable[[Any], Answer]]], Callable[..., None]]:
+    """Make a command of a function of options that gives a function of one conversation.
+
+    The command has the input options, and those named `full` and `bare` mean the same in all that have them:
+    in text more than a row for each of many; what was made of each, and nothing beside it. With a `policy` an
+    entry may be a mapping with parts of a request.
+
+    Args:
+        passing: What a summary says, as in "all 3 conversations in 2 files *fit*".
+        failing: As in "1 of 3 conversations *do not fit*".
+    """
+
+    def make(command: Callable[..., Callable[[Any], Answer]]) -> Callable[..., None]:
+        @input_options
+        @usage
+        @functools.wraps(command)
+        def run(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> None:
+            answer = command(**given)
+            full, bare = given.get("full", False), given.get("bare", False)
+            if bare and output != "json":
+                raise Refused("messages alone are JSON: leave out --output text")
+            render = (
+                _as_result if bare else _as_json if output == "json" else _as_report if full else _as_text
+            )
+            entries_of = functools.partial(entries, kind=kind, parts=given.get("policy") is not None)
+            _answer_all(answer, files_of(files), entries_of, render, verdicts=(passing, failing))
+
+        return run
+
+    return make
+
+
+def _answer_all(
     answer: Callable[[Any], Answer],
+    files: Files,
+    entries_of: Callable[..., Iterator[Entry]],
+    render: Render,
     *,
-    files: Sequence[str],
-    kind: InputKind,
-    output: str,
-    verdicts: Verdicts,
-    full: bool = False,
-    bare: bool = False,
-    parts: bool = False,
+    verdicts: tuple[str, str],
 ) -> NoReturn:
     """Answer every conversation of the input in its order, and exit 0 or 1.
 
     Ends early where nobody reads on.
 
-    Args:
-        answer: Answers one conversation.
-        files: The FILE arguments; none is standard input.
-        kind: What each file is.
-        output: "json" or "text".
-        verdicts: What the summary says of conversations.
-        full: In text, write more than a row for each of many.
-        bare: Write what was made of each and nothing beside it; nothing for one that was refused.
-        parts: An entry may be a mapping with parts of a request.
-
     Raises:
         Refused: The only conversation was refused for how trimtab was called.
     """
-    if bare and output != "json":
-        raise Refused("messages alone are JSON: leave out --output text")
-    found_files = files_of(files)
-    progress = Progress(len(found_files.paths), errors=sys.stderr, results=sys.stdout)
-    render = _as_result if bare else _as_json if output == "json" else _as_report if full else _as_text
+    progress = Progress(len(files.paths))
     done = failed = tokens = 0
-    for place, label, entry in _read_all(found_files, progress, kind=kind, parts=parts):
+    for place, label, entry in _read_all(files, progress, entries_of):
         found, written = _answer(answer, entry, place, render)
         done += 1
         tokens += found.tokens or 0
         if not found.ok:
             failed += 1
             progress.clear()
-        if isinstance(found, _Unanswered):
+        if found.error is not None:
             why = plain(in_options(found.error))
             click.echo(f"trimtab: {plain(place.label(label))}: {why}", err=True)
         try:
@@ -193,13 +192,13 @@ def answer_all(
             break
         progress.step(done)
     progress.clear()
-    if (failed and done > 1) or found_files.many:
-        click.echo(f"trimtab: {_summary(done, failed, tokens, found_files, verdicts)}", err=True)
+    if (failed and done > 1) or files.many:
+        click.echo(f"trimtab: {_summary(done, failed, tokens, files, verdicts)}", err=True)
     sys.exit(1 if failed else 0)
 
 
 def _read_all(
-    files: Files, progress: Progress, *, kind: InputKind, parts: bool
+    files: Files, progress: Progress, entries_of: Callable[..., Iterator[Entry]]
 ) -> Iterator[tuple[Place, str, Entry]]:
     """Read the conversations of all files, each with its place and the name of its file."""
     for path in files.paths:
@@ -207,18 +206,17 @@ def _read_all(
         label = "standard input" if is_stdin else path
         with open_input(path) as file:
             progress.begin(file)
-            for entry in entries(file, kind=kind, name="" if is_stdin else path, parts=parts):
+            for entry in entries_of(file, name="" if is_stdin else path):
                 yield Place(label if files.many else None, entry.line), label, entry
 
 
-def _summary(done: int, failed: int, tokens: int, files: Files, verdicts: Verdicts) -> str:
+def _summary(done: int, failed: int, tokens: int, files: Files, verdicts: tuple[str, str]) -> str:
     """Say in one line how it went with all of them."""
     listed = counted(done, "conversation")
     listed += f" in {counted(len(files.paths), 'file')}" if files.many else ""
     total = f"; {counted(tokens, 'token')} in all" if files.many and tokens else ""
-    if failed:
-        return f"{failed:,} of {listed} {verdicts.failing}{total}"
-    return f"all {listed} {verdicts.passing}{total}"
+    passing, failing = verdicts
+    return (f"{failed:,} of {listed} {failing}" if failed else f"all {listed} {passing}") + total
 
 
 def leave_pipe() -> None:
@@ -235,16 +233,10 @@ def _answer(
             raise entry.error
         found = answer(entry.value)
         return found, render(found, place)
-    except MissingExtraError as error:
-        raise Refused(in_options(error)) from error
-    except ConfigurationError as error:
-        if place.is_only:
+    except (ContextError, RecursionError) as error:
+        if isinstance(error, MissingExtraError) or (isinstance(error, ConfigurationError) and place.is_only):
             raise Refused(in_options(error)) from error
-        failed = _Unanswered(error)
-    except ContextError as error:
-        failed = _Unanswered(error)
-    except RecursionError:
-        failed = _Unanswered(FormatError("nested too deep"))
+        failed = _no_answer(error if isinstance(error, ContextError) else FormatError("nested too deep"))
     return failed, render(failed, place)
 
 
@@ -253,7 +245,7 @@ def _as_json(found: Answer, place: Place) -> bytes:
 
 
 def _as_result(found: Answer, place: Place) -> bytes:
-    return b"" if isinstance(found, _Unanswered) else dump(found.result(), indent=_indent(place))
+    return b"" if found.error is not None else dump(found.result, indent=_indent(place))
 
 
 def _indent(place: Place) -> int | None:
@@ -268,7 +260,7 @@ def _as_text(found: Answer, place: Place) -> bytes:
 
 
 def _as_report(found: Answer, place: Place) -> bytes:
-    text = found.text(width=shutil.get_terminal_size().columns, colour=wants_colour())
+    text = found.text(shutil.get_terminal_size().columns, wants_colour())
     shown = f"{text}\n" if place.is_only else f"{plain(place.label())}\n{text}\n\n"
     return encode(shown if text else "")
 
@@ -339,15 +331,11 @@ class Progress:
     It needs a terminal, and is not shown where the results themselves scroll by.
     """
 
-    def __init__(
-        self, files: int, *, errors: TextIO, results: TextIO, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._clock = clock
+    def __init__(self, files: int) -> None:
         self._files = files
         self._begun = 0
-        self._errors = errors
-        self._active = errors.isatty() and not results.isatty()
-        self._due_seconds = clock() + _FIRST_SECONDS
+        self._active = sys.stderr.isatty() and not sys.stdout.isatty()
+        self._due_seconds = time.monotonic() + _FIRST_SECONDS
         self._part: Callable[[], str] = str
         self._shown = False
 
@@ -361,20 +349,20 @@ class Progress:
 
     def step(self, done: int) -> None:
         """Say how many conversations are done, if it is time to."""
-        now_seconds = self._clock() if self._active else 0.0
-        if not self._active or now_seconds < self._due_seconds:
-            return
-        self._due_seconds = now_seconds + _EVERY_SECONDS
-        self._errors.write(f"{_CLEAR}{counted(done, 'conversation')}{self._part()} …")
-        self._errors.flush()
-        self._shown = True
+        now_seconds = time.monotonic() if self._active else 0.0
+        if self._active and now_seconds >= self._due_seconds:
+            self._due_seconds = now_seconds + _EVERY_SECONDS
+            self._write(f"{_CLEAR}{counted(done, 'conversation')}{self._part()} …", shown=True)
 
     def clear(self) -> None:
         """Take the line away, so that a message can be written in its place."""
         if self._shown:
-            self._errors.write(_CLEAR)
-            self._errors.flush()
-            self._shown = False
+            self._write(_CLEAR, shown=False)
+
+    def _write(self, text: str, *, shown: bool) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+        self._shown = shown
 
 
 def _size_bytes(file: BinaryIO) -> int:

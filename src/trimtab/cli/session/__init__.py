@@ -21,7 +21,6 @@ from trimtab.cli.session.commands import (
     delete,
     export,
     fork,
-    id_option,
     import_,
     name_of,
     on_session,
@@ -30,6 +29,7 @@ from trimtab.cli.session.commands import (
     open_session_store,
     pin,
     redact,
+    session_options,
     store_option,
     undo,
     unpin,
@@ -101,9 +101,7 @@ def session() -> None:
     help="Id of the message in the log; added again under it, it is stored once. One for each message.",
 )
 @begin_options
-@output_option
-@id_option
-@store_option
+@session_options
 @click.argument("file", type=click.File("rb"), required=False)
 @usage
 def add(
@@ -198,9 +196,7 @@ def _kinds(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
 @click.option("--after", type=version_type, default=0, metavar="VERSION", help="Only what came after it.")
 @click.option("--before", type=version_type, metavar="VERSION", help="Only what came before it.")
 @click.option("--limit", type=version_type, metavar="N", help="At most so many events.")
-@output_option
-@id_option
-@store_option
+@session_options
 @usage
 def history(
     url: str,

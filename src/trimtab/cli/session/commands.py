@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -34,6 +34,8 @@ from trimtab.session import Session
 from trimtab.session.options import other_form
 from trimtab.stores import LoadRequest, Retry, SQLiteStore, Store, copy_session, open_store
 from trimtab.stores.secrets import mask
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _KINDS = "sqlite:///FILE, postgresql://… or redis://…"
 
@@ -120,9 +122,8 @@ def _store_of(url: str, *, create: bool) -> Store:
         store = open_store(url)
     except ContextError as error:
         raise Refused(mask(f"--store: {in_options(error)}", url)) from None
-    path = getattr(store, "path", None)
-    if path is not None:
-        _check_there(path, create=create)
+    if isinstance(store, SQLiteStore):
+        _check_there(store.path, create=create)
     return store
 
 
@@ -158,7 +159,12 @@ def _open_with_counter(store: Store, name: str) -> tuple[Session, AdditiveCounte
     try:
         session.refresh()
     except UnknownNameError:
-        raise _unknown(store, name) from None
+        names = store.sessions()
+        near = near_names(name, names)
+        others = "; `trimtab session list` lists those there are" if names else ", and no other"
+        raise UnknownNameError(
+            f"there is no session {name!r}{others}{in_words(map(repr, near))}", name=name, near=near
+        ) from None
     counter = _counter_called(session.missing.get("counter", ""))
     if counter is not None:
         session = Session.open(store, name, counter=counter, retry=Retry(), allow_missing=True)
@@ -175,12 +181,15 @@ class Answer(NamedTuple):
     """For people."""
 
 
+def session_options(command: F) -> F:
+    """Add the options that say which session is meant, and how the answer is written."""
+    return output_option(id_option(store_option(command)))
+
+
 def on_session(command: Callable[..., Answer]) -> Callable[..., None]:
     """Make a command of a function of a session: it is opened, and what the function answers is written."""
 
-    @output_option
-    @id_option
-    @store_option
+    @session_options
     @usage
     @functools.wraps(command)
     def run(url: str, name: str, output: str, **given: Any) -> None:
@@ -188,18 +197,9 @@ def on_session(command: Callable[..., Answer]) -> Callable[..., None]:
             one = open_session(store, name)
             answer = command(one, **given)
             say_missing(one)
-            write(answer.data, answer.text, output=output)
+            write(*answer, output=output)
 
     return run
-
-
-def _unknown(store: Store, name: str) -> UnknownNameError:
-    names = store.sessions()
-    near = near_names(name, names)
-    others = "; `trimtab session list` lists those there are" if names else ", and no other"
-    return UnknownNameError(
-        f"there is no session {name!r}{others}{in_words(map(repr, near))}", name=name, near=near
-    )
 
 
 def _counter_called(name: str) -> AdditiveCounter | None:
@@ -220,8 +220,7 @@ def open_or_begin(store: Store, name: str, options: Mapping[str, Any]) -> Sessio
         UnknownNameError: There is none of that name, and no options to begin it with.
         Refused: An option is out of range.
     """
-    known = True
-    given = dict(options)
+    known, given = True, dict(options)
     try:
         session, counter = _open_with_counter(store, name)
     except UnknownNameError as error:
@@ -238,10 +237,9 @@ def open_or_begin(store: Store, name: str, options: Mapping[str, Any]) -> Sessio
         if counter is not None:
             given.setdefault("counter", counter)
     try:
-        session = Session(**given, store=store, id=name, retry=Retry(), allow_missing=known)
+        return Session(**given, store=store, id=name, retry=Retry(), allow_missing=known)
     except ConfigurationError as error:
         raise Refused(in_options(error)) from None
-    return session
 
 
 def name_of(store: Store, name: str) -> dict[str, Any]:
@@ -314,9 +312,7 @@ def import_(url: str, name: str | None, output: str, file: BinaryIO | None) -> N
 @click.command()
 @click.option("--to", "target", metavar="URL", required=True, help="The other store; may be the same.")
 @click.option("--as", "renamed", metavar="ID", help="Its name there. Default: the same.")
-@output_option
-@id_option
-@store_option
+@session_options
 @usage
 def copy(url: str, name: str, output: str, target: str, renamed: str | None) -> None:
     """Copy a session to another store, or under another name.
@@ -335,9 +331,7 @@ def copy(url: str, name: str, output: str, target: str, renamed: str | None) -> 
 @click.option(
     "--at", type=click.IntRange(min=0), metavar="VERSION", help="Up to this version. Default: the newest."
 )
-@output_option
-@id_option
-@store_option
+@session_options
 @usage
 def fork(url: str, name: str, output: str, renamed: str, at: int | None) -> None:
     """Start a second conversation on what was said up to a version.
@@ -448,9 +442,7 @@ def _redaction_text(found: dict[str, list[str]]) -> str:
 
 @click.command()
 @yes_option
-@output_option
-@id_option
-@store_option
+@session_options
 @usage
 def delete(url: str, name: str, output: str, yes: bool) -> None:
     """Remove a session and every byte of its text from the store."""

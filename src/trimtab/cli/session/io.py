@@ -11,25 +11,16 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, BinaryIO, Literal
 
 import click
 
-from trimtab._fitting.fitted import Fitted
 from trimtab.budget import Budget
-from trimtab.cli.input import dump, entries, parse, standard_input
-from trimtab.cli.options import (
-    BUDGET,
-    TOKENS,
-    RequestOptions,
-    budget_of,
-    format_option,
-    margin_option,
-    request_options,
-    together,
-)
+from trimtab.cli.input import LINE_SUFFIXES, dump, entries, parse, standard_input
+from trimtab.cli.options import RequestOptions, format_option, room_options, text_of, together
 from trimtab.cli.output import encode, leave_pipe
+from trimtab.context import Fitted
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Request, detect, format_of
@@ -72,7 +63,7 @@ def messages_in(file: BinaryIO | None, *, kind: InputKind) -> list[Any]:
 
 def _is_lines(raw: bytes, name: str) -> bool:
     """Tell JSONL from one document: by the name of the file, or by a first line that is complete."""
-    if PurePath(name).suffix.lower() in (".jsonl", ".ndjson"):
+    if PurePath(name).suffix.lower() in LINE_SUFFIXES:
         return True
     first, _, rest = raw.strip().partition(b"\n")
     if not rest:
@@ -100,15 +91,7 @@ begin_options = together(
         help="Message that never leaves, after the system text. Repeatable.",
     ),
     format_option,
-    request_options,
-    margin_option,
-    click.option("--output-reserve", type=TOKENS, metavar="N", help="Tokens of it kept for the answer."),
-    click.option(
-        "--budget",
-        type=BUDGET,
-        metavar="N",
-        help="Room of the view in tokens, as 8000 or 8k. Default: by --model.",
-    ),
+    room_options,
 )
 """What a session begins with."""
 
@@ -119,25 +102,29 @@ def options_in(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigurationError: One is out of range, or a file of one cannot be read.
     """
-    asked = RequestOptions(given, format=given["format"])
-    options: dict[str, Any] = {"system": asked.system, "tools": asked.tools, "model": asked.model}
-    options["counter"] = None if given["counter"] is None else asked.counter(asked.model)
-    options["format"] = None if given["format"] == "auto" else given["format"]
-    form = format_of([], given["format"], asked.model)
-    anchors = [one for value in given["anchors"] for one in _anchors(value, form)]
-    options["anchors"] = anchors if given["anchors"] else None
-    options["budget"] = _budget(given, asked)
+    asked = RequestOptions(given)
+    form = format_of([], asked.format, asked.model)
+    options = {
+        "system": asked.system,
+        "tools": asked.tools,
+        "model": asked.model,
+        "counter": None if given["counter"] is None else asked.counter(asked.model),
+        "format": None if asked.format == "auto" else asked.format,
+        "anchors": [one for value in given["anchors"] for one in _anchors(value, form)]
+        if given["anchors"]
+        else None,
+        "budget": _budget(given, asked),
+    }
     return {name: value for name, value in options.items() if value is not None}
 
 
 def _budget(given: Mapping[str, Any], asked: RequestOptions) -> Budget | None:
-    tokens, reserve, margin, model = (given[key] for key in ("budget", "output_reserve", "margin", "model"))
-    if tokens is None and model is None:
-        for name, value in (("--output-reserve", reserve), ("--margin", margin)):
-            if value is not None:
-                raise ConfigurationError(f"{name} goes with --budget or --model")
+    if given["budget"] is None and asked.model is None:
+        for name in ("output_reserve", "margin"):
+            if given[name] is not None:
+                raise ConfigurationError(f"--{name.replace('_', '-')} goes with --budget or --model")
         return None
-    budget = budget_of(tokens, output_reserve=reserve, margin=margin, model=model)
+    budget = asked.budget(asked.model)
     # too small a one is refused before a file is made for it
     session_budget(budget, asked.counter(asked.model) or EstimateCounter(), asked.tools)
     return budget
@@ -148,13 +135,7 @@ def _anchors(value: str, form: Format) -> list[Any]:
 
     A text becomes a system message; the user's where the wire form has no such messages.
     """
-    text = value
-    if value.startswith("@"):
-        try:
-            text = Path(value[1:]).read_text(encoding="utf-8-sig").removesuffix("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            why = getattr(error, "strerror", None) or "not UTF-8"
-            raise ConfigurationError(f"--anchor {value}: {why}") from error
+    text = text_of("--anchor", value)
     if not text.lstrip().startswith(("{", "[")):
         return [form.message("user" if form.rules.lifts_system else "system", [text])]
     try:
@@ -218,14 +199,9 @@ def when(time: float) -> str:
 
 
 def _what(event: Event) -> str:
-    data = event.data
     if event.kind == "message":
-        return _said(event.message)
-    return f"({event.kind}) {_DETAILS[event.kind](data) if event.kind in _DETAILS else ''}".rstrip()
-
-
-def _said(message: Any) -> str:
-    return str(detect([message]).transcript(message))
+        return str(detect([event.message]).transcript(event.message))
+    return f"({event.kind}) {_DETAILS[event.kind](event.data) if event.kind in _DETAILS else ''}".rstrip()
 
 
 def _runs(units: Iterable[Iterable[int]]) -> str:
