@@ -128,6 +128,29 @@ async def _outlast(work: asyncio.Future[Any]) -> asyncio.CancelledError | None:
     return cut_off
 
 
+def relay(steps: Steps[T], answer: Callable[[Any], Steps[Any]]) -> Steps[T]:
+    """Run an operation as a part of another, which asks what it takes to answer the questions of the first.
+
+    Args:
+        steps: The operation; its pauses are passed on.
+        answer: Gives the steps that answer a question.
+    """
+    try:
+        question = next(steps)
+        while True:
+            try:
+                given = (yield question) if isinstance(question, Pause) else (yield from answer(question))
+            except Exception as error:
+                question = steps.throw(error)
+            else:
+                question = steps.send(given)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+    finally:
+        steps.close()
+
+
 class Missing(BaseException, ABC):
     """Breaks off code that needs an answer at once, where only awaiting gives it.
 

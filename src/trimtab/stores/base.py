@@ -229,27 +229,21 @@ class ThreadedStore(ClosedStore):
     """Gives a store that answers at once its forms for asyncio: each call runs in a thread."""
 
     async def aappend(self, request: AppendRequest, /) -> Appended:
-        """Add events in one step; see `Store.append`."""
         return await _in_thread(self.append, request)
 
     async def aload(self, request: LoadRequest, /) -> list[Event]:
-        """Read events; see `Store.load`."""
         return await _in_thread(self.load, request)
 
     async def asearch(self, request: SearchRequest, /) -> list[Event]:
-        """Find messages with any of the terms; see `Store.search`."""
         return await _in_thread(self.search, request)
 
     async def adelete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        """Remove a session; see `Store.delete`."""
         await _in_thread(partial(self.delete, session, incarnation=incarnation))
 
     async def asessions(self) -> list[str]:
-        """List the names of all sessions; see `Store.sessions`."""
         return await _in_thread(self.sessions)
 
     async def aclose(self) -> None:
-        """Give back connections; see `Store.close`."""
         await _in_thread(self.close)
 
 

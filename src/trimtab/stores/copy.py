@@ -13,14 +13,10 @@ from trimtab.stores.rows import check_session_name
 
 
 class _Ask(NamedTuple):
-    """One call of a store; its async form is named the same with an `a` before it."""
+    """A call of a store: its request says which."""
 
     store: Store
-    method: str
     request: AppendRequest | LoadRequest
-
-
-_Steps = Generator[_Ask, Any, int]
 
 
 def copy_session(
@@ -56,8 +52,8 @@ def copy_session(
         SessionDeletedError: The session that was meant was deleted.
         StoreError: As the stores raise; repeat the call to go on.
     """
-    steps = _steps(source, target, _Copy.checked(session, to, before, page_events, incarnation))
-    return run(steps, lambda ask: getattr(ask.store, ask.method)(ask.request))
+    copy = _Copy(source, target, session, session if to is None else to, before, page_events)
+    return run(copy.steps(incarnation), _answer)
 
 
 async def acopy_session(
@@ -72,79 +68,74 @@ async def acopy_session(
     incarnation: str | None = None,
 ) -> int:
     """Copy a session to another store, or under another name; see `copy_session`."""
-    steps = _steps(source, target, _Copy.checked(session, to, before, page_events, incarnation))
-    return await arun(steps, lambda ask: getattr(ask.store, "a" + ask.method)(ask.request))
+    copy = _Copy(source, target, session, session if to is None else to, before, page_events)
+    return await arun(copy.steps(incarnation), _aanswer)
+
+
+def _answer(ask: _Ask) -> Appended | list[Event]:
+    store, request = ask
+    return store.load(request) if isinstance(request, LoadRequest) else store.append(request)
+
+
+async def _aanswer(ask: _Ask) -> Appended | list[Event]:
+    store, request = ask
+    return await (store.aload(request) if isinstance(request, LoadRequest) else store.aappend(request))
 
 
 class _Copy(NamedTuple):
     """What was asked for."""
 
+    source: Store
+    target: Store
     session: str
     to: str
     before: int | None
     page_events: int
-    incarnation: str | None
 
-    @classmethod
-    def checked(
-        cls, session: str, to: str | None, before: int | None, page_events: int, incarnation: str | None
-    ) -> _Copy:
-        check_whole("page_events", page_events, least=1)
-        name = check_session_name(session)
-        target = name if to is None else check_session_name(to)
-        return cls(name, target, before, page_events, incarnation)
+    def steps(self, incarnation: str | None) -> Generator[_Ask, Any, int]:
+        check_whole("page_events", self.page_events, least=1)
+        for name in (self.session, self.to):
+            check_session_name(name)
+        at = 0
+        mine = incarnation  # which sessions of their names are meant, once an event of them was read
+        theirs: str | None = None
+        while True:
+            page: list[Event] = yield self._page(at, mine)
+            mine = mine or _incarnation(page)
+            if not at and not page:  # perhaps there is none at all, and its name is misspelled
+                first = yield _Ask(self.source, LoadRequest(session=self.session, limit=1))
+                if not first:
+                    raise ConfigurationError(f"there is no session {self.session!r} to copy")
+            asked = LoadRequest(session=self.to, after=at, limit=self.page_events, incarnation=theirs)
+            there: list[Event] = yield _Ask(self.target, asked)
+            theirs = theirs or _incarnation(there)
+            self._check_prefix(page, there)
+            at += len(there)
+            if len(there) < self.page_events:
+                break
+        written = 0
+        page = page[len(there) :]
+        while page:
+            request = AppendRequest(session=self.to, expected_version=at, events=page, incarnation=theirs)
+            appended: Appended = yield _Ask(self.target, request)
+            theirs = theirs or appended.incarnation or None
+            written += len(page)
+            at += len(page)
+            page = yield self._page(at, mine)
+        return written
 
+    def _page(self, after: int, incarnation: str | None) -> _Ask:
+        bounds: dict[str, Any] = {"after": after, "before": self.before, "limit": self.page_events}
+        return _Ask(self.source, LoadRequest(session=self.session, incarnation=incarnation, **bounds))
 
-def _steps(source: Store, target: Store, copy: _Copy) -> _Steps:
-    at = 0
-    mine = copy.incarnation  # which sessions of their names are meant, once an event of them was read
-    theirs: str | None = None
-    while True:
-        page: list[Event] = yield _Ask(source, "load", _page(copy.session, copy, at, incarnation=mine))
-        mine = mine or _incarnation(page)
-        if not at and not page:
-            yield from _check_there(source, copy)
-        there: list[Event] = yield _Ask(
-            target, "load", _page(copy.to, copy, at, before=None, incarnation=theirs)
-        )
-        theirs = theirs or _incarnation(there)
-        _check_prefix(page, there, copy)
-        if len(there) < copy.page_events:
-            break
-        at += len(there)
-    written = 0
-    page = page[len(there) :]
-    at += len(there)
-    while page:
-        request = AppendRequest(session=copy.to, expected_version=at, events=page, incarnation=theirs)
-        appended: Appended = yield _Ask(target, "append", request)
-        theirs = theirs or appended.incarnation or None
-        written += len(page)
-        at += len(page)
-        page = yield _Ask(source, "load", _page(copy.session, copy, at, incarnation=mine))
-    return written
+    def _check_prefix(self, page: list[Event], there: list[Event]) -> None:
+        for at, event in enumerate(there):
+            if at >= len(page) or event != page[at]:
+                raise ConfigurationError(
+                    f"the target has a session {self.to!r} with another event at version {event.version}."
+                    " Copy under another name (`to`), or delete that session first"
+                )
 
 
 def _incarnation(page: list[Event]) -> str | None:
     return (page[0].incarnation or None) if page else None
-
-
-def _page(session: str, copy: _Copy, after: int, **changes: Any) -> LoadRequest:
-    asked: dict[str, Any] = {"before": copy.before, "limit": copy.page_events, **changes}
-    return LoadRequest(session=session, after=after, **asked)
-
-
-def _check_there(source: Store, copy: _Copy) -> Generator[_Ask, Any, None]:
-    """Refuse a session that has no events at all: its name is misspelled."""
-    first = yield _Ask(source, "load", LoadRequest(session=copy.session, limit=1))
-    if not first:
-        raise ConfigurationError(f"there is no session {copy.session!r} to copy")
-
-
-def _check_prefix(page: list[Event], there: list[Event], copy: _Copy) -> None:
-    for at, event in enumerate(there):
-        if at >= len(page) or event != page[at]:
-            raise ConfigurationError(
-                f"the target has a session {copy.to!r} with another event at version {event.version}. Copy"
-                " under another name (`to`), or delete that session first"
-            )

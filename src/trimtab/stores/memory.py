@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from threading import RLock
 
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
@@ -33,14 +32,13 @@ class _Log:
         self.incarnation = new_incarnation()
 
 
-def _places(log: _Log, request: LoadRequest) -> Sequence[int]:
-    """Say where what was asked for stands, in the order asked for."""
-    stop = len(log.rows) if request.before is None else min(request.before - 1, len(log.rows))
-    places: Sequence[int] = range(max(request.after, 0), max(stop, 0))
+def _rows(log: _Log, request: LoadRequest) -> list[Row]:
+    """Give the rows in the order asked for; of ids, all that have one of them."""
     if request.ids is not None:
-        asked = {log.places[one] for one in request.ids if one in log.places}
-        places = sorted(place for place in asked if place in places)
-    return (places[::-1] if request.newest_first else places)[: request.limit]
+        return [log.rows[log.places[one]] for one in dict.fromkeys(request.ids) if one in log.places]
+    stop = len(log.rows) if request.before is None else min(request.before - 1, len(log.rows))
+    places = range(max(request.after, 0), max(stop, 0))
+    return [log.rows[place] for place in (places[::-1] if request.newest_first else places)[: request.limit]]
 
 
 # `Forked` is first: the `__init__` of a protocol, as `Store` is, calls no other.
@@ -70,7 +68,6 @@ class MemoryStore(Forked, ThreadedStore):
         return f"<MemoryStore of {len(self._logs)} session{'' if len(self._logs) == 1 else 's'}>"
 
     def append(self, request: AppendRequest, /) -> Appended:
-        """Add events in one step; see `Store.append`."""
         rows, rewrites = to_rows(request)
         with self._lock:
             log = self._log(request)
@@ -100,17 +97,14 @@ class MemoryStore(Forked, ThreadedStore):
             return Appended(len(log.rows), incarnation=log.incarnation)
 
     def load(self, request: LoadRequest, /) -> list[Event]:
-        """Read events; see `Store.load`."""
         check_session_name(request.session)
         with self._lock:
             log = self._log(request)
-            version = len(log.rows)
-            rows = [log.rows[place] for place in _places(log, request)]
+            version, rows = len(log.rows), _rows(log, request)
         events = [from_row(row, session=request.session, incarnation=log.incarnation) for row in rows]
         return without_gaps(events, request, version=version)
 
     def search(self, request: SearchRequest, /) -> list[Event]:
-        """Find messages with any of the terms; see `Store.search`."""
         check_session_name(request.session)
         with self._lock:
             log = self._log(request)
@@ -125,7 +119,6 @@ class MemoryStore(Forked, ThreadedStore):
         return log or _Log()
 
     def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        """Remove a session; see `Store.delete`."""
         check_session_name(session)
         with self._lock:
             log = self._logs.get(session)
@@ -134,7 +127,6 @@ class MemoryStore(Forked, ThreadedStore):
                 del self._logs[session]
 
     def sessions(self) -> list[str]:
-        """List the names of all sessions, sorted."""
         with self._lock:
             return sorted(self._logs)
 

@@ -7,6 +7,7 @@ import json
 import math
 import secrets
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_whole
@@ -121,18 +122,17 @@ def _corrupt(session: str, version: Any, what: str) -> CorruptSessionError:
 
 
 def without_gaps(events: list[Event], request: LoadRequest, /, *, version: int) -> list[Event]:
-    """Check that the events read in order are all that were asked for.
+    """Return the events that were read as they were asked for, if none of them is missing.
 
     Args:
-        events: What was read.
+        events: What was read: in the order asked for, or, of ids, those that have one of them.
         request: What was asked.
         version: The version of the session by a record of its own, read at the same moment.
-
-    Raises:
-        CorruptSessionError: One is missing.
     """
     if request.ids is not None:
-        return events
+        before = math.inf if request.before is None else request.before
+        found = [event for event in events if request.after < event.version < before]
+        return sorted(found, key=attrgetter("version"), reverse=request.newest_first)[: request.limit]
     last = version if request.before is None else min(version, request.before - 1)
     expected = range(max(request.after, 0) + 1, last + 1)
     if request.newest_first:
@@ -148,6 +148,16 @@ def without_gaps(events: list[Event], request: LoadRequest, /, *, version: int) 
 def missing_event(session: str, version: int, /) -> CorruptSessionError:
     """Make the error of an event that must be there and is not."""
     return _corrupt(session, version, "is missing")
+
+
+def event_beyond(session: str, version: int, /, *, at: int) -> CorruptSessionError:
+    """Make the error of an event behind the version that a session says it is at."""
+    return CorruptSessionError(
+        f"session {session!r} says it is at version {version}, and has an event {at}: it was changed by hand."
+        " Restore the store from a backup",
+        session=session,
+        version=at,
+    )
 
 
 def conflict(request: AppendRequest, actual_version: int, /) -> VersionConflictError:
@@ -168,15 +178,12 @@ def new_incarnation() -> str:
 
 
 def check_incarnation(session: str, wanted: str | None, actual: str | None, /) -> None:
-    """Insist that a session is the one that was meant.
+    """Refuse to go on with another session of that name than the one that was meant, or with none.
 
     Args:
         session: Its name.
         wanted: Which one of that name was meant; None: whichever is there.
         actual: Which one is there; None: none.
-
-    Raises:
-        SessionDeletedError: It is another one, or none is there.
     """
     if wanted is None or wanted == actual:
         return
@@ -189,16 +196,7 @@ def check_incarnation(session: str, wanted: str | None, actual: str | None, /) -
 
 
 def same_event(request: AppendRequest, stored: Event, /, *, version: int) -> Appended:
-    """Tell what to answer where the first event's id is stored already.
-
-    Args:
-        request: What was asked.
-        stored: The event with that id, as it was read.
-        version: The version of the session now.
-
-    Raises:
-        ConfigurationError: The id is taken by something else.
-    """
+    """Tell what to answer where the first event's id is stored already; it may be taken by something else."""
     first = request.events[0]
     if (stored.kind, _plain(stored.data)) != (first.kind, _plain(first.data)):
         raise id_taken(request, first.id)
@@ -229,11 +227,7 @@ _NAME = "a text of 1 to 512 characters without NUL and lone surrogates"
 
 
 def check_session_name(name: object, /, *, what: str = "a session's id") -> str:
-    """Return the name of a session, or of `what` else has to be one.
-
-    Raises:
-        ConfigurationError: It is not a text of 1 to 512 characters without NUL and lone surrogates.
-    """
+    """Return the name of a session, or of `what` else has to be one, if it can be."""
     if not _is_name(name):
         raise ConfigurationError(f"{what} is {_NAME}, not {name!r:.80}")
     return str(name)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from trimtab._shared.steps import Steps
+from trimtab._shared.steps import Steps, arun, run
 from trimtab.errors import ConfigurationError, ContextError
 from trimtab.stores.base import Appended, AppendRequest, ClosedStore, Event, LoadRequest, SearchRequest
 from trimtab.stores.secrets import mask
@@ -27,7 +27,8 @@ _abandoned: list[object] = []
 class Connections(ABC, Generic[C]):
     """Runs operations on connections to one server.
 
-    Threads of the process share one `C` that they connect by, and the tasks of an event loop another.
+    Threads of the process share one `C` that they connect by, and the tasks of an event loop another. An
+    operation becomes calls of the client, which are made or awaited: the client of each colour has the same.
     """
 
     def __init__(self, place: str, *, name: str, errors: tuple[type[Exception], ...]) -> None:
@@ -52,24 +53,16 @@ class Connections(ABC, Generic[C]):
         self._of_loops: dict[int, tuple[asyncio.AbstractEventLoop, C]] = {}
 
     @abstractmethod
-    def run(self, steps: Steps[T]) -> T:
-        """Run an operation on a connection of this process."""
-
-    @abstractmethod
-    async def arun(self, steps: Steps[T]) -> T:
-        """Run an operation on a connection of the running event loop."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the connections of this process."""
-
-    @abstractmethod
-    async def aclose(self) -> None:
-        """Close the connections of the running event loop, and those of this process."""
-
-    @abstractmethod
     def _new(self, *, awaited: bool) -> C:
         """Make what threads connect by, or what tasks do."""
+
+    @abstractmethod
+    def _calls(self, mine: C, steps: Steps[T], *, alone: bool) -> Steps[T]:
+        """Run an operation as calls of the client, without arguments."""
+
+    @abstractmethod
+    def _end(self, mine: C) -> Steps[None]:
+        """Close connections, as calls of the client."""
 
     @abstractmethod
     def _let_go(self, of_loop: C) -> None:
@@ -79,13 +72,39 @@ class Connections(ABC, Generic[C]):
     def _our_error(self, error: Exception, said: str) -> ContextError:
         """Make the error of ours for one of the client's, in these words."""
 
+    def run(self, steps: Steps[T], *, alone: bool = False) -> T:
+        """Run an operation on a connection of this process; `alone`: one of its own, in its own time."""
+        with self._raising_ours():
+            return run(self._calls(self._mine(), steps, alone=alone), _call)
+
+    async def arun(self, steps: Steps[T], *, alone: bool = False) -> T:
+        """Run an operation on a connection of the running event loop; see `run`."""
+        with self._raising_ours():
+            return await arun(self._calls(self._mine_of_loop(), steps, alone=alone), _call)
+
+    def close(self) -> None:
+        """Close the connections of this process."""
+        self._leave_parent()
+        mine, self._of_process = self._of_process, None
+        if mine is not None:
+            run(self._end(mine), _call)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop, and those of this process."""
+        import asyncio
+
+        self._leave_parent()
+        mine = self._of_loops.pop(id(asyncio.get_running_loop()), None)
+        if mine is not None:
+            await arun(self._end(mine[1]), _call)
+        self.close()
+
     def _leave_parent(self) -> None:
         if self._pid != os.getpid():
             _abandoned.extend((self._of_process, self._of_loops))
             self._begin()
 
     def _mine(self) -> C:
-        """Return what threads of this process connect by."""
         self._leave_parent()
         with self._lock:
             if self._of_process is None:
@@ -118,6 +137,10 @@ class Connections(ABC, Generic[C]):
             raise self._our_error(error, said) from (error if said == str(error) else None)
 
 
+def _call(call: Callable[[], Any]) -> Any:
+    return call()
+
+
 class _Operations(Protocol):
     """What a store asks its server: each operation once, for both colours."""
 
@@ -126,9 +149,10 @@ class _Operations(Protocol):
     def search(self, request: SearchRequest) -> Steps[list[Event]]: ...
     def delete(self, session: str, incarnation: str | None) -> Steps[None]: ...
     def sessions(self) -> Steps[list[str]]: ...
+    def scrub(self) -> Steps[None]: ...
 
 
-class ServedStore(ClosedStore, ABC):
+class ServedStore(ClosedStore):
     """A store on a server: its operations, run on connections of the caller's colour."""
 
     def __init__(
@@ -144,14 +168,12 @@ class ServedStore(ClosedStore, ABC):
         return f"<{type(self).__name__} in {self._connections.name}, {self._shown}>"
 
     def append(self, request: AppendRequest, /) -> Appended:
-        """Add events in one step; see `Store.append`."""
         appended = self._connections.run(self._operations.append(request))
         if request.rewrites and self._scrub_on_delete:
             self.scrub()
         return appended
 
     def load(self, request: LoadRequest, /) -> list[Event]:
-        """Read events; see `Store.load`."""
         return self._connections.run(self._operations.load(request))
 
     def search(self, request: SearchRequest, /) -> list[Event]:
@@ -175,45 +197,39 @@ class ServedStore(ClosedStore, ABC):
             self.scrub()
 
     def sessions(self) -> list[str]:
-        """List the names of all sessions, sorted."""
         return self._connections.run(self._operations.sessions())
 
-    @abstractmethod
     def scrub(self) -> None:
-        """Have the server's files hold no byte of what was deleted or redacted."""
+        """Have the server's files hold no byte of what was deleted or redacted, as the class says."""
+        self._connections.run(self._operations.scrub(), alone=True)
 
     def close(self) -> None:
         """Close the connections of this process; the next call opens new ones."""
         self._connections.close()
 
     async def aappend(self, request: AppendRequest, /) -> Appended:
-        """Add events in one step; see `Store.append`."""
         appended = await self._connections.arun(self._operations.append(request))
         if request.rewrites and self._scrub_on_delete:
             await self.ascrub()
         return appended
 
     async def aload(self, request: LoadRequest, /) -> list[Event]:
-        """Read events; see `Store.load`."""
         return await self._connections.arun(self._operations.load(request))
 
     async def asearch(self, request: SearchRequest, /) -> list[Event]:
-        """Find messages; see `search`."""
         return await self._connections.arun(self._operations.search(request))
 
     async def adelete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        """Remove a session; see `delete`."""
         await self._connections.arun(self._operations.delete(session, incarnation))
         if self._scrub_on_delete:
             await self.ascrub()
 
     async def asessions(self) -> list[str]:
-        """List the names of all sessions; see `sessions`."""
         return await self._connections.arun(self._operations.sessions())
 
-    @abstractmethod
     async def ascrub(self) -> None:
         """Have the server's files hold no byte of what was removed; see `scrub`."""
+        await self._connections.arun(self._operations.scrub(), alone=True)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop and those of `close`."""

@@ -21,7 +21,8 @@ class PostgresStore(ServedStore):
 
     Deleting or redacting removes the rows at once. With `scrub_on_delete` the tables are then rewritten
     (`VACUUM FULL`), so that no byte of the text stays in their files: that locks them for as long as it
-    takes to copy all sessions. Where many are kept, switch it off and call `scrub()` at night. What the
+    takes to copy all sessions, and a wait of more than five seconds for that lock is a
+    `StoreUnavailableError`. Where many are kept, switch it off and call `scrub()` at night. What the
     server keeps beside its tables is not reached by either: the write-ahead log until it is recycled,
     replicas until they follow, log files if statements are logged, and backups.
 
@@ -82,21 +83,7 @@ class PostgresStore(ServedStore):
             answer_timeout_seconds=answer_timeout_seconds,
         )
         check_seconds(options._asdict())
-        self._pools = Pools(dsn, tables=tables, options=options)
-        self._tables = Operations(tables, psycopg=self._pools.package)
+        pools = Pools(dsn, tables=tables, options=options)
+        operations = Operations(tables, psycopg=pools.package)
         shown = f"schema={schema!r}, max_connections={max_connections}"
-        super().__init__(self._pools, self._tables, scrub_on_delete=scrub_on_delete, shown=shown)
-
-    def scrub(self) -> None:
-        """Rewrite the tables, if anything was deleted or redacted since they last were.
-
-        Locks them for as long as it takes; a wait of more than five seconds for that lock is a
-        `StoreUnavailableError`.
-        """
-        if self._pools.run(self._tables.wants_scrubbing()):
-            self._pools.run_alone(self._tables.scrub())
-
-    async def ascrub(self) -> None:
-        """Rewrite the tables; see `scrub`."""
-        if await self._pools.arun(self._tables.wants_scrubbing()):
-            await self._pools.arun_alone(self._tables.scrub())
+        super().__init__(pools, operations, scrub_on_delete=scrub_on_delete, shown=shown)

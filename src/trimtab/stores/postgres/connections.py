@@ -13,14 +13,15 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from math import inf
 from types import ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from trimtab._shared.lazy import package_of
-from trimtab._shared.steps import Steps, arun, run
+from trimtab._shared.steps import Steps, relay
 from trimtab.errors import (
     ConfigurationError,
     ContextError,
@@ -31,6 +32,9 @@ from trimtab.errors import (
 )
 from trimtab.stores.postgres.operations import Execute, Tables, prepare
 from trimtab.stores.served import Connections
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 
@@ -116,118 +120,58 @@ class Pools(Connections["Pool"]):
         parameters.setdefault("tcp_user_timeout", round(self._options.answer_timeout_seconds * 1000))
         return parameters
 
-    # -- threads
-
-    def run(self, steps: Steps[T]) -> T:
-        """Run an operation on a pooled connection."""
-        with self._raising_ours(), self._lent(self._mine()) as connection:
-            return self._run_on(connection, steps)
-
-    def run_alone(self, steps: Steps[T]) -> T:
-        """Run an operation on a connection of its own, without a limit of time."""
-        with self._raising_ours(), self.package.connect(**self._for_scrubbing()) as connection:
-            return self._run_on(connection, steps, seconds=inf)
-
-    def _run_on(self, connection: Any, steps: Steps[T], *, seconds: float | None = None) -> T:
-        limit = self._options.answer_timeout_seconds if seconds is None else seconds
-
-        def answer(step: Execute) -> list[Any]:
-            with (
-                self._in_time(limit) as cut,
-                self._watch.over(lambda: cut(connection), limit),
-                _notices(connection, step.details) as details,
-            ):
-                cursor = connection.execute(step.sql, step.params)
-                rows = cursor.fetchall() if cursor.description else []
-            return details if step.details else rows
-
-        return run(steps, answer)
-
-    @contextmanager
-    def _lent(self, pool: Pool) -> Generator[Any]:
-        """Lend a connection: one that waits in the pool, or a new one."""
-        if not pool.slots.acquire(timeout=self._options.pool_timeout_seconds):
+    def _calls(self, mine: Pool, steps: Steps[T], *, alone: bool) -> Steps[T]:
+        if alone:
+            return (yield from self._run_alone(mine, steps))
+        if not (yield partial(mine.acquire, self._options.pool_timeout_seconds)):
             raise self._all_in_use()
         try:
-            era, connection = pool.take()
+            era, connection = mine.take()
             if connection is None:
-                connection = self.package.connect(**self._parameters, autocommit=True)
+                connection = yield partial(mine.connect, **self._parameters, autocommit=True)
             try:
-                if not pool.prepared:
-                    with pool.opening:
-                        self._run_on(connection, prepare(self._tables))
-                        pool.prepared = True
-                yield connection
+                yield from self._prepare(mine, connection)
+                return (yield from self._run_on(mine, connection, steps))
             finally:
-                pool.give_back(connection, era)
+                mine.give_back(connection, era)
         finally:
-            pool.slots.release()
+            mine.slots.release()
 
-    def close(self) -> None:
-        """Close the connections of this process."""
-        self._mine().empty()
-
-    # -- tasks
-
-    async def arun(self, steps: Steps[T]) -> T:
-        """Run an operation on a pooled connection of the running event loop."""
-        with self._raising_ours():
-            async with self._alent(self._mine_of_loop()) as connection:
-                return await self._arun_on(connection, steps)
-
-    async def arun_alone(self, steps: Steps[T]) -> T:
+    def _run_alone(self, pool: Pool, steps: Steps[T]) -> Steps[T]:
         """Run an operation on a connection of its own, without a limit of time."""
-        with self._raising_ours():
-            async with await self.package.AsyncConnection.connect(**self._for_scrubbing()) as connection:
-                return await self._arun_on(connection, steps, seconds=inf)
+        connection = yield partial(pool.connect, **self._for_scrubbing())
+        try:
+            yield from self._prepare(pool, connection)
+            return (yield from self._run_on(pool, connection, steps, seconds=inf))
+        finally:
+            _end(connection)
 
-    async def _arun_on(self, connection: Any, steps: Steps[T], *, seconds: float | None = None) -> T:
+    def _prepare(self, pool: Pool, connection: Any) -> Steps[None]:
+        """Make the tables, if this is the first connection of its pool."""
+        if not pool.prepared:
+            yield pool.opening.acquire
+            try:
+                yield from self._run_on(pool, connection, prepare(self._tables))
+                pool.prepared = True
+            finally:
+                pool.opening.release()
+
+    def _run_on(
+        self, pool: Pool, connection: Any, steps: Steps[T], *, seconds: float | None = None
+    ) -> Steps[T]:
         limit = self._options.answer_timeout_seconds if seconds is None else seconds
 
-        async def answer(step: Execute) -> list[Any]:
+        def answer(step: Execute) -> Steps[Any]:
             with (
                 self._in_time(limit) as cut,
-                _called_later(lambda: cut(connection), limit),
+                pool.over(lambda: cut(connection), limit),
                 _notices(connection, step.details) as details,
             ):
-                cursor = await connection.execute(step.sql, step.params)
-                rows = await cursor.fetchall() if cursor.description else []
+                cursor = yield partial(connection.execute, step.sql, step.params)
+                rows = (yield cursor.fetchall) if cursor.description else []
             return details if step.details else rows
 
-        return await arun(steps, answer)
-
-    @asynccontextmanager
-    async def _alent(self, pool: Pool) -> AsyncGenerator[Any]:
-        """Lend a connection; see `_lent`."""
-        import asyncio  # takes longer to import than the rest of trimtab.stores
-
-        try:
-            async with asyncio.timeout(self._options.pool_timeout_seconds):
-                await pool.slots.acquire()
-        except TimeoutError:
-            raise self._all_in_use() from None
-        try:
-            era, connection = pool.take()
-            if connection is None:
-                connect = self.package.AsyncConnection.connect
-                connection = await connect(**self._parameters, autocommit=True)
-            try:
-                if not pool.prepared:
-                    async with pool.opening:
-                        await self._arun_on(connection, prepare(self._tables))
-                        pool.prepared = True
-                yield connection
-            finally:
-                pool.give_back(connection, era)
-        finally:
-            pool.slots.release()
-
-    async def aclose(self) -> None:
-        """Close the connections of the running event loop, and those of this process."""
-        self._mine_of_loop().empty()
-        self.close()
-
-    # -- both
+        return relay(steps, answer)
 
     def _all_in_use(self) -> Exception:
         options = self._options
@@ -271,10 +215,20 @@ class Pools(Connections["Pool"]):
     def _new(self, *, awaited: bool) -> Pool:
         limit, least = self._options.max_connections, self._options.min_connections
         if not awaited:
-            return Pool(threading.Semaphore(limit), threading.Lock(), least=least)
-        import asyncio
+            pool = Pool(threading.Semaphore(limit), threading.Lock(), least=least)
+            pool.acquire = lambda seconds: pool.slots.acquire(timeout=seconds)
+            pool.connect, pool.over = self.package.connect, self._watch.over
+        else:
+            import asyncio  # takes longer to import than the rest of trimtab.stores
 
-        return Pool(asyncio.Semaphore(limit), asyncio.Lock(), least=least)
+            pool = Pool(asyncio.Semaphore(limit), asyncio.Lock(), least=least)
+            pool.acquire = partial(_acquire_later, pool.slots)
+            pool.connect, pool.over = self.package.AsyncConnection.connect, _called_later
+        return pool
+
+    def _end(self, mine: Pool) -> Steps[None]:
+        mine.empty()
+        yield from ()
 
     def _let_go(self, of_loop: Pool) -> None:
         of_loop.empty()
@@ -294,6 +248,11 @@ class Pool:
         self.opening = opening
         """Held by who prepares the tables."""
         self.prepared = False
+        self.acquire: Callable[[float], Any]
+        """Takes a slot within so many seconds, and tells whether it did."""
+        self.connect: Callable[..., Any]
+        self.over: Callable[[Callable[[], None], float], AbstractContextManager[None]]
+        """Has a call made if a block takes longer."""
         self._least = least
         self._clock = clock
         self._waiting: deque[tuple[float, Any]] = deque()
@@ -382,6 +341,16 @@ class Watch:
                 del self._calls[key]
                 call()  # under the lock: what is watched over has not ended meanwhile
         self._wakes = min((deadline for deadline, _ in self._calls.values()), default=inf)
+
+
+async def _acquire_later(slots: asyncio.Semaphore, seconds: float) -> bool:
+    import asyncio
+
+    try:
+        async with asyncio.timeout(seconds):
+            return await slots.acquire()
+    except TimeoutError:
+        return False
 
 
 @contextmanager

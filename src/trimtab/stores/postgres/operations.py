@@ -14,6 +14,7 @@ from trimtab.stores.rows import (
     check_incarnation,
     check_session_name,
     conflict,
+    event_beyond,
     from_row,
     id_taken,
     not_stored,
@@ -267,12 +268,7 @@ class Operations:
         for event_id, at in (yield Execute(sql, (key, ids, version))):
             if event_id in ids:
                 raise id_taken(request, event_id)
-            raise CorruptSessionError(
-                f"session {request.session!r} says it is at version {version}, and has an event {at}: its"
-                " rows were changed by hand. Restore the tables from a backup",
-                session=request.session,
-                version=at,
-            )
+            raise event_beyond(request.session, version, at=at)
         raise conflict(request, version)  # it was deleted meanwhile, or is just being made
 
     def _rewrite(self, request: AppendRequest, key: int, rewrites: list[Row], *, indexed: int) -> Steps[None]:
@@ -403,17 +399,14 @@ class Operations:
         rows = yield Execute(f"SELECT name FROM {self._tables.sessions} ORDER BY name")
         return [name for (name,) in rows]
 
-    def wants_scrubbing(self) -> Steps[int]:
-        """Tell how many deletions and redactions the tables were not rewritten after."""
-        ((wanted,),) = yield Execute(f"SELECT wanted FROM {self._tables.scrubbing}")
-        return int(wanted)
-
     def scrub(self) -> Steps[None]:
-        """Rewrite the tables, whatever others want meanwhile."""
-        wanted = yield from self.wants_scrubbing()
-        for table in (self._tables.events, self._tables.terms, self._tables.sessions):
-            yield from self._vacuum(table)
-        yield Execute(f"UPDATE {self._tables.scrubbing} SET wanted = greatest(0, wanted - %s)", (wanted,))
+        """Rewrite the tables, whatever others want meanwhile, if anything was removed since the last time."""
+        ((wanted,),) = yield Execute(f"SELECT wanted FROM {self._tables.scrubbing}")
+        if wanted:
+            for table in (self._tables.events, self._tables.terms, self._tables.sessions):
+                yield from self._vacuum(table)
+            sql = f"UPDATE {self._tables.scrubbing} SET wanted = greatest(0, wanted - %s)"
+            yield Execute(sql, (wanted,))
 
     def _vacuum(self, table: str) -> Steps[None]:
         for seconds in SCRUBBING_PAUSES:

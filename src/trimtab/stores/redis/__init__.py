@@ -27,7 +27,8 @@ class RedisStore(ServedStore):
     Deleting or redacting removes the text from memory at once. With `scrub_on_delete` the server is then
     asked to write its files anew (`BGREWRITEAOF`, `BGSAVE`), and waited for, so that no byte of the text
     stays in them: that costs it a copy of all it holds. Where that is much, switch it off and call
-    `scrub()` at night. Replicas and backups are not reached by either.
+    `scrub()` at night. A server that keeps no files is left as it is. Replicas and backups are not reached
+    by either.
 
     Example:
         >>> from trimtab.stores import RedisStore
@@ -88,18 +89,7 @@ class RedisStore(ServedStore):
         )
         check_seconds({**options._asdict(), "scrub_timeout_seconds": scrub_timeout_seconds})
         package = package_of("redis", package="redis", needed_by="RedisStore")
-        self._keys = Operations(prefix, redis=package, scrub_seconds=scrub_timeout_seconds)
-        clients = Clients(url, redis=package, options=options, prepare=self._keys.prepare)
+        operations = Operations(prefix, redis=package, scrub_seconds=scrub_timeout_seconds)
+        clients = Clients(url, redis=package, options=options, prepare=operations.prepare)
         shown = f"prefix={prefix!r}, max_connections={max_connections}"
-        super().__init__(clients, self._keys, scrub_on_delete=scrub_on_delete, shown=shown)
-
-    def scrub(self) -> None:
-        """Have the server write its files anew, and wait until it has.
-
-        A server that keeps no files is left as it is.
-        """
-        self._connections.run(self._keys.scrub())
-
-    async def ascrub(self) -> None:
-        """Have the server write its files anew; see `scrub`."""
-        await self._connections.arun(self._keys.scrub())
+        super().__init__(clients, operations, scrub_on_delete=scrub_on_delete, shown=shown)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from trimtab._shared.steps import Steps, arun, run
+from trimtab._shared.steps import Steps, relay
 from trimtab.errors import (
     ConfigurationError,
     ContextError,
@@ -52,7 +53,14 @@ class ClientOptions(NamedTuple):
     command_timeout_seconds: float
 
 
-class Clients(Connections[Any]):
+class _Client(NamedTuple):
+    """A client of either colour."""
+
+    client: Any
+    awaited: bool
+
+
+class Clients(Connections[_Client]):
     """Runs operations on clients of one server or cluster; the very first one after `prepare`."""
 
     def __init__(
@@ -103,48 +111,33 @@ class Clients(Connections[Any]):
             timeouts["socket_keepalive"] = True
         return timeouts
 
-    def run(self, steps: Steps[T]) -> T:
-        """Run an operation on the client of this process."""
-        with self._raising_ours():
-            client = self._mine()
+    def _calls(self, mine: _Client, steps: Steps[T], *, alone: bool) -> Steps[T]:
+        client = mine.client
+        if mine.awaited and self._options.cluster:
+            yield client.initialize  # nodes are asked for below, and not known before
 
-            def answer(step: Command | Scan) -> Any:
-                if isinstance(step, Scan):
-                    return list(client.scan_iter(match=step.pattern, count=SCAN_KEYS))
-                return _answers(step, client.execute_command(*step.words, **self._to(client, step)))
+        def answer(step: Command | Scan) -> Steps[Any]:
+            if isinstance(step, Scan):
+                return (yield partial(_scan_later if mine.awaited else _scan, client, step.pattern))
+            call = partial(client.execute_command, *step.words, **self._to(client, step))
+            return _answers(step, (yield call))
 
-            if not self._prepared:
-                run(self._prepare(), answer)
-                self._prepared = True
-            return run(steps, answer)
-
-    async def arun(self, steps: Steps[T]) -> T:
-        """Run an operation on the client of the running event loop; see `run`."""
-        with self._raising_ours():
-            client = self._mine_of_loop()
-            if self._options.cluster:
-                await client.initialize()  # nodes are asked for below, and not known before
-
-            async def answer(step: Command | Scan) -> Any:
-                if isinstance(step, Scan):
-                    return [key async for key in client.scan_iter(match=step.pattern, count=SCAN_KEYS)]
-                return _answers(step, await client.execute_command(*step.words, **self._to(client, step)))
-
-            if not self._prepared:
-                await arun(self._prepare(), answer)
-                self._prepared = True
-            return await arun(steps, answer)
+        if not self._prepared:
+            yield from relay(self._prepare(), answer)
+            self._prepared = True
+        return (yield from relay(steps, answer))
 
     def _to(self, client: Any, step: Command) -> dict[str, Any]:
         return {"target_nodes": client.get_primaries()} if step.everywhere and self._options.cluster else {}
 
-    def _new(self, *, awaited: bool) -> Any:
+    def _new(self, *, awaited: bool) -> _Client:
         package = import_module("redis.asyncio") if awaited else self._redis
         options = self._options
         connection = self._for_connection()
         if options.cluster:
             limit = options.max_connections
-            return package.RedisCluster.from_url(self._place, max_connections=limit, **connection)
+            client = package.RedisCluster.from_url(self._place, max_connections=limit, **connection)
+            return _Client(client, awaited)
         # Once more at once: a connection that the server closed while it was idle is not an error. An
         # append that is sent twice by this is stored once.
         again = package.retry.Retry(self._redis.backoff.NoBackoff(), 1)
@@ -155,34 +148,26 @@ class Clients(Connections[Any]):
             retry=again,
             **connection,
         )
-        return package.Redis(connection_pool=pool)
+        return _Client(package.Redis(connection_pool=pool), awaited)
 
-    def _let_go(self, of_loop: Any) -> None:
+    def _let_go(self, of_loop: _Client) -> None:
         """Do nothing: the loop closed its sockets, and to close a client takes a loop."""
 
-    def close(self) -> None:
-        """Close the client of this process."""
-        self._leave_parent()
-        client, self._of_process = self._of_process, None
-        if client is not None:
-            client.close()
-            if not self._options.cluster:
-                client.connection_pool.disconnect()
-
-    async def aclose(self) -> None:
-        """Close the client of the running event loop, and that of this process."""
-        import asyncio
-
-        self._leave_parent()
-        mine = self._of_loops.pop(id(asyncio.get_running_loop()), None)
-        if mine is not None:
-            await mine[1].aclose()
-            if not self._options.cluster:
-                await mine[1].connection_pool.disconnect()
-        self.close()
+    def _end(self, mine: _Client) -> Steps[None]:
+        yield mine.client.aclose if mine.awaited else mine.client.close
+        if not self._options.cluster:
+            yield mine.client.connection_pool.disconnect
 
     def _our_error(self, error: Exception, said: str) -> ContextError:
         return store_error(self._redis, error, name=self.name, said=said)
+
+
+def _scan(client: Any, pattern: str) -> list[Any]:
+    return list(client.scan_iter(match=pattern, count=SCAN_KEYS))
+
+
+async def _scan_later(client: Any, pattern: str) -> list[Any]:
+    return [key async for key in client.scan_iter(match=pattern, count=SCAN_KEYS)]
 
 
 def _answers(step: Command, answer: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import inf
 from struct import iter_unpack
@@ -19,6 +19,7 @@ from trimtab.stores.rows import (
     check_incarnation,
     check_session_name,
     conflict,
+    event_beyond,
     from_row,
     id_taken,
     new_incarnation,
@@ -350,11 +351,11 @@ class Operations:
 
     def _check_schema(self) -> Steps[None]:
         """Refuse what a newer trimtab keeps; reading only, as a full server and a replica do no more."""
-        told = yield Command(("GET", self._schema_key))
-        self._is_marked = self._know(None if told is None else _text(told))
+        self._is_marked = self._know((yield Command(("GET", self._schema_key))))
 
-    def _know(self, schema: str | None) -> bool:
+    def _know(self, told: bytes | None) -> bool:
         """Tell whether sessions are kept as we do, and not as an older trimtab did."""
+        schema = None if told is None else _text(told)
         if schema not in (None, *map(str, range(1, SCHEMA + 1))):
             raise ConfigurationError(
                 f"the sessions at {self._prefix!r} are kept as a newer trimtab does (schema {schema},"
@@ -364,8 +365,7 @@ class Operations:
 
     def _mark(self) -> Steps[None]:
         """Note how sessions are kept, before the first of them is written."""
-        told = yield from self._script(MARK, self._schema_key, [SCHEMA])
-        self._is_marked = self._know(_text(told))
+        self._is_marked = self._know((yield from self._script(MARK, self._schema_key, [SCHEMA])))
 
     @property
     def _schema_key(self) -> str:
@@ -403,29 +403,22 @@ class Operations:
             raise id_taken(request, _text(what[0]))
         if outcome == b"other":
             raise not_stored(request, what[0])
-        raise CorruptSessionError(
-            f"session {request.session!r} says it is at version {version}, and has an event after it: it was"
-            " changed by hand. Restore it from a backup",
-            session=request.session,
-            version=version + 1,
-        )
+        raise event_beyond(request.session, version, at=version + 1)
 
     def _changed_terms(self, request: AppendRequest) -> Steps[tuple[str, list[Any]]]:
         """Say which terms the rewrites of a request remove and add, and of which moment that is."""
         if not request.rewrites:
             return "", []
         new = {event.version: event for event in request.rewrites}
-        words: list[Any] = ["versions", *new]
-        version, told, _, _, *rows = yield from self._script(LOAD, self._key(request.session), words)
-        incarnation = _incarnation(told)
+        head, _, events = yield from self._read(request.session, "versions", *new)
         changes: list[Any] = []
-        for old in _events(rows, session=request.session, incarnation=incarnation):
+        for old in events:
             before, after = _search_terms(old), _search_terms(new[old.version])
             span, offset = divmod(old.version, SPAN_EVENTS)
             for sign, terms in (("-", before - after), ("+", after - before)):
                 for term in terms:
                     changes += (sign, old.version, term, span, _packed_offset(offset))
-        return f"{version} {incarnation or ''}", changes
+        return f"{head.version} {head.incarnation or ''}", changes
 
     def _fill(self, session: str, head: _Head, *, most: float = inf) -> Steps[None]:
         """Put what is not in the index into it, batch by batch; fewer events than one are left.
@@ -436,20 +429,33 @@ class Operations:
         with suppress(errors.RedisError, errors.RedisClusterException, CorruptSessionError):
             while most > 0 and head.version - head.indexed >= FILL_EVENTS:
                 first, last = head.indexed + 1, head.indexed + FILL_EVENTS
-                words: list[Any] = ["span", first, last, 1, FILL_EVENTS]
-                key = self._key(session)
-                _, told, indexed, rewrite, *rows = yield from self._script(LOAD, key, words)
-                events = _events(rows, session=session, incarnation=head.incarnation)
-                if len(events) < FILL_EVENTS or (_incarnation(told), indexed) != head[1:]:
+                now, rewrite, events = yield from self._read(session, "span", first, last, 1, FILL_EVENTS)
+                if len(events) < FILL_EVENTS or now[1:] != head[1:]:
                     return  # an event is missing, or somebody else is at it
                 last, terms = _batch(events)
-                words = [head.incarnation, indexed, rewrite, last, *terms]
-                if not (yield from self._script(INDEX, key, words)):
+                words = [head.incarnation, head.indexed, rewrite, last, *terms]
+                if not (yield from self._script(INDEX, self._key(session), words)):
                     return
                 head = head._replace(indexed=last)
                 most -= 1
 
-    def _script(self, script: Script, key: str, words: list[Any]) -> Steps[Any]:
+    def _read(
+        self, session: str, *words: Any, wanted: str | None = None
+    ) -> Steps[tuple[_Head, Any, list[Event]]]:
+        """Read the head of a session, the version of its last rewrite, and the events that LOAD is asked for.
+
+        A row that is missing is left out, and noticed as a gap.
+        """
+        version, told, indexed, rewrite, *rows = yield from self._script(LOAD, self._key(session), words)
+        head = _Head(version, _incarnation(told), indexed)
+        check_incarnation(session, wanted, head.incarnation)
+        pairs = zip(rows[::2], rows[1::2], strict=True)
+        events = [
+            _event(row, place, session=session, incarnation=head.incarnation) for place, row in pairs if row
+        ]
+        return head, rewrite, events
+
+    def _script(self, script: Script, key: str, words: Iterable[Any]) -> Steps[Any]:
         """Run a script by its name; a server that restarted, or took over, is sent its text again."""
         rest = (1, key, *words)
         try:
@@ -464,42 +470,30 @@ class Operations:
         """Read events."""
         check_session_name(request.session)
         if request.ids is not None:
-            return (yield from self._by_ids(request, request.ids))
+            words = ("ids", *storable_ids(request.ids))
+            _, _, events = yield from self._read(request.session, *words, wanted=request.incarnation)
+            return without_gaps(events, request, version=0)
         first = max(0, request.after) + 1
         last = MOST if request.before is None else min(request.before - 1, MOST)
         limit = MOST if request.limit is None else min(request.limit, MOST)
         step = -1 if request.newest_first else 1
-        events: list[Event] = []
-        version: int | None = None
-        wanted, incarnation = request.incarnation, request.incarnation
+        events = []
+        head: _Head | None = None
         while limit > len(events):
             most = min(PAGE_EVENTS, limit - len(events))
-            words = ["span", first, last, step, most]
-            now, told, _, _, *rows = yield from self._script(LOAD, self._key(request.session), words)
-            check_incarnation(request.session, wanted, _incarnation(told))
-            if version is None:
-                version, last = now, min(last, now)  # what is added from now on is not part of the answer
-                incarnation = _incarnation(told)
-            elif incarnation != _incarnation(told):
+            now, _, page = yield from self._read(
+                request.session, "span", first, last, step, most, wanted=request.incarnation
+            )
+            if head is None:
+                # What is added from now on is not part of the answer.
+                head, last = now, min(last, now.version)
+            elif head.incarnation != now.incarnation:
                 return (yield from self.load(request))  # it was removed, and perhaps begun again
-            events += _events(rows, session=request.session, incarnation=incarnation)
+            events += page
             first, last = (first, last - most) if request.newest_first else (first + most, last)
             if first > last:
                 break
-        return without_gaps(events, request, version=version or 0)  # unread where the limit is 0
-
-    def _by_ids(self, request: LoadRequest, ids: tuple[str, ...]) -> Steps[list[Event]]:
-        words = ["ids", *storable_ids(ids)]
-        _, told, _, _, *rows = yield from self._script(LOAD, self._key(request.session), words)
-        incarnation = _incarnation(told)
-        check_incarnation(request.session, request.incarnation, incarnation)
-        before = MOST if request.before is None else request.before
-        found = _events(rows, session=request.session, incarnation=incarnation)
-        found.sort(key=lambda event: event.version)
-        events = [event for event in found if request.after < event.version < before]
-        if request.newest_first:
-            events.reverse()
-        return events[: request.limit]
+        return without_gaps(events, request, version=head.version if head else 0)  # unread if the limit is 0
 
     def search(self, request: SearchRequest) -> Steps[list[Event]]:
         """Find messages by the index, and by reading what is not in it from its newest event on."""
@@ -531,11 +525,8 @@ class Operations:
                 break
             before = events[-1].version
         best = best_versions(found, request.limit)
-        words: list[Any] = ["versions", *(at for at in best if at not in kept)]
-        if len(words) > 1:
-            _, told, _, _, *rows = yield from self._script(LOAD, self._key(request.session), words)
-            check_incarnation(request.session, head.incarnation, _incarnation(told))
-            events = _events(rows, session=request.session, incarnation=head.incarnation)
+        if rest := [at for at in best if at not in kept]:
+            _, _, events = yield from self._read(request.session, "versions", *rest, wanted=head.incarnation)
             kept.update((event.version, event) for event in events)
         return [kept[at] for at in best if at in kept]
 
@@ -674,12 +665,6 @@ def _head(row: Row) -> str:
 def _pack(row: Row) -> str:
     """Write a row as one text: a line of its short columns, and the body as it is."""
     return f"{_head(row)}{json.dumps(row.seal)}]\n{row.body}"
-
-
-def _events(rows: list[Any], *, session: str, incarnation: str | None) -> list[Event]:
-    """Read (place, row, place, row…); a missing row is left out, and noticed as a gap."""
-    pairs = zip(rows[::2], rows[1::2], strict=True)
-    return [_event(row, place, session=session, incarnation=incarnation) for place, row in pairs if row]
 
 
 def _event(row: bytes, place: Any, *, session: str, incarnation: str | None) -> Event:

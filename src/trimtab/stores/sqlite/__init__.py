@@ -170,7 +170,6 @@ class SQLiteStore(Forked, ThreadedStore):
     # -- the protocol
 
     def append(self, request: AppendRequest, /) -> Appended:
-        """Add events in one step; see `Store.append`."""
         rows, rewrites = to_rows(request)
 
         def work(connection: sqlite3.Connection) -> tuple[Appended, int]:
@@ -199,7 +198,6 @@ class SQLiteStore(Forked, ThreadedStore):
             most -= 1
 
     def load(self, request: LoadRequest, /) -> list[Event]:
-        """Read events; see `Store.load`."""
         session = check_session_name(request.session)
 
         def work(connection: sqlite3.Connection) -> tuple[Head, list[Row]]:
@@ -266,7 +264,6 @@ class SQLiteStore(Forked, ThreadedStore):
         self._erase()
 
     def sessions(self) -> list[str]:
-        """List the names of all sessions, sorted."""
         rows = self._run(
             lambda one: one.execute("SELECT session FROM trimtab_sessions ORDER BY session").fetchall()
         )

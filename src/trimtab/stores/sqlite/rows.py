@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from operator import itemgetter
 from typing import NamedTuple
 
-from trimtab.errors import CorruptSessionError, StoreError
+from trimtab.errors import StoreError
 from trimtab.stores.base import Appended, AppendRequest, LoadRequest
 from trimtab.stores.rows import (
     Row,
     check_incarnation,
     conflict,
+    event_beyond,
     from_row,
     id_taken,
     new_incarnation,
@@ -127,8 +127,8 @@ def migrate(connection: sqlite3.Connection, /) -> None:
 # Rows.
 
 
-_COLUMNS = "version, id, kind, time, body, seal"
-_BY_ID = f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND id = ?"
+COLUMNS = "version, id, kind, time, body, seal"
+_BY_ID = f"SELECT {COLUMNS} FROM trimtab_events WHERE session = ? AND id = ?"
 _MOST = 2**62
 """Above every version, and a number that SQLite can hold."""
 
@@ -170,12 +170,7 @@ def append_rows(connection: sqlite3.Connection, request: AppendRequest, rows: li
         except sqlite3.IntegrityError as error:
             if connection.execute(_BY_ID, (session, row.id)).fetchone() is not None:
                 raise id_taken(request, row.id) from error
-            raise CorruptSessionError(
-                f"session {session!r}: it should end at version {head.version}, and holds version"
-                f" {row.version}. Restore the store from a backup",
-                session=session,
-                version=row.version,
-            ) from error
+            raise event_beyond(session, head.version, at=row.version) from error
     connection.execute(
         "INSERT OR REPLACE INTO trimtab_sessions (session, version, incarnation) VALUES (?, ?, ?)",
         (session, rows[-1].version, head.incarnation),
@@ -197,29 +192,20 @@ def rewrite_rows(connection: sqlite3.Connection, request: AppendRequest, rewrite
 
 
 def load_rows(connection: sqlite3.Connection, request: LoadRequest) -> list[Row]:
-    """Read rows, in the order asked for."""
+    """Read rows in the order asked for; of ids, all that have one of them."""
     if request.ids is not None:
-        return _load_ids(connection, request, storable_ids(request.ids))
+        # One by one: of a long IN, SQLite makes a scan of the session.
+        ids = storable_ids(request.ids)
+        found = [connection.execute(_BY_ID, (request.session, one)).fetchone() for one in ids]
+        return [row for row in found if row is not None]
     order = "DESC" if request.newest_first else "ASC"
-    return connection.execute(
-        f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND version > ? AND version < ?"
-        f" ORDER BY version {order} LIMIT ?",
-        (request.session, *_between(request), -1 if request.limit is None else request.limit),
-    ).fetchall()
-
-
-def _load_ids(connection: sqlite3.Connection, request: LoadRequest, ids: list[str]) -> list[Row]:
-    # One by one: of a long IN, SQLite makes a scan of the session.
-    found = [connection.execute(_BY_ID, (request.session, one)).fetchone() for one in ids]
-    after, before = _between(request)
-    rows = [row for row in found if row is not None and after < row[0] < before]
-    return sorted(rows, key=itemgetter(0), reverse=request.newest_first)[: request.limit]
-
-
-def _between(request: LoadRequest) -> tuple[int, int]:
-    """Return the bounds of the versions asked for, as numbers that SQLite can hold."""
     before = _MOST if request.before is None else request.before
-    return max(0, min(request.after, _MOST)), max(0, min(before, _MOST))
+    bounds = [max(0, min(bound, _MOST)) for bound in (request.after, before)]
+    return connection.execute(
+        f"SELECT {COLUMNS} FROM trimtab_events WHERE session = ? AND version > ? AND version < ?"
+        f" ORDER BY version {order} LIMIT ?",
+        (request.session, *bounds, -1 if request.limit is None else request.limit),
+    ).fetchall()
 
 
 # No byte of what was removed stays in the files of `SQLiteStore`.

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from trimtab.stores.rows import Row, from_row, missing_event
 from trimtab.stores.search import best_versions, count_terms, search_terms, searchable_text
+from trimtab.stores.sqlite.rows import COLUMNS
 
 BATCH_EVENTS = 200
 """So many events are indexed in one transaction, and fewer are read where they stand: neither an append nor
@@ -19,8 +20,6 @@ a search of a session that grows writes to the index each time, and no other wri
 
 _SESSION_BITS = 32
 """The index knows version v of session number n as n << 32 | v, so that a session is one range."""
-
-_COLUMNS = "version, id, kind, time, body, seal"
 
 
 def has_fts5(connection: sqlite3.Connection, /) -> bool:
@@ -74,7 +73,7 @@ def index_batch(connection: sqlite3.Connection, session: str, /) -> None:
 
 def _rows(connection: sqlite3.Connection, session: str, *, after: int, limit: int = -1) -> Iterable[Row]:
     return connection.execute(
-        f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND version > ? ORDER BY version LIMIT ?",
+        f"SELECT {COLUMNS} FROM trimtab_events WHERE session = ? AND version > ? ORDER BY version LIMIT ?",
         (session, after, limit),
     ).fetchall()
 
@@ -88,7 +87,7 @@ def best_rows(
     for row in _rows(connection, session, after=version):
         event = from_row(row, session=session)
         found[event.version] = count_terms(event, terms)
-    query = f"SELECT {_COLUMNS} FROM trimtab_events WHERE session = ? AND version = ?"
+    query = f"SELECT {COLUMNS} FROM trimtab_events WHERE session = ? AND version = ?"
     rows = [connection.execute(query, (session, best)).fetchone() for best in best_versions(found, limit)]
     return [row for row in rows if row is not None]
 
