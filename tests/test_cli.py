@@ -826,7 +826,7 @@ def test_progress_says_how_much_of_a_file_is_read(tmp_path: Path) -> None:
     """Nothing in the first second, then at most five times a second; it makes way for messages."""
     looks = "itertools.chain([0.0, 0.9, 1.1, 1.2, 1.4, 1.7], itertools.repeat(1.7)).__next__"
     slow = f"import itertools, time; time.monotonic = {looks}; from trimtab.cli import main"
-    (tmp_path / "five.jsonl").write_bytes(b"[ ]\n" * 4 + b"[ \n")
+    (tmp_path / "five.jsonl").write_bytes(b"[ ]\n" * 4 + b"[  \n")
     arguments = ("-c", f"{slow}; main()", "count", str(tmp_path / "five.jsonl"))
     with (tmp_path / "out").open("wb") as out:
         code, shown = on_terminal(*arguments, program=sys.executable, stdout=out)

@@ -150,7 +150,7 @@ def entries(
     lines = chain(head, _number_lines(file, raw.count(b"\n") + 1))
     if kind == "messages-jsonl":
         yield _one_conversation(lines)
-    elif len(head) == _HEAD_LINES and all(map(_holds_message, head)):
+    elif len(head) == _HEAD_LINES and all(_is_message(_value(line)) for line in head):
         yield Entry(error=_single_message("the lines look like single messages"))
     else:
         yield from (_entry(line.raw, number=line.number, parts=parts) for line in lines)
@@ -184,23 +184,17 @@ def _kind_of(head: list[_Line]) -> InputKind:
     try:
         parse(head[0].raw)
     except BrokenJSONError as error:
-        if error.cut_off or not _is_whole(head[1]):
+        if error.cut_off or not isinstance(_value(head[1]), list | dict):
             return "json"
     return "jsonl"
 
 
-def _is_whole(line: _Line) -> bool:
+def _value(line: _Line) -> Any:
+    """Read a line; None if it is no JSON."""
     try:
-        return isinstance(parse(line.raw), list | dict)
+        return parse(line.raw)
     except BrokenJSONError:
-        return False
-
-
-def _holds_message(line: _Line) -> bool:
-    try:
-        return _is_message(parse(line.raw))
-    except BrokenJSONError:
-        return False
+        return None
 
 
 def _is_body(value: object) -> bool:

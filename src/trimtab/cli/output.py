@@ -93,13 +93,13 @@ def usage(command: Callable[P, None]) -> Callable[P, None]:
     """Make errors of ours that no conversation caused a message and exit 2."""
 
     @functools.wraps(command)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> None:
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
         except ContextError as error:
             raise Refused(in_options(error)) from error
 
-    return checked
+    return run
 
 
 def _no_answer(error: ContextError) -> Answer:

@@ -12,7 +12,7 @@ from typing import Any
 from trimtab._shared.checks import is_whole
 from trimtab.counting import CountRequest
 from trimtab.counting.door import as_counter
-from trimtab.testing.errors import Dumped, ask, broken
+from trimtab.testing.errors import Dumped, ask, fail
 from trimtab.testing.generate import conversations
 
 Messages = list[Any]
@@ -95,11 +95,11 @@ class _Check:
     def check_callable(self) -> None:
         call = self.ask
         if self.counter is len:
-            broken("callable", "len counts messages, not tokens")
+            fail("callable", "len counts messages, not tokens")
         if isinstance(self.counter, str | list | tuple) or not callable(call):
-            broken("callable", f"{self.name} has no count(messages) and is no function")
+            fail("callable", f"{self.name} has no count(messages) and is no function")
         if inspect.iscoroutinefunction(call):
-            broken("callable", f"{self.name} counts asynchronously")
+            fail("callable", f"{self.name} counts asynchronously")
 
     def count(self, messages: Messages, of: str) -> int:
         """Ask for a count, and insist that it is one."""
@@ -108,7 +108,7 @@ class _Check:
     def insist(self, call: Callable[[], Any], of: str, rule: str = "answers") -> int:
         answer = ask(call, rule, f"{self.name} (asked about {of})")
         if not is_whole(answer, least=0):
-            broken(rule, f"{self.name} answered {answer!r} for {of}; a count is an integer >= 0")
+            fail(rule, f"{self.name} answered {answer!r} for {of}; a count is an integer >= 0")
         return answer
 
     def check_samples(self) -> list[int]:
@@ -118,9 +118,9 @@ class _Check:
             of, before = f"sample {at}", copy.deepcopy(sample)
             first, second = self.count(list(sample), of), self.count(list(sample), of)
             if sample != before:
-                broken("input_unchanged", f"{self.name} changed {of}")
+                fail("input_unchanged", f"{self.name} changed {of}")
             if first != second:
-                broken("deterministic", f"{self.name} answered {first}, then {second} for {of}")
+                fail("deterministic", f"{self.name} answered {first}, then {second} for {of}")
             counts.append(first)
         return counts
 
@@ -136,7 +136,7 @@ class _Check:
         for where, write in _PLACES.items():
             short, long = self.count(write("a"), where), self.count(write(_LONG), where)
             if long <= short:
-                broken(
+                fail(
                     "reads_text",
                     f"{self.name} answered {short} for a letter and {long} for 280 words in {where}",
                 )
@@ -149,7 +149,7 @@ class _Check:
             sizes = [self.insist(partial(one, message), f"a message of {of}") for message in sample]
             whole, fixed = self.count(list(sample), of), self.fixed_tokens(sample)
             if whole != fixed + sum(sizes):
-                broken(
+                fail(
                     "additive",
                     f"{self.name} answered {whole} for {of}, but its fixed part is {fixed} and its messages"
                     f" are {sum(sizes)}",
@@ -174,11 +174,11 @@ class _Check:
                 found: list[int | None] = [None] * len(sample)
                 low = count_back(list(sample), 0, len(sample), room, found)
                 if found != [None] * low + sizes[low:]:
-                    broken(
+                    fail(
                         "count_back", f"{self.name} filled in {found}, not {sizes} from {low}, of sample {at}"
                     )
                 if (low and sum(sizes[low:]) <= room) or sum(sizes[low + 1 :]) > room:
-                    broken("count_back", f"{self.name} stopped at {low} of sample {at} with room for {room}")
+                    fail("count_back", f"{self.name} stopped at {low} of sample {at} with room for {room}")
 
     def check_count_request(self) -> None:
         """System text and tools come on top, and cost something."""
@@ -190,11 +190,11 @@ class _Check:
             of = f"sample {at} as a request"
             bare = self.insist(partial(count_request, CountRequest(list(sample))), of, "count_request")
             if bare != (alone := self.count(list(sample), of)):
-                broken("count_request", f"{self.name} answered {bare} for {of}, and {alone} for its messages")
+                fail("count_request", f"{self.name} answered {bare} for {of}, and {alone} for its messages")
             request = CountRequest(list(sample), system="Be brief.", tools=tools)
             full = self.insist(partial(count_request, request), of, "count_request")
             if full < bare:
-                broken(
+                fail(
                     "count_request",
                     f"{self.name} answered {full} for {of} with system and tools, {bare} without",
                 )
@@ -206,7 +206,7 @@ class _Check:
             dumped = [Dumped(message) for message in sample]
             objects = self.insist(partial(self.ask, dumped), of, "reads_objects")
             if objects != plain:
-                broken("reads_objects", f"{self.name} answered {objects} for {of}, and {plain} for its dicts")
+                fail("reads_objects", f"{self.name} answered {objects} for {of}, and {plain} for its dicts")
 
     def check_threads(self, counts: list[int]) -> None:
         """Several threads get the answers that one got."""
@@ -214,7 +214,7 @@ class _Check:
             found = list(threads.map(self._count_in_thread, self.samples * 4))
         if found != counts * 4:
             at = next(i for i, (new, old) in enumerate(zip(found, counts * 4, strict=True)) if new != old)
-            broken("threads", f"{self.name} answered {found[at]} in a thread, {(counts * 4)[at]} before")
+            fail("threads", f"{self.name} answered {found[at]} in a thread, {(counts * 4)[at]} before")
 
     def _count_in_thread(self, sample: Messages) -> int:
         return self.count(list(sample), "a sample in a thread")

@@ -21,7 +21,7 @@ class ContractBroken(AssertionError):
         """The broken promise in one word, as in "within_limit"."""
 
 
-def broken(rule: str, message: str, /) -> NoReturn:
+def fail(rule: str, message: str, /) -> NoReturn:
     """Raise `ContractBroken` with the rule in front of the message.
 
     Raises:

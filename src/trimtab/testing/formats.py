@@ -17,7 +17,7 @@ from trimtab.errors import BudgetExceededError, ContextError
 from trimtab.formats import Fault, Format, Kind, Pieces, Rules, Structure, get_format, mapping_of
 from trimtab.formats.base import TextSlot
 from trimtab.testing.bodies import FORMS, request_bodies
-from trimtab.testing.errors import Dumped, ask, broken
+from trimtab.testing.errors import Dumped, ask, fail
 from trimtab.testing.word_counter import WordCounter
 
 Messages = list[Any]
@@ -62,7 +62,7 @@ def check_format(format: Format, /, *, samples: Sequence[Messages] | None = None
         bodies = request_bodies(_SAMPLES, format=shipped)
         samples = [body[get_format(shipped).rules.body_key] for body in bodies]
     if not samples:
-        broken("declares", "check_format needs samples: conversations in the form")
+        fail("declares", "check_format needs samples: conversations in the form")
     _check_odd(format)
     for at, sample in enumerate(samples):
         _Check(format, sample, f"format {format.name}, sample {at}").run()
@@ -72,12 +72,12 @@ def check_format(format: Format, /, *, samples: Sequence[Messages] | None = None
 def _check_declared(format: Any) -> None:
     name, rules = getattr(format, "name", None), getattr(format, "rules", None)
     if not isinstance(name, str) or not name or name == "auto":
-        broken("declares", f"{format!r} has no name; a form has a word for reports under `name`")
+        fail("declares", f"{format!r} has no name; a form has a word for reports under `name`")
     if not isinstance(rules, Rules):
-        broken("declares", f"format {name}: rules is {rules!r}, not Rules")
+        fail("declares", f"format {name}: rules is {rules!r}, not Rules")
     missing = [one for one in _METHODS if not callable(getattr(format, one, None))]
     if missing:
-        broken("declares", f"format {name} has no {missing[0]}(); see trimtab.formats.Format")
+        fail("declares", f"format {name} has no {missing[0]}(); see trimtab.formats.Format")
 
 
 _METHODS = sorted(Format.__abstractmethods__)
@@ -89,7 +89,7 @@ def _check_odd(format: Format) -> None:
         where = f"format {format.name}, message {message!r}"
         kind = ask(partial(format.kind, message), "kinds", where)
         if kind not in get_args(Kind):
-            broken("kinds", f"{where}: kind is {kind!r}, none of {', '.join(get_args(Kind))}")
+            fail("kinds", f"{where}: kind is {kind!r}, none of {', '.join(get_args(Kind))}")
         reads: tuple[Callable[[Any], Any], ...] = (
             *(format.texts, format.pieces, format.tool_names, format.transcript, format.matches),
         )
@@ -121,7 +121,7 @@ class _Check:
         ):
             ask(check, rule, self.where)
             if self.sample != before:
-                broken("input_unchanged", f"{self.where}: the messages were changed")
+                fail("input_unchanged", f"{self.where}: the messages were changed")
 
     def check_scan(self) -> None:
         """Reading in pieces, from the end as trimtab does, finds what reading at once finds.
@@ -145,27 +145,27 @@ class _Check:
 
     def _compare(self, name: str, whole: Any, pieces: Any) -> None:
         if whole != pieces:
-            broken("scan", f"{self.where}: {name} is {whole}, and read in pieces {pieces}")
+            fail("scan", f"{self.where}: {name} is {whole}, and read in pieces {pieces}")
 
     def _check_columns(self, structure: Structure, index: int) -> None:
         where, message = f"{self.where}, message {index}", mapping_of(self.sample[index])
         kind = structure.kinds.get(index)
         if kind != self.format.kind(message):
-            broken("scan", f"{where}: kind is {kind!r} after scan, {self.format.kind(message)!r} by kind()")
+            fail("scan", f"{where}: kind is {kind!r} after scan, {self.format.kind(message)!r} by kind()")
         ids = structure.calls.get(index, ())
         if not all(isinstance(one, str) for one in ids):
-            broken("scan", f"{where}: calls are {ids!r}; ids are texts")
+            fail("scan", f"{where}: calls are {ids!r}; ids are texts")
         answered = [part for _, part in structure.answers.get(index, ())]
         loose = structure.loose.get(index, ())
         parts = [part for part in (*answered, *loose) if part is not None]
         if len(set(parts)) != len(parts) or any(type(part) is not int or part < 0 for part in parts):
-            broken("scan", f"{where}: parts are {parts}; each has one place")
+            fail("scan", f"{where}: parts are {parts}; each has one place")
         if loose and not parts:
-            broken("scan", f"{where}: loose parts beside a result that is the whole message")
+            fail("scan", f"{where}: loose parts beside a result that is the whole message")
         if index in structure.bound and not self.format.rules.binds_messages:
-            broken("scan", f"{where}: is bound, and rules.binds_messages is False")
+            fail("scan", f"{where}: is bound, and rules.binds_messages is False")
         if index in structure.kept and not self.format.rules.keeps_messages:
-            broken("scan", f"{where}: is kept, and rules.keeps_messages is False")
+            fail("scan", f"{where}: is kept, and rules.keeps_messages is False")
 
     def check_newest(self) -> None:
         count = len(self.sample)
@@ -174,7 +174,7 @@ class _Check:
                 found = self.format.newest(list(self.sample), kind, after, index)
                 at = [i for i in range(after + 1, index + 1) if self._kind(i) == kind]
                 if found != (at[-1] if at else -1):
-                    broken(
+                    fail(
                         "newest",
                         f"{self.where}: newest {kind} in ({after}, {index}] is {found}, not {at[-1:]}",
                     )
@@ -189,13 +189,13 @@ class _Check:
                 previous, message, parted=True
             )
             if fault is not None and not (isinstance(fault, str) and self.format.rules.ordered):
-                broken("order", f"{self.where}, message {index}: {fault!r}, and rules.ordered is False")
+                fail("order", f"{self.where}, message {index}: {fault!r}, and rules.ordered is False")
             previous = message
 
     def check_faults(self) -> None:
         faults = self.format.faults([mapping_of(message) for message in self.sample])
         if not all(isinstance(one, Fault) and one.index in range(len(self.sample)) for one in faults):
-            broken("faults", f"{self.where}: {faults!r:.200} is no list of Fault with positions that exist")
+            fail("faults", f"{self.where}: {faults!r:.200} is no list of Fault with positions that exist")
 
     def check_request(self) -> None:
         """A body that was read and written is what it was; what changed is in it."""
@@ -203,19 +203,19 @@ class _Check:
         body = {rules.body_key: self.sample, "model": "some-model"}
         request = self.format.read_request(body)
         if list(request.messages) != self.sample or request.key != rules.body_key:
-            broken("request", f"{self.where}: the messages of a body are not those read from it")
+            fail("request", f"{self.where}: the messages of a body are not those read from it")
         if self.format.write_request(request, list(self.sample)) != body:
-            broken("request", f"{self.where}: a body read and written is another")
+            fail("request", f"{self.where}: a body read and written is another")
         fewer = self.format.write_request(request, self.sample[:1])
         if fewer.get(rules.body_key) != self.sample[:1] or body[rules.body_key] is not self.sample:
-            broken(
+            fail(
                 "request",
                 f"{self.where}: other messages do not come out in the body, or went into the old one",
             )
         if not rules.system_in_messages:
             told = self.format.write_request(replace(request, system="Be brief."), self.sample)
             if not self.format.read_request(told).system or self.format.read_request(body).system:
-                broken("request", f"{self.where}: system text given beside a body is not in the one written")
+                fail("request", f"{self.where}: system text given beside a body is not in the one written")
 
     def check_objects(self) -> None:
         """Objects with `model_dump()` are read as the dicts they stand for."""
@@ -224,7 +224,7 @@ class _Check:
         whole, other = (_columns(self.format, of, [0, count]) for of in (self.sample, objects))
         for name in _COLUMNS:
             if getattr(whole, name) != getattr(other, name):
-                broken("objects", f"{self.where}: {name} is another for objects with model_dump()")
+                fail("objects", f"{self.where}: {name} is another for objects with model_dump()")
 
     def check_fit(self) -> None:
         counter = WordCounter(format=self.format)
@@ -238,15 +238,15 @@ class _Check:
             except BudgetExceededError as error:
                 output = [] if error.attempt is None else error.attempt.messages
             except ContextError as error:
-                broken("fit", f"{where}: fit() refused it: {error}")
+                fail("fit", f"{where}: fit() refused it: {error}")
             else:
                 if counter.count(output) > limit_tokens:
-                    broken("fit", f"{where}: {counter.count(output)} tokens came out")
+                    fail("fit", f"{where}: {counter.count(output)} tokens came out")
             new = self._faults_of(output) - was
             if was.keys() & _PAIRS:  # what is said of a broken pair may be another word
                 new = Counter({rule: count for rule, count in new.items() if rule in _PAIRS})
             if new:
-                broken("fit", f"{where}: violations that the input did not have: {', '.join(sorted(new))}")
+                fail("fit", f"{where}: violations that the input did not have: {', '.join(sorted(new))}")
 
     def _faults_of(self, messages: Messages) -> Counter[str]:
         """Count faults by rule; a further result and one without a call are one too many either way."""
@@ -268,11 +268,7 @@ def _columns(format: Format, messages: Sequence[Any], cuts: Sequence[int]) -> St
 
 
 def _check_edits(format: Format, sample: list[Any], where: str) -> None:
-    """Check each message of a conversation: its texts, pieces, parts and calls.
-
-    Raises:
-        ContractBroken: An edit did something else, or changed the message it was given.
-    """
+    """Check each message of a conversation: its texts, pieces, parts and calls."""
     structure = Structure(len(sample))
     format.scan(list(sample), 0, len(sample), structure)
     for index, message in enumerate(sample):
@@ -283,20 +279,20 @@ def _check_edits(format: Format, sample: list[Any], where: str) -> None:
         _check_calls(format, sample, index, structure.calls.get(index, ()), at)
         _check_written(format, message, at)
         if message != before:
-            broken("input_unchanged", f"{at}: was changed by an edit")
+            fail("input_unchanged", f"{at}: was changed by an edit")
 
 
 def _check_pieces(pieces: Any, where: str) -> None:
     """Check that what is charged for is text, and media apart."""
     if not isinstance(pieces, Pieces):
-        broken("pieces", f"{where}: pieces() gave {type(pieces).__name__}, not Pieces")
+        fail("pieces", f"{where}: pieces() gave {type(pieces).__name__}, not Pieces")
     texts = [*pieces.texts, *pieces.other, *(text for call in pieces.calls for text in call)]
     wrong = [text for text in texts if not isinstance(text, str)]
     if wrong:
-        broken("pieces", f"{where}: {wrong[0]!r:.80} is no text")
+        fail("pieces", f"{where}: {wrong[0]!r:.80} is no text")
     data = [one.data for one in pieces.media if one.data and len(one.data) > 60]
     if any(one in text for one in data for text in texts):
-        broken("pieces", f"{where}: the data of a medium is among the texts, and would be counted as text")
+        fail("pieces", f"{where}: the data of a medium is among the texts, and would be counted as text")
 
 
 def _check_texts(format: Format, message: Any, where: str) -> None:
@@ -304,22 +300,22 @@ def _check_texts(format: Format, message: Any, where: str) -> None:
     slots, before = format.texts(mapping_of(message)), copy.deepcopy(message)
     for slot in slots:
         if not isinstance(slot, TextSlot) or not isinstance(slot.text, str):
-            broken("texts", f"{where}: {slot!r:.80} is no TextSlot")
+            fail("texts", f"{where}: {slot!r:.80} is no TextSlot")
         changed = format.with_texts(message, {slot.path: _LONG})
         if message != before:
-            broken("input_unchanged", f"{where}: with_texts() changed the message it was given")
+            fail("input_unchanged", f"{where}: with_texts() changed the message it was given")
         new = {one.path: one.text for one in format.texts(mapping_of(changed))}
         old = {one.path: one.text for one in slots}
         if new != {**old, slot.path: _LONG}:
-            broken("texts", f"{where}: replacing the text at {slot.path} gave {new!r:.200}")
+            fail("texts", f"{where}: replacing the text at {slot.path} gave {new!r:.200}")
         if "xylophone" not in _text_that_costs(format.pieces(mapping_of(changed))):
-            broken("texts", f"{where}: the text at {slot.path} may be shortened, and is not charged for")
+            fail("texts", f"{where}: the text at {slot.path} may be shortened, and is not charged for")
         if type(changed) is not type(message):
-            broken("edits", f"{where}: with_texts() gave a {type(changed).__name__}")
+            fail("edits", f"{where}: with_texts() gave a {type(changed).__name__}")
         if format.with_texts(message, {slot.path: slot.text}) != message:
-            broken("edits", f"{where}: replacing the text at {slot.path} by itself gave another message")
+            fail("edits", f"{where}: replacing the text at {slot.path} by itself gave another message")
     if len({slot.path for slot in slots}) != len(slots):
-        broken("texts", f"{where}: two texts at one path")
+        fail("texts", f"{where}: two texts at one path")
 
 
 def _text_that_costs(pieces: Pieces) -> str:
@@ -329,19 +325,19 @@ def _text_that_costs(pieces: Pieces) -> str:
 def _check_parts(format: Format, message: Any, parts: set[int], where: str) -> None:
     """Check that parts which may leave one by one do, and the others stay."""
     if format.without_parts(message, ()) != message:
-        broken("edits", f"{where}: without_parts() of none gave another message")
+        fail("edits", f"{where}: without_parts() of none gave another message")
     before = _read(format, message)
     for part in parts if len(parts) > 1 else ():
         left = _read(format, format.without_parts(message, [part]))
         results = [at for _, at in before.answers.get(0, ()) if at != part]
         there = left.answers.get(0, ())
         if len(there) != len(results):  # their ids may go by their place
-            broken(
+            fail(
                 "edits", f"{where}: without part {part} its results are {there!r}; {len(results)} should stay"
             )
         loose = [at for at in before.loose.get(0, ()) if at != part]
         if results and len(left.loose.get(0, ())) != len(loose):
-            broken("edits", f"{where}: without part {part} it has {left.loose.get(0)!r} beside results")
+            fail("edits", f"{where}: without part {part} it has {left.loose.get(0)!r} beside results")
 
 
 def _check_calls(format: Format, sample: list[Any], index: int, ids: tuple[str, ...], where: str) -> None:
@@ -352,43 +348,39 @@ def _check_calls(format: Format, sample: list[Any], index: int, ids: tuple[str, 
         stay = [one for one in ids if one not in gone]  # calls of one id go together
         if changed[index] is None:
             if stay:
-                broken("edits", f"{where}: without {sorted(gone)} nothing is left, but other calls are")
+                fail("edits", f"{where}: without {sorted(gone)} nothing is left, but other calls are")
             continue
         left = Structure(len(changed))
         format.scan(changed, 0, len(changed), left)
         there = left.calls.get(index, ())
         if len(there) != len(stay):
-            broken("edits", f"{where}: without {sorted(gone)} it calls {there!r}, before {ids!r}")
+            fail("edits", f"{where}: without {sorted(gone)} it calls {there!r}, before {ids!r}")
     if format.without_calls(sample[index], frozenset({"an id nobody has"})) != sample[index]:
-        broken("edits", f"{where}: without_calls() of an id it does not have gave another message")
+        fail("edits", f"{where}: without_calls() of an id it does not have gave another message")
 
 
 def _check_written(format: Format, message: Any, where: str) -> None:
     if not isinstance(format.transcript(mapping_of(message)), str):
-        broken("makes", f"{where}: transcript() gave no text")
+        fail("makes", f"{where}: transcript() gave no text")
     if type(format.matches(mapping_of(message))) is not bool:
-        broken("makes", f"{where}: matches() gave no bool")
+        fail("makes", f"{where}: matches() gave no bool")
 
 
 def _check_redacted(format: Format, sample: list[Any], where: str) -> None:
-    """Check that redaction leaves no text, and every call and result.
-
-    Raises:
-        ContractBroken: A text is still there, or something else calls or answers than before.
-    """
+    """Check that redaction leaves no text, and every call and result."""
     plain = [copy.deepcopy(mapping_of(message)) for message in sample]
     made = [format.redacted(message) for message in plain]
     for index, message in enumerate(plain):
         at = f"{where}, message {index}"
         if message != mapping_of(sample[index]):
-            broken("input_unchanged", f"{at}: was changed by redacted()")
+            fail("input_unchanged", f"{at}: was changed by redacted()")
         said = {text for text in _texts(format, message) if len(text) > _SHORT}
         left = next((text for text in said if text in str(made[index])), None)
         if left is not None:
-            broken("redacted", f"{at}: {left!r:.80} is still said by {made[index]!r:.200}")
+            fail("redacted", f"{at}: {left!r:.80} is still said by {made[index]!r:.200}")
     before, after = _ties(format, plain), _ties(format, made)
     if before != after:
-        broken("redacted", f"{where}: calls and results are {after!r:.200}, and were {before!r:.200}")
+        fail("redacted", f"{where}: calls and results are {after!r:.200}, and were {before!r:.200}")
 
 
 def _ties(format: Format, messages: list[Any]) -> list[tuple[tuple[str, ...], list[str]]]:
@@ -408,24 +400,20 @@ def _read(format: Format, message: Any) -> Structure:
 
 
 def _check_made(format: Format) -> None:
-    """Check the messages a form makes of its own.
-
-    Raises:
-        ContractBroken: One does not hold what it was made of.
-    """
+    """Check the messages a form makes of its own."""
     where = f"format {format.name}"
     for role in ("user", "assistant"):
         made = format.message(role, ["one two"])
         if format.kind(made) != role or _texts(format, made) != ["one two"]:
-            broken("makes", f"{where}: message({role!r}, ['one two']) is {made!r:.120}")
+            fail("makes", f"{where}: message({role!r}, ['one two']) is {made!r:.120}")
         if format.kind(mapping_of(format.with_role(format.message("user", ["a"]), role))) != role:
-            broken("makes", f"{where}: with_role(…, {role!r}) has another kind")
+            fail("makes", f"{where}: with_role(…, {role!r}) has another kind")
         other = format.with_text(made, "three")
         if _texts(format, other) != ["three"] or _texts(format, made) != ["one two"]:
-            broken("makes", f"{where}: with_text(…, 'three') is {other!r:.120}")
+            fail("makes", f"{where}: with_text(…, 'three') is {other!r:.120}")
         cached = format.with_cache_control(made, {"type": "ephemeral"})
         if _texts(format, cached) != ["one two"]:
-            broken("makes", f"{where}: with_cache_control() is {cached!r:.120}")
+            fail("makes", f"{where}: with_cache_control() is {cached!r:.120}")
 
 
 def _texts(format: Format, message: Any) -> list[str]:

@@ -21,7 +21,7 @@ from trimtab.stores import (
     Store,
     query_terms,
 )
-from trimtab.testing.errors import ContractBroken, ask, broken
+from trimtab.testing.errors import ContractBroken, ask, fail
 
 E = TypeVar("E", bound=Exception)
 
@@ -68,7 +68,7 @@ def check_store(
         >>> store = MemoryStore()
         >>> check_store(lambda: store)
     """
-    store = _made(make_store)
+    store = _new_store(make_store)
     check = _Check(store, prefix=f"check-{uuid.uuid4().hex[:12]}-")
     try:
         check.run()
@@ -82,10 +82,10 @@ def check_store(
     _check_close(store)
 
 
-def _made(make_store: Callable[[], Store]) -> Store:
+def _new_store(make_store: Callable[[], Store]) -> Store:
     store = make_store()
     if not isinstance(cast("Any", store), Store):
-        broken("answers", f"{type(store).__name__} lacks a method of Store")
+        fail("answers", f"{type(store).__name__} lacks a method of Store")
     return store
 
 
@@ -116,11 +116,11 @@ def refusal(call: Callable[[], object], kind: type[E], rule: str, what: str = ""
     except Exception as error:
         wanted = f"{rule}: {what!r:.80} raised {type(error).__name__}, not {kind.__name__}: {error!s:.200}"
         raise ContractBroken(wanted, rule=rule) from error
-    return broken(rule, f"{what!r:.80} answered {answer!r:.80}, where {kind.__name__} is due")
+    return fail(rule, f"{what!r:.80} answered {answer!r:.80}, where {kind.__name__} is due")
 
 
-class Asking:
-    """A store, and the names of the sessions made in it."""
+class _Check:
+    """One run of the contract over one store, and the names of the sessions made in it."""
 
     def __init__(self, store: Store, *, prefix: str) -> None:
         self.store = store
@@ -145,6 +145,10 @@ class Asking:
         events = [note(f"event {expected + at}", id=None if at else first_id) for at in range(count)]
         return self.store.append(append_request(session, expected, events))
 
+    def refuse(self, request: AppendRequest, kind: type[E], rule: str, what: str = "") -> E:
+        """Insist that an append raises an error of a kind, and return it."""
+        return refusal(partial(self.store.append, request), kind, rule, what)
+
     def load(self, session: str) -> list[Event]:
         """Read a whole session."""
         return self.store.load(LoadRequest(session=session))
@@ -153,39 +157,29 @@ class Asking:
         """Ask for the messages with any term of a text."""
         return SearchRequest(session=session, terms=query_terms(text), limit=limit)
 
-    def found(self, session: str, text: str, *, limit: int = 50) -> list[int]:
-        """Search, and give the versions found."""
-        return [event.version for event in self.store.search(self.query(session, text, limit=limit))]
+    def search(self, session: str, text: str, versions: list[int], *, limit: int = 50) -> None:
+        """Insist on the versions that a search finds."""
+        found = [event.version for event in self.store.search(self.query(session, text, limit=limit))]
+        self.equal("search", found, versions, f"a search for {text!r}, the best {limit}")
 
     def equal(self, rule: str, got: object, wanted: object, claim: str) -> None:
         """Insist on an answer."""
         if got != wanted:
-            broken(rule, f"{claim}: got {got!r:.300}, wanted {wanted!r:.300}")
+            fail(rule, f"{claim}: got {got!r:.300}, wanted {wanted!r:.300}")
 
     def clean(self) -> None:
         """Delete every session that was made."""
         for session in self.made:
             self.store.delete(session)
 
-
-class _Check(Asking):
-    """One run of the contract over one store."""
-
     def run(self) -> None:
-        self.check_versions()
-        self.check_conflict()
-        self.check_idempotence()
-        self.check_ids()
-        self.check_refusals()
-        self.check_rewrites()
-        self.check_paging()
-        self.check_plain_data()
-        self.check_texts()
-        self.check_isolation()
-        check_search(self)
-        self.check_delete()
-        check_incarnations(self)
-        self.check_sessions()
+        for check in (
+            *(self.check_versions, self.check_conflict, self.check_idempotence, self.check_ids),
+            *(self.check_refusals, self.check_rewrites, self.check_paging, self.check_plain_data),
+            *(self.check_texts, self.check_isolation, partial(check_search, self), self.check_delete),
+            *(partial(check_incarnations, self), self.check_sessions),
+        ):
+            check()
 
     def check_versions(self) -> None:
         session = self.new_session()
@@ -201,7 +195,7 @@ class _Check(Asking):
         before = self.load(session)
         for expected in (0, 2, 4, 99):
             request = append_request(session, expected, [note(), note()])
-            error = refusal(partial(self.store.append, request), VersionConflictError, "conflict")
+            error = self.refuse(request, VersionConflictError, "conflict")
             carried = (error.session, error.expected_version, error.actual_version)
             self.equal("conflict", carried, (session, expected, 3), "a conflict carries both versions")
             self.equal("conflict", self.load(session), before, "a conflict changes nothing")
@@ -226,7 +220,7 @@ class _Check(Asking):
         other = Event(id=taken, kind="note", time=5.0, data={"text": "another"})
         for events in ([other], [note(), other], [note(), note(), other]):
             request = append_request(session, 2, events)
-            refusal(partial(self.store.append, request), ConfigurationError, "ids")
+            self.refuse(request, ConfigurationError, "ids")
             self.equal(
                 "atomic", self.load(session), before, "an append that is refused adds none of its events"
             )
@@ -247,7 +241,7 @@ class _Check(Asking):
         }
         for what, events in wrong.items():
             request = append_request(session, 1, events)
-            refusal(partial(self.store.append, request), ConfigurationError, "refuses", what)
+            self.refuse(request, ConfigurationError, "refuses", what)
         for name in ("", "a\0b", "\ud800", "x" * 513):
             load = partial(self.store.load, LoadRequest(session=name))
             refusal(load, ConfigurationError, "refuses", name)
@@ -260,15 +254,11 @@ class _Check(Asking):
         new = replace(before[1], data={"text": "rewritten"}, state={"small": True})
         request = append_request(session, 4, [note()], rewrites=[new])
         stale = replace(request, expected_version=3)
-        refusal(lambda: self.store.append(stale), VersionConflictError, "rewrites")
-        for wrong in (
-            replace(new, id="nobody"),
-            replace(new, version=3),
-            replace(new, time=-1.0),
-            replace(new, kind="other"),
-        ):
+        self.refuse(stale, VersionConflictError, "rewrites")
+        for other in ({"id": "nobody"}, {"version": 3}, {"time": -1.0}, {"kind": "other"}):
+            wrong = replace(new, **cast("Any", other))
             bad = replace(request, rewrites=[wrong])
-            refusal(partial(self.store.append, bad), ConfigurationError, "rewrites", "of another event")
+            self.refuse(bad, ConfigurationError, "rewrites", "of another event")
         self.equal("atomic", self.load(session), before, "a rewrite that is refused changes nothing")
         self.equal("rewrites", self.store.append(request).version, 5, "a rewrite comes with an event")
         expected = [before[0], new, before[2], before[3]]
@@ -320,12 +310,8 @@ class _Check(Asking):
         got = self.load(session)[0]
         self.equal("plain_data", got.data, {"text": ["mine"]}, "what the caller changes later is not stored")
         self.equal("plain_data", got.state, event.state, "state comes back equal")
-        self.equal(
-            "plain_data",
-            (got.time, got.kind, got.id, got.version),
-            (1.5, "note", "mine", 1),
-            "columns come back",
-        )
+        columns = (got.time, got.kind, got.id, got.version)
+        self.equal("plain_data", columns, (1.5, "note", "mine", 1), "columns come back")
         cast("dict[str, Any]", got.data)["text"].append("by a reader")
         self.equal(
             "plain_data", self.load(session)[0].data, {"text": ["mine"]}, "a reader changes its own copy"
@@ -338,15 +324,14 @@ class _Check(Asking):
             self.store.append(append_request(session, at, [event]))
         for what, event, got in zip(_TEXTS, sent, self.load(session), strict=True):
             if got.data != event.data:
-                broken("texts", f"{what} did not come back as it was")
+                fail("texts", f"{what} did not come back as it was")
 
     def check_isolation(self) -> None:
         one, other = self.new_session("s"), self.new_session("s%")
         self.append(one, 0, 2)
         self.append(other, 0, 3)
-        self.equal(
-            "isolation", [len(self.load(one)), len(self.load(other))], [2, 3], "each has its own events"
-        )
+        counts = [len(self.load(one)), len(self.load(other))]
+        self.equal("isolation", counts, [2, 3], "each has its own events")
         self.store.delete(other)
         self.equal("isolation", len(self.load(one)), 2, "deleting one leaves the other")
 
@@ -377,14 +362,14 @@ class _Check(Asking):
 
 def _check_handles(check: _Check, make_store: Callable[[], Store]) -> None:
     session = check.fill_session(2)
-    other = _made(make_store)
+    other = _new_store(make_store)
     try:
         events = other.load(LoadRequest(session=session))
         check.equal("handles", events, check.load(session), "another handle reads what was written")
         other.append(append_request(session, 2, [note()]))
         check.equal("handles", len(check.load(session)), 3, "the first sees what another handle wrote")
         late = append_request(session, 2, [note()])
-        refusal(lambda: check.store.append(late), VersionConflictError, "handles")
+        check.refuse(late, VersionConflictError, "handles")
     finally:
         if other is not check.store:
             other.close()
@@ -398,7 +383,7 @@ def _check_async(check: _Check, make_store: Callable[[], Store]) -> None:
 
 
 async def _async_part(check: _Check, make_store: Callable[[], Store]) -> None:
-    store = _made(make_store)
+    store = _new_store(make_store)
     try:
         await _check_async_forms(check, store)
         await acheck_incarnations(check, store)
@@ -426,7 +411,7 @@ async def _check_async_forms(check: _Check, store: Store) -> None:
     except VersionConflictError as error:
         check.equal("asynchronous", error.actual_version, 1, "the conflict carries the version")
     else:
-        broken("asynchronous", "a stale aappend was stored")
+        fail("asynchronous", "a stale aappend was stored")
     await store.adelete(session)
     check.equal("asynchronous", await store.aload(LoadRequest(session=session)), [], "adelete removes")
 
@@ -479,7 +464,7 @@ _QUERIES: tuple[tuple[str, list[int]], ...] = (
 """What is asked, and the versions found: more of the terms first, newer before older."""
 
 
-def check_search(check: Asking) -> None:
+def check_search(check: _Check) -> None:
     """Ask for what is there and what is not, in a short session and at the end of a long one."""
     for before in (0, 700):
         session = check.new_session()
@@ -487,47 +472,37 @@ def check_search(check: Asking) -> None:
         events = [*others, *map(entry, _MESSAGES), note("heron otter 天气")]
         check.store.append(append_request(session, 0, events))
         for text, versions in _QUERIES:
-            _expect(check, session, text, [before + version for version in versions])
+            check.search(session, text, [before + version for version in versions])
         _check_limits(check, session, before)
         _check_growth(check, session, before)
     other = check.fill_session(1)
-    check.equal("search", check.found(other, "heron"), [], "another session finds nothing")
-    check.equal("search", check.found(check.new_session(), "heron"), [], "nor one that is not there")
+    check.search(other, "heron", [])
+    check.search(check.new_session(), "heron", [])
 
 
-def _expect(check: Asking, session: str, text: str, versions: list[int]) -> None:
-    check.equal("search", check.found(session, text), versions, f"a search for {text!r}")
-
-
-def _check_limits(check: Asking, session: str, before: int) -> None:
+def _check_limits(check: _Check, session: str, before: int) -> None:
     for limit, versions in ((0, []), (1, [before + 3]), (2, [before + 3, before + 2])):
-        check.equal("search", check.found(session, "heron", limit=limit), versions, f"the best {limit}")
+        check.search(session, "heron", versions, limit=limit)
     found = check.store.search(check.query(session, "heron", limit=1))
     check.equal("search", found, [check.load(session)[before + 2]], "an event found is the event stored")
-    odd = SearchRequest(
-        session=session, terms=("Heron", "find_heron", "\ud800", "a\0b", "", "heron", "heron"), limit=9
-    )
-    found = check.store.search(odd)
-    check.equal(
-        "search",
-        [event.version for event in found],
-        [before + 3, before + 2, before + 1],
-        "terms nobody can have",
-    )
+    terms = ("Heron", "find_heron", "\ud800", "a\0b", "", "heron", "heron")
+    odd = check.store.search(SearchRequest(session=session, terms=terms, limit=9))
+    versions = [event.version for event in odd]
+    check.equal("search", versions, [before + 3, before + 2, before + 1], "terms nobody can have")
 
 
-def _check_growth(check: Asking, session: str, before: int) -> None:
+def _check_growth(check: _Check, session: str, before: int) -> None:
     """What was added since is found; what was rewritten is found by its new text only."""
     version = before + len(_MESSAGES) + 1
     late = append_request(session, version, [entry({"content": "late heron"})])
     check.store.append(late)
-    _expect(check, session, "late", [version + 1])
+    check.search(session, "late", [version + 1])
     stored = check.load(session)[before]
     new = replace(stored, data={"message": {"role": "user", "content": "withdrawn"}})
     check.store.append(append_request(session, version + 1, [note()], rewrites=[new]))
-    _expect(check, session, "stands", [])
-    _expect(check, session, "withdrawn", [before + 1])
-    _expect(check, session, "heron", [version + 1, before + 3, before + 2])
+    check.search(session, "stands", [])
+    check.search(session, "withdrawn", [before + 1])
+    check.search(session, "heron", [version + 1, before + 3, before + 2])
 
 
 # What was deleted: who still means it changes nothing and reads nothing.
@@ -547,7 +522,7 @@ def _requests(session: str, deleted: str, versions: int, again: Event) -> list[A
     ]
 
 
-def check_incarnations(check: Asking) -> None:
+def check_incarnations(check: _Check) -> None:
     """Delete a session, begin it anew with the very same events, and ask for the one that was deleted."""
     session = check.new_session()
     messages = [entry({"content": f"a heron {at}"}) for at in range(3)]
@@ -555,7 +530,7 @@ def check_incarnations(check: Asking) -> None:
     first = check.store.append(begin).incarnation
     _check_named(check, session, first)
     if check.store.append(begin).incarnation != first:
-        broken(_RULE, "a repeated append says another incarnation than the first")
+        fail(_RULE, "a repeated append says another incarnation than the first")
     own = append_request(session, 3, [note()], incarnation=first)
     check.equal(_RULE, check.store.append(own)[:2], (4, False), "who means the one that is there may add")
     newest = check.load(session)[0]
@@ -568,7 +543,7 @@ def check_incarnations(check: Asking) -> None:
     again = append_request(session, 0, [*messages, note()])
     second = check.store.append(again).incarnation
     if second == first:
-        broken(_RULE, f"a session that was deleted and begun anew has the incarnation it had, {first!r:.80}")
+        fail(_RULE, f"a session that was deleted and begun anew has the incarnation it had, {first!r:.80}")
     _check_named(check, session, second)
     stored = check.load(session)
     _check_refused(check, session, first, _requests(session, first, 4, stored[0]))
@@ -579,9 +554,9 @@ def check_incarnations(check: Asking) -> None:
     check.equal(_RULE, check.load(session), [], "who means the one that is there may delete it")
 
 
-def _check_named(check: Asking, session: str, incarnation: str) -> None:
+def _check_named(check: _Check, session: str, incarnation: str) -> None:
     if not incarnation:
-        broken(_RULE, "an append answers no incarnation")
+        fail(_RULE, "an append answers no incarnation")
     newest = LoadRequest(session=session, limit=1, newest_first=True, incarnation=incarnation)
     one = LoadRequest(session=session, ids=(check.load(session)[0].id,), incarnation=incarnation)
     query = check.query(session, "heron")
@@ -596,9 +571,9 @@ def _check_named(check: Asking, session: str, incarnation: str) -> None:
         check.equal(_RULE, said, {incarnation}, f"events of {what} say the incarnation that append answered")
 
 
-def _check_refused(check: Asking, session: str, deleted: str, appends: list[AppendRequest]) -> None:
+def _check_refused(check: _Check, session: str, deleted: str, appends: list[AppendRequest]) -> None:
     for request in appends:
-        error = refusal(partial(check.store.append, request), SessionDeletedError, _RULE, "a late append")
+        error = check.refuse(request, SessionDeletedError, _RULE, "a late append")
         check.equal(_RULE, error.session, session, "the error names the session")
     terms = check.query(session, "heron").terms
     reads = (
@@ -612,7 +587,7 @@ def _check_refused(check: Asking, session: str, deleted: str, appends: list[Appe
     refusal(partial(check.store.search, search), SessionDeletedError, _RULE, "a late search")
 
 
-async def acheck_incarnations(check: Asking, store: Store) -> None:
+async def acheck_incarnations(check: _Check, store: Store) -> None:
     """Ask for a session that was deleted, in the forms for asyncio."""
     session = check.new_session()
     begin = append_request(session, 0, [entry({"content": "a heron"})])
@@ -631,7 +606,7 @@ async def acheck_incarnations(check: Asking, store: Store) -> None:
             await call()
         except SessionDeletedError:
             continue
-        broken(_RULE, f"{what} answered, though the session it meant was deleted")
+        fail(_RULE, f"{what} answered, though the session it meant was deleted")
     check.equal(_RULE, len(check.load(session)), 1, "a late task changes nothing of what is there now")
 
 
@@ -643,7 +618,7 @@ _EACH = 5
 _PATIENT = Retry(attempts=500, first_seconds=0.002, max_seconds=0.1)
 
 
-def check_threads(check: Asking) -> None:
+def check_threads(check: _Check) -> None:
     """Append from many threads to one session through one handle; all of it is there, once, in order."""
     session = check.new_session()
 
@@ -663,7 +638,7 @@ def check_threads(check: Asking) -> None:
     _check_whole(check, session, "threads")
 
 
-async def check_tasks(check: Asking, store: Store) -> None:
+async def check_tasks(check: _Check, store: Store) -> None:
     """Append from many tasks to one session, and from as many to one each."""
     session = check.new_session()
 
@@ -685,7 +660,7 @@ async def check_tasks(check: Asking, store: Store) -> None:
     check.equal("tasks", [len(check.load(one)) for one in own], [2] * _WRITERS, "each task has its session")
 
 
-def _check_whole(check: Asking, session: str, rule: str) -> None:
+def _check_whole(check: _Check, session: str, rule: str) -> None:
     events = check.load(session)
     check.equal(rule, [event.version for event in events], list(range(1, _WRITERS * _EACH + 1)), "no gap")
     texts = [str(event.data["text"]) for event in events]

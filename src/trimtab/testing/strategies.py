@@ -19,7 +19,7 @@ from trimtab.formats import DEFAULT, Path, get_format
 from trimtab.report import REASONS
 from trimtab.strategies import Edit, EvictionRequest, EvictionResult, Strategy
 from trimtab.strategies.cuts import count_back
-from trimtab.testing.errors import ask, broken
+from trimtab.testing.errors import ask, fail
 from trimtab.testing.generate import conversations
 from trimtab.testing.word_counter import WordCounter
 
@@ -73,7 +73,7 @@ def check_strategy(
     for at, sample in enumerate(conversations() if samples is None else samples):
         for counter in (words, words.count) if counters is None else counters:
             for limit_tokens in _limits(sample, counter):
-                where = f"strategy {name}, sample {at}, limit {limit_tokens}, counter {_shown(counter)}"
+                where = f"strategy {name}, sample {at}, limit {limit_tokens}, counter {_name_of(counter)}"
                 _check_one(strategy, sample, counter, limit_tokens, thrifty=thrifty, where=where)
                 tried += 1
     if not tried:
@@ -84,7 +84,7 @@ def _checked_name(strategy: Any) -> str:
     """Check what a strategy is called, and that its data is data."""
     name = getattr(strategy, "name", None)
     if not isinstance(name, str) or not name:
-        broken("answers", f"{strategy!r} has no name; a strategy has a word for reports under `name`")
+        fail("answers", f"{strategy!r} has no name; a strategy has a word for reports under `name`")
     to_data = getattr(strategy, "to_dict", None)
     if to_data is not None:
         try:
@@ -92,11 +92,11 @@ def _checked_name(strategy: Any) -> str:
         except ConfigurationError:  # a function in it has no registered name, which is the user's to give
             return name
         except (TypeError, ValueError) as error:
-            broken("data", f"to_dict() of strategy {name} is not plain data: {error}")
+            fail("data", f"to_dict() of strategy {name} is not plain data: {error}")
     return name
 
 
-def _shown(counter: Any) -> str:
+def _name_of(counter: Any) -> str:
     return str(getattr(counter, "name", None) or getattr(counter, "__name__", None) or type(counter).__name__)
 
 
@@ -127,11 +127,12 @@ def _check_one(
         return _Answer(request, _evict(strategy, request, where), counter, where)
 
     answer = ask()
-    _check_answer(answer)
+    for check in (_check_values, _check_kept, _check_edits, _check_insertions, _check_size):
+        check(answer)
     _check_unchanged(sample, before, where)
     again = ask()
     if _decision(again) != _decision(answer):
-        broken("deterministic", f"{where}: asked again, it decided otherwise")
+        fail("deterministic", f"{where}: asked again, it decided otherwise")
     if thrifty and answer.request.additive:
         _check_thrift(answer)
     _check_fit(strategy, given, counter, limit_tokens, answer.result.fits, where)
@@ -141,14 +142,14 @@ def _check_one(
 def _evict(strategy: Strategy, request: EvictionRequest, where: str) -> EvictionResult:
     result: Any = ask(lambda: strategy.evict(request), "answers", f"{where}: evict")
     if not isinstance(result, EvictionResult):
-        broken("answers", f"{where}: evict returned {type(result).__name__}, not EvictionResult")
+        fail("answers", f"{where}: evict returned {type(result).__name__}, not EvictionResult")
     return result
 
 
 def _check_unchanged(sample: Messages, before: Messages, where: str) -> None:
     if sample != before:
         at = next(i for i, (new, old) in enumerate(zip(sample, before, strict=False)) if new != old)
-        broken("input_unchanged", f"{where}: message {at} of the input was changed")
+        fail("input_unchanged", f"{where}: message {at} of the input was changed")
 
 
 def _check_fit(
@@ -159,12 +160,12 @@ def _check_fit(
         fit(sample, Budget(limit_tokens), counter=counter, format=DEFAULT, strategy=strategy)
     except BudgetExceededError as error:
         if fits:
-            broken("fit", f"{where}: it says it fits, but fit() raised: {error}")
+            fail("fit", f"{where}: it says it fits, but fit() raised: {error}")
     except ContextError as error:
-        broken("fit", f"{where}: fit() refused it: {error}")
+        fail("fit", f"{where}: fit() refused it: {error}")
     else:
         if not fits:
-            broken("fit", f"{where}: it says it does not fit, but fit() found that it does")
+            fail("fit", f"{where}: it says it does not fit, but fit() found that it does")
 
 
 # What one answer must keep to, looked over without the runner's help.
@@ -223,37 +224,24 @@ def _decision(answer: _Answer) -> Hashable:
     return (tuple(map(_key, answer.kept)), edits, put_in, answer.result.fits)
 
 
-def _check_answer(answer: _Answer) -> None:
-    """Check one answer.
-
-    Raises:
-        ContractBroken: With the rule that is broken.
-    """
-    _check_values(answer)
-    _check_kept(answer)
-    _check_edits(answer)
-    _check_insertions(answer)
-    _check_size(answer)
-
-
 def _check_values(answer: _Answer) -> None:
     """Check the kinds of the values of a result."""
     result, where = answer.result, answer.where
     if not isinstance(result.fits, bool):
-        broken("answers", f"{where}: fits is {result.fits!r}; it is True or False")
+        fail("answers", f"{where}: fits is {result.fits!r}; it is True or False")
     if result.reason not in REASONS:
-        broken("answers", f"{where}: reason {result.reason!r} is none of {', '.join(REASONS)}")
+        fail("answers", f"{where}: reason {result.reason!r} is none of {', '.join(REASONS)}")
     actions = result.actions
     if actions is not None and not (isinstance(actions, tuple) and all(isinstance(a, str) for a in actions)):
-        broken("answers", f"{where}: actions is {actions!r}; it is a tuple of words, or None")
+        fail("answers", f"{where}: actions is {actions!r}; it is a tuple of words, or None")
     for word, entries in (("kept", result.kept), ("edits", result.edits)):
         if not isinstance(entries, Sequence) or isinstance(entries, str):
-            broken("answers", f"{where}: {word} is {entries!r}; it is a sequence")
+            fail("answers", f"{where}: {word} is {entries!r}; it is a sequence")
     if not all(isinstance(edit, Edit) and isinstance(edit.texts, Mapping) for edit in result.edits):
-        broken("answers", f"{where}: edits has {result.edits!r}; each is an Edit with texts by path")
+        fail("answers", f"{where}: edits has {result.edits!r}; each is an Edit with texts by path")
     cut, count = result.cut, len(answer.request.history)
     if cut is not None and (type(cut) is not int or not 0 <= cut <= count):
-        broken("answers", f"{where}: cut is {cut!r}; it is a position from 0 to {count}, or None")
+        fail("answers", f"{where}: cut is {cut!r}; it is a position from 0 to {count}, or None")
 
 
 def _check_kept(answer: _Answer) -> None:
@@ -262,18 +250,18 @@ def _check_kept(answer: _Answer) -> None:
     places = {_key(unit): at for at, unit in enumerate(answer.units)}
     for unit in answer.result.kept:
         if not isinstance(unit, Unit) or _key(unit) not in places:
-            broken("whole_units", f"{where}: keeps {unit!r}, which is no unit of the request")
+            fail("whole_units", f"{where}: keeps {unit!r}, which is no unit of the request")
     cut = answer.result.cut
     if cut is not None and cut != len(answer.request.history):
         owner = next((unit for unit in answer.units if cut in unit.indices), None)
         if owner is not None and cut != owner.first and not owner.parts:
-            broken("whole_units", f"{where}: cuts at message {cut}, inside {owner!r}")
+            fail("whole_units", f"{where}: cuts at message {cut}, inside {owner!r}")
     order = [places[_key(unit)] for unit in answer.kept]
     if any(first >= second for first, second in itertools.pairwise(order)):
-        broken("once_in_order", f"{where}: keeps units at {order}; each once, in the order of the request")
+        fail("once_in_order", f"{where}: keeps units at {order}; each once, in the order of the request")
     for at in sorted(set(range(len(answer.units))) - set(order)):
         if answer.units[at].state != "free":
-            broken("stays", f"{where}: evicts {answer.units[at]!r}, which must not leave")
+            fail("stays", f"{where}: evicts {answer.units[at]!r}, which must not leave")
 
 
 def _check_edits(answer: _Answer) -> None:
@@ -283,15 +271,15 @@ def _check_edits(answer: _Answer) -> None:
         where = f"{answer.where}: edits message {edit.index}"
         units = [unit for unit in kept if edit.index in unit.indices]
         if not units:
-            broken("edits", f"{where}, which does not stay")
+            fail("edits", f"{where}, which does not stay")
         if any(u.state == "pinned" and owns_text(u, edit.index, path) for u in units for path in edit.texts):
-            broken("edits", f"{where}, which is pinned")
+            fail("edits", f"{where}, which is pinned")
         known = {slot.path for slot in answer.request.texts(edit.index)}
         for path, text in edit.texts.items():
             if path not in known:
-                broken("edits", f"{where} at {path!r}, where no text is that may be cut")
+                fail("edits", f"{where} at {path!r}, where no text is that may be cut")
             if not isinstance(text, str):
-                broken("edits", f"{where} at {path!r} with {type(text).__name__}, not text")
+                fail("edits", f"{where} at {path!r} with {type(text).__name__}, not text")
 
 
 def _check_insertions(answer: _Answer) -> None:
@@ -300,31 +288,27 @@ def _check_insertions(answer: _Answer) -> None:
     for insertion in answer.result.insertions:
         where = f"{answer.where}: puts in {insertion.why!r}"
         if not insertion.covers.isdisjoint(kept):
-            broken("insertions", f"{where}, which stands for messages that stay")
+            fail("insertions", f"{where}, which stands for messages that stay")
         if insertion.at not in insertion.covers:
-            broken("insertions", f"{where} at message {insertion.at}, in place of none")
+            fail("insertions", f"{where} at message {insertion.at}, in place of none")
 
 
 def _check_size(answer: _Answer) -> None:
     """Recount what stays, and compare with the claim."""
     tokens, limit = answer.tokens(answer.kept), answer.request.limit_tokens
     if answer.result.fits and tokens > limit:
-        broken("within_limit", f"{answer.where}: says it fits, but {tokens} tokens are over {limit}")
+        fail("within_limit", f"{answer.where}: says it fits, but {tokens} tokens are over {limit}")
     if answer.result.fits:
         return
     if tokens <= limit:
-        broken("honest", f"{answer.where}: says it does not fit, but its {tokens} tokens do")
+        fail("honest", f"{answer.where}: says it does not fit, but its {tokens} tokens do")
     needed = answer.result.needed_tokens
     if needed is not None and (type(needed) is not int or needed <= limit):
-        broken("honest", f"{answer.where}: says it does not fit, but needs {needed!r} tokens, limit {limit}")
+        fail("honest", f"{answer.where}: says it does not fit, but needs {needed!r} tokens, limit {limit}")
 
 
 def _check_thrift(answer: _Answer) -> None:
-    """Check that something of what was evicted would not have fitted.
-
-    Raises:
-        ContractBroken: Each evicted unit alone, with the message that opened its turn, could have stayed.
-    """
+    """Check that of what was evicted a unit, with the message that opened its turn, would not have fitted."""
     if not answer.result.fits or answer.result.edits:
         return
     kept = answer.kept
@@ -332,7 +316,7 @@ def _check_thrift(answer: _Answer) -> None:
     evicted = [unit for unit in answer.units if _key(unit) not in keys]
     if evicted and all(_could_stay(answer, unit, keys) for unit in evicted):
         tokens, limit = answer.tokens(kept), answer.request.limit_tokens
-        broken(
+        fail(
             "thrifty",
             f"{answer.where}: keeps {tokens} of {limit} tokens, and each of the {len(evicted)} evicted units"
             " would have fitted",
