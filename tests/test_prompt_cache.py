@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tests.builders import Message, call, result, system, user, words
 from trimtab import BudgetExceededError, Cascade, SlidingWindow, TruncateText, counter_for, fit
-from trimtab.counting.tokenizers import load_tokenizer
 from trimtab.testing import WordCounter
 
 WINDOW = SlidingWindow(target_ratio=0.7)
@@ -59,7 +58,7 @@ class Sizes:
     """Tokens of messages by the tokenizer itself; each message is encoded once."""
 
     def __init__(self) -> None:
-        self._count = load_tokenizer("o200k_base").count
+        self._count = counter_for("gpt-4o").count_text
         self._known: dict[int, tuple[Message, int]] = {}
 
     def of(self, messages: Sent) -> int:

@@ -10,9 +10,7 @@ import pytest
 from tests.builders import assistant, call, result, system, talk, user
 from trimtab import ConfigurationError
 from trimtab.conversation import History, group, resolve_pins
-from trimtab.conversation.pairing import pair
-from trimtab.conversation.units import members
-from trimtab.formats import Structure, get_format
+from trimtab.formats import OpenAIChat, Structure, get_format
 
 OPENAI = get_format("openai_chat")
 
@@ -106,14 +104,31 @@ def test_a_pending_call_is_open_whatever_follows() -> None:
     assert written(messages, pending_calls=["A"]) == "0f 1,2f 3f 4f 5p"
 
 
-def grouped(structure: Structure) -> list[tuple[list[int], dict[int, tuple[int, ...]], str | None]]:
+class Columns(OpenAIChat):
+    """A form that reads what it was told to read."""
+
+    name = "columns"
+
+    def __init__(self, structure: Structure) -> None:
+        self._given = structure
+
+    def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
+        """Fill the columns of that part."""
+        there = range(start, stop)
+        structure.kinds.update({index: self.kind(messages[index]) for index in there})
+        structure.bound |= self._given.bound.intersection(there)
+        for column in ("calls", "answers", "loose"):
+            given = getattr(self._given, column)
+            getattr(structure, column).update({index: given[index] for index in there if index in given})
+
+
+def grouped(structure: Structure) -> list[tuple[list[int], dict[int, tuple[int, ...]]]]:
     """Group columns, however a form came to them."""
-    groups = members(structure, pair(structure, range(structure.count)))
-    made = [
-        (sorted(group_.indices), {index: tuple(parts) for index, parts in group_.parts.items()}, group_.kind)
-        for group_ in groups
-    ]
-    return sorted(made, key=lambda entry: (entry[0], list(entry[1].values())))
+    units = group([assistant()] * structure.count, format=Columns(structure))
+    return sorted(
+        [(list(unit.indices), dict(unit.parts)) for unit in units],
+        key=lambda one: (one[0], [*one[1].values()]),
+    )
 
 
 def test_a_chain_of_bound_messages_is_one_unit() -> None:
@@ -121,7 +136,7 @@ def test_a_chain_of_bound_messages_is_one_unit() -> None:
     structure = Structure(6)
     structure.bound = {1, 2}
     structure.calls, structure.answers = {3: ("a",)}, {4: (("a", None),)}
-    assert grouped(structure) == [([0], {}, None), ([1, 2, 3, 4], {}, None), ([5], {}, None)]
+    assert grouped(structure) == [([0], {}), ([1, 2, 3, 4], {}), ([5], {})]
 
 
 def test_parts_of_one_message_may_belong_to_several_units() -> None:
@@ -131,10 +146,10 @@ def test_parts_of_one_message_may_belong_to_several_units() -> None:
     structure.answers = {2: (("a", 0), ("c", 1), ("b", 3), ("z", 4))}
     structure.loose = {2: (2, 5)}
     assert grouped(structure) == [
-        ([0, 2], {2: (0, 3)}, None),
-        ([1, 2], {2: (1,)}, None),
-        ([2], {2: (2, 5)}, None),
-        ([2], {2: (4,)}, "tool"),
+        ([0, 2], {2: (0, 3)}),
+        ([1, 2], {2: (1,)}),
+        ([2], {2: (2, 5)}),
+        ([2], {2: (4,)}),
     ]
 
 

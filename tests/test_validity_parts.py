@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pair_rules import SAYS, USER, calls
+from tests.pair_rules import SAYS, USER, calls, rules_of
 from trimtab.conversation import repair, validate
-from trimtab.conversation.pairing import late_results, open_calls, pair
 from trimtab.formats import OpenAIChat, Structure
 
 
@@ -128,19 +127,13 @@ class TestParts:
 
     def test_a_repeated_result_is_not_late_as_well(self) -> None:
         """Each result has one rule at most."""
-        structure = Structure(4)
-        PARTS.scan([calls("a"), carries("a"), USER, carries("a")], 0, 4, structure)
-        pairing = pair(structure, range(4))
-        assert pairing.repeated == {(3, 0)}
-        assert late_results(structure, pairing) == frozenset()
+        messages = [calls("a"), carries("a"), USER, carries("a")]
+        assert rules_of(validate(messages, format=PARTS)) == [(3, "repeated_result", "a")]
 
     def test_late_parts_are_told_from_those_in_place(self) -> None:
         """One message may hold both."""
-        structure = Structure(3)
-        PARTS.scan([calls("a"), calls("b"), carries("a", "b")], 0, 3, structure)
-        pairing = pair(structure, range(3))
-        assert late_results(structure, pairing) == {(2, 0)}
-        assert open_calls(pairing, last_turn=1) == frozenset()
+        messages = [calls("a"), calls("b"), carries("a", "b")]
+        assert rules_of(validate(messages, format=PARTS)) == [(2, "late_result", "a")]
 
 
 def _texts(messages: Sequence[Mapping[str, Any]]) -> Counter[str]:

@@ -10,13 +10,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.chat_shapes import accepted_by_openai
 from tests.pair_rules import CONVERSATION, PENDING, brute_ids, brute_pairs, brute_rules, rules_of
 from trimtab.conversation import repair, validate
-from trimtab.conversation.pairing import pair
-from trimtab.formats import OpenAIChat, Structure
 
 
 class TestProperties:
@@ -84,20 +81,6 @@ class TestProperties:
     def test_what_is_repaired_has_the_types_openai_asks_for(self, messages: Any) -> None:
         """The package's own request types accept every message."""
         assert accepted_by_openai(*repair(messages).messages)
-
-    @given(CONVERSATION, st.data())
-    def test_pairing_a_range_is_pairing_what_it_covers(self, messages: Any, data: Any) -> None:
-        """Results whose call is cut off are orphans there."""
-        start = data.draw(st.integers(0, len(messages)))
-        structure = Structure(len(messages))
-        OpenAIChat().scan(list(messages), 0, len(messages), structure)
-        found = pair(structure, range(start, len(messages)))
-        owner, unanswered = brute_pairs(messages[start:])
-        shift = {None: None, **{i: i + start for i in range(len(messages))}}
-        assert found.owner == {at + start: (shift[call],) for at, (call, _) in owner.items()}
-        assert set(found.unanswered) == {(i + start, c) for i, c in unanswered}
-        assert found.unanswered_set == set(found.unanswered)
-        assert found.repeated == {(at + start, None) for at, (_, again) in owner.items() if again}
 
 
 def lines_of(path: pathlib.Path) -> list[dict[str, Any]]:
