@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 
 from tests.builders import conversations, valid_conversations
 from tests.properties import oracle
+from tests.properties.answers import Answer, answer_of
 from tests.properties.cases import SEEDED, STRATEGIES, total
 from trimtab import BudgetExceededError, ConfigurationError, Context, Fitted, SlidingWindow
 from trimtab.conversation import History
-from trimtab.counting.door import as_counter
-from trimtab.counting.sizes import sizes_for
 from trimtab.formats import get_format
 from trimtab.strategies import CUT_MARKER, EvictionRequest, EvictionResult, Strategy
-from trimtab.strategies.runner import Settled, run
+from trimtab.testing import eviction_request
 
 
 class Asked:
@@ -152,7 +151,7 @@ class Plain:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.offers: dict[str, list[int]] = {piece.name: [] for piece in case.pieces}
-        self.settled: dict[str, Settled] = {}
+        self.settled: dict[str, Answer] = {}
         self.floors_ignored = False
         self.fits = self._settle()
 
@@ -213,7 +212,7 @@ class Plain:
         case, pieces = self.case, self.case.pieces
         if not case.additive and case.count([*case.lead, *case.messages]) <= case.budget and self._no_cap():
             for piece in pieces:
-                self.settled[piece.name] = Settled(cut=0)
+                self.settled[piece.name] = self._all_of(piece)
             return True
         room = case.budget - case.beside
         must = {piece.name: self.must(piece) for piece in pieces}
@@ -264,10 +263,13 @@ class Plain:
     def _ask(self, piece: Piece, limit: int) -> int:
         """Ask the block's strategy alone, with all units grouped."""
         if self.need(piece) <= limit:
-            self.settled[piece.name] = Settled(cut=0, tokens=self.need(piece))
+            self.settled[piece.name] = self._all_of(piece)
             return self.need(piece)
-        settled = self.settled[piece.name] = run(piece.strategy.strategy, self._request(piece, limit))
+        settled = self.settled[piece.name] = answer_of(piece.strategy.strategy, self._request(piece, limit))
         return settled.tokens
+
+    def _all_of(self, piece: Piece) -> Answer:
+        return Answer(kept=range(len(piece.messages)), tokens=self.need(piece))
 
     def _request(self, piece: Piece, limit: int) -> EvictionRequest:
         case, span = self.case, self.case.span(piece)
@@ -292,12 +294,13 @@ class Plain:
                 if call is not None and at in span and call not in span
             ],
         )
-        return EvictionRequest(
+        return eviction_request(
             history,
-            sizes_for(as_counter(case.counter), history.messages, None),
-            limit_tokens=limit,
+            limit,
+            counter=case.counter,
+            lazy=False,
+            block=True,
             constant_limit_tokens=self._own_cap(piece),
-            alive=history.units,
         )
 
 

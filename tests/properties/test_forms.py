@@ -16,7 +16,6 @@ from tests.properties import claims
 from tests.properties.cases import DEFAULT, MINIMUMS, OTHERS, STRIDES, WINDOWS, Case, run
 from trimtab import CharCounter, EstimateCounter
 from trimtab.conversation import History, Unit, group
-from trimtab.conversation.assemble import keep_parts
 from trimtab.counting import FixedCounter
 from trimtab.formats import Format, Structure, formats, get_format, mapping_of
 from trimtab.strategies import CUT_MARKER, Strategy
@@ -162,7 +161,8 @@ def assembled(case: Case, form: Format, units: list[Unit], *, shorten: bool = Fa
             if unit.state == "held" and index in unit.indices:
                 message = at_shortest(case, form, message, unit.parts.get(index))
         if index not in whole and not history.structure.parts_of(index).issubset(parts[index]):
-            message = keep_parts(history, index, message, parts[index])
+            gone = history.structure.parts_of(index) - parts[index]
+            message = form.without_parts(message, sorted(gone))
         found.append((index, message))
     return found
 

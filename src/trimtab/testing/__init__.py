@@ -2,7 +2,8 @@
 
 `check_strategy`, `check_counter`, `check_store` and `check_format` run what trimtab relies on and raise
 `ContractBroken` with what, where and the numbers; `conversations` and `request_bodies` make the samples they
-run on; `WordCounter` is a counter one can check by eye; `trimtab.testing.corpus` has requests that break
+run on, and `eviction_request` what a strategy is asked; `WordCounter` is a counter one can check by
+eye; `trimtab.testing.corpus` has requests that break trimmers.
 trimmers. Nothing here needs more than the standard library.
 """
 
@@ -14,7 +15,7 @@ from trimtab.testing.errors import ContractBroken
 from trimtab.testing.formats import check_format
 from trimtab.testing.generate import conversations
 from trimtab.testing.stores import check_store
-from trimtab.testing.strategies import check_strategy
+from trimtab.testing.strategies import check_strategy, eviction_request
 from trimtab.testing.word_counter import WordCounter
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "check_store",
     "check_strategy",
     "conversations",
+    "eviction_request",
     "request_bodies",
     "spoil_messages",
 ]

@@ -12,6 +12,7 @@ from trimtab._fit import fit
 from trimtab.budget import Budget
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assembled, owns_text
+from trimtab.counting.base import CounterLike
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
@@ -100,17 +101,49 @@ def _name_of(counter: Any) -> str:
     return str(getattr(counter, "name", None) or getattr(counter, "__name__", None) or type(counter).__name__)
 
 
-def _request(sample: Messages, counter: Any, limit_tokens: int) -> EvictionRequest:
-    """Make the request that `fit` would make."""
-    history = History(sample, format=get_format(DEFAULT))
-    sizes = sizes_for(as_counter(counter), history.messages, Fixed())
-    counted = None if isinstance(sizes, Shares) else count_back(history, sizes, limit_tokens)
-    return EvictionRequest(history, sizes, limit_tokens=limit_tokens, counted=counted)
+def eviction_request(
+    conversation: Messages | History,
+    limit_tokens: int,
+    /,
+    *,
+    counter: CounterLike,
+    lazy: bool = True,
+    block: bool = False,
+    constant_limit_tokens: int | None = None,
+) -> EvictionRequest:
+    """Make what a strategy is asked, without a `fit` around it: to try one of your own on a conversation.
+
+    Args:
+        conversation: Messages in the Chat Completions form; or a `History`, which says what is pinned too.
+        limit_tokens: What the strategy has to keep to.
+        counter: What counts.
+        lazy: As `fit` asks: messages that the limit does not reach are read only if the strategy looks
+            at them. False: all are grouped before.
+        block: As a block of a `Context` is asked about: nothing is charged beside its messages.
+        constant_limit_tokens: The limit that stays from call to call, where that is another.
+
+    Example:
+        >>> talk = [{"role": "user", "content": word} for word in ("one", "two", "three")]
+        >>> request = eviction_request(talk, 2, counter=WordCounter())
+        >>> request.total(request.units), [unit.state for unit in request.units]
+        (3, ['free', 'free', 'pinned'])
+    """
+    given = isinstance(conversation, History)
+    history = conversation if given else History(conversation, format=get_format(DEFAULT))
+    sizes = sizes_for(as_counter(counter), history.messages, None if block else Fixed())
+    counts_back = lazy and not isinstance(sizes, Shares)
+    return EvictionRequest(
+        history,
+        sizes,
+        limit_tokens=limit_tokens,
+        constant_limit_tokens=constant_limit_tokens,
+        counted=count_back(history, sizes, limit_tokens) if counts_back else None,
+    )
 
 
 def _limits(sample: Messages, counter: Any) -> Iterator[int]:
     """Give limits that do not hold the sample: one too few, all that may leave gone, less than that."""
-    request = _request(sample, counter, 0)
+    request = eviction_request(sample, 0, counter=counter)
     total = request.total(request.units)
     least = request.total(unit for unit in request.units if request.stays(unit))
     chosen = {total - 1, (total * 2 + least) // 3, (total + least * 2) // 3, least + 1, least, least - 1, 1}
@@ -123,7 +156,7 @@ def _check_one(
     given, before = list(sample), copy.deepcopy(sample)
 
     def ask() -> _Answer:
-        request = _request(given, counter, limit_tokens)
+        request = eviction_request(given, limit_tokens, counter=counter)
         return _Answer(request, _evict(strategy, request, where), counter, where)
 
     answer = ask()
