@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from trimtab.counting.schemas import _function_of, _schema_of, _shown_tools, system_texts
 from trimtab.formats import get_format
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -26,7 +25,7 @@ def as_chat(request: Mapping[str, Any], format: str, /) -> tuple[list[Message], 
     """Write a request of any wire form as messages and tools of Chat Completions."""
     form = get_format(format)
     body = form.read_request(request)
-    messages: list[Message] = [{"role": "system", "content": text} for text in system_texts(body.system)]
+    messages: list[Message] = [{"role": "system", "content": text} for text in _texts(body.system)]
     for entry in body.messages:
         pieces = form.pieces(entry)
         parts: list[Message] = [{"type": "text", "text": text} for text in (*pieces.texts, *pieces.other)]
@@ -46,14 +45,40 @@ def as_chat(request: Mapping[str, Any], format: str, /) -> tuple[list[Message], 
         if message["role"] == "tool":
             message["tool_call_id"] = "call_0"
         messages.append(message)
-    tools = []
-    for tool in _shown_tools(body.tools or ()):
-        function = _function_of(tool)
-        if function is not None:
-            shown = {key: function[key] for key in ("name", "description") if function.get(key)}
-            parameters = dict(_schema_of(function))
-            tools.append({"type": "function", "function": {**shown, "parameters": parameters}})
-    return messages, tools
+    return messages, [*map(_tool, _functions(body.tools or ()))]
+
+
+_DECLARED = ("functionDeclarations", "function_declarations")
+_SCHEMAS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
+
+
+def _functions(tools: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield what holds the name of each function tool, in whichever form, that is shown from the start."""
+    for tool in tools:
+        if tool.get("defer_loading") is True:
+            continue
+        if declared := next((tool[key] for key in _DECLARED if tool.get(key)), None):
+            yield from declared
+        elif "function" in tool:
+            yield tool["function"]
+        elif "name" in tool and (tool.get("type", "function") == "function" or "input_schema" in tool):
+            yield tool
+
+
+def _tool(function: Mapping[str, Any]) -> Message:
+    """Write a function tool as Chat Completions do."""
+    described = {key: function[key] for key in ("name", "description") if function.get(key)}
+    schema = next((function[key] for key in _SCHEMAS if function.get(key)), {})
+    return {"type": "function", "function": {**described, "parameters": dict(schema)}}
+
+
+def _texts(system: Any) -> list[str]:
+    """List the texts of a system prompt that stands beside the messages."""
+    if isinstance(system, str) or not system:
+        return [system] if system else []
+    if isinstance(system, Mapping):
+        return [system["text"] if isinstance(system.get("text"), str) else json.dumps(system)]
+    return [text for part in system for text in _texts(part)]
 
 
 def _joined(parts: Sequence[Message]) -> str:

@@ -15,7 +15,6 @@ from trimtab import BudgetExceededError, Cascade, ConfigurationError, SlidingWin
 from trimtab.conversation import Unit
 from trimtab.errors import StrategyContractError
 from trimtab.strategies import Edit, EvictionRequest, EvictionResult, Insertion
-from trimtab.strategies.runner import Settled
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
@@ -331,12 +330,6 @@ def test_a_step_may_cut_and_edit_at_once() -> None:
     fitted = fit(messages, 8, counter=WORDS, strategy=Cascade(first, SlidingWindow()))
     assert [message["content"] for message in fitted.messages] == ["w", None, words(4), "w"]
     assert fitted.report.tokens_after == 8
-
-
-def test_what_is_settled_keeps_some_messages_before_a_cut_and_all_from_it_on() -> None:
-    """Asked about one by one."""
-    settled = Settled(before=[1, 3], cut=5)
-    assert [index for index in range(8) if settled.keeps(index)] == [1, 3, 5, 6, 7]
 
 
 def test_a_message_at_the_cut_may_be_edited() -> None:

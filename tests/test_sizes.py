@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from tests.builders import talk, user, words
-from trimtab import ConfigurationError, fit
-from trimtab.counting import CountRequest, FixedCounter, RequestCounter, counter_for, measure
-from trimtab.counting.own import own_counter
-from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
+from trimtab import ConfigurationError, SlidingWindow, fit
+from trimtab.counting import CountRequest, FixedCounter, counter_for, measure
 from trimtab.errors import CountingError
 from trimtab.testing import WordCounter
 
@@ -33,62 +31,51 @@ class Plain:
         return 3 + sum(map(self.count_message, messages))
 
 
-def sizes_of(counter: Any, line: str, fixed: Fixed | None = None) -> Sizes:
-    """Make the table of a conversation."""
-    messages = talk(line)
-    made = counter if isinstance(counter, RequestCounter) else own_counter(counter)
-    return sizes_for(made, messages, fixed or Fixed())
+class Noting(WordCounter):
+    """Counts words and notes of which texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def count_message(self, message: Any, /) -> int:
+        """Count words."""
+        self.asked.append(message["content"])
+        return super().count_message(message)
 
 
-@pytest.mark.parametrize("counter", [WordCounter(), Plain()], ids=["counts_back", "counts_one"])
 @pytest.mark.parametrize(
     ("room", "lowest"),
-    [(0, 4), (1, 3), (2, 3), (3, 2), (5, 2), (6, 1), (9, 1), (10, 0), (14, 0), (15, 0), (99, 0)],
+    [(1, 3), (2, 3), (3, 2), (5, 2), (6, 1), (9, 1), (10, 0), (14, 0), (15, 0), (99, 0)],
 )
-def test_counting_back_stops_where_the_room_is_passed(counter: Any, room: int, lowest: int) -> None:
-    """Room for exactly so much is not passed by it: the next one is counted too."""
-    sizes = sizes_of(counter, "u5 u4 u3 u2 u1")
-    assert sizes.back(0, 5, room) == lowest
-    assert sizes.known == [None] * lowest + [5, 4, 3, 2, 1][lowest:]
-    assert sizes.total(lowest, 5) == sum([5, 4, 3, 2, 1][lowest:])
-
-
-def test_counting_back_may_begin_and_end_anywhere() -> None:
-    """Between two positions; nothing at all between equal ones."""
-    for counter in (WordCounter(), Plain()):
-        sizes = sizes_of(counter, "u5 u4 u3 u2 u1")
-        assert sizes.back(2, 4, 99) == 2
-        assert sizes.known == [None, None, 3, 2, None]
-        assert sizes.back(1, 1, 99) == 1
-
-
-def test_each_message_is_counted_once() -> None:
-    """However often it is asked for."""
-    counter = Plain()
-    sizes = sizes_of(counter, "u2 u1")
-    assert [sizes.of(0), sizes.of(0), sizes.of(1)] == [2, 2, 1]
-    assert counter.asked == [words(2), words(1)]
+def test_counting_stops_where_the_room_is_passed(room: int, lowest: int) -> None:
+    """Room for exactly so much is not passed by it: the next one is counted too, and none twice."""
+    plain, noting = Plain(), Noting()
+    for counter, budget in ((plain, room + 3), (noting, room)):
+        fit(talk("u5 u4 u3 u2 u1"), budget, counter=counter, strategy=SlidingWindow())
+        assert sorted(counter.asked, key=len) == [words(n) for n in (1, 2, 3, 4, 5)[: 5 - lowest]]
 
 
 def test_a_counter_of_single_messages_adds_up_with_what_a_list_costs() -> None:
     """Its empty list is the fixed part; system text and tools are one more message."""
-    assert sizes_of(Plain(), "u1").fixed_tokens(False) == 3
-    assert sizes_of(Plain(), "u1", Fixed(system="a b", tools=[{"x": 1}])).fixed_tokens(False) == 3 + 3
+    assert fit(talk("u1"), 99, counter=Plain()).report.tokens_after == 3 + 1
+    beside = fit(talk("u1"), 99, counter=Plain(), system="a b", tools=[{"x": 1}])
+    assert beside.report.tokens_after == 3 + 3 + 1
 
 
 def test_a_black_box_is_asked_for_whole_requests() -> None:
-    """With system text and tools in front, as one message."""
+    """With tools and system text in front, a message each."""
     asked: list[Any] = []
 
     def box(messages: list[Any]) -> int:
         asked.append(messages)
         return WordCounter().count(messages)
 
-    sizes = sizes_of(box, "u2 u3", Fixed(system="a b", tools=[{"x": 1}]))
-    assert isinstance(sizes, Shares)
-    assert sizes.request_tokens([user("hi")]) == 4
-    assert asked == [[{"role": "system", "content": 'a b\n[{"x":1}]'}, user("hi")]]
-    assert sizes_of(box, "u2").fixed_tokens(False) == 0
+    fitted = fit([user("hi")], 99, counter=box, system="a b", tools=[{"x": 1}])
+    beside = [{"role": "system", "content": text} for text in ('[{"x":1}]', "a b")]
+    assert [*beside, user("hi")] in asked
+    assert fitted.report.tokens_after == 4
+    assert fit(talk("u2"), 99, counter=box).report.tokens_after == 2
 
 
 def test_a_black_box_that_takes_requests_gets_system_text_and_tools_apart() -> None:
@@ -99,26 +86,21 @@ def test_a_black_box_that_takes_requests_gets_system_text_and_tools_apart() -> N
             raise AssertionError
 
         def count_request(self, messages: list[Any], system: Any = None, tools: Any = None) -> int:
-            return 100 * len(messages) + len(system) + len(tools)
+            return 100 * len(messages) + len(system or "") + len(tools or ())
 
-    sizes = sizes_of(Whole(), "u1", Fixed(system="abc", tools=[1, 2]))
-    assert isinstance(sizes, Shares)
-    assert sizes.request_tokens(talk("u1 u1")) == 205
+    fitted = fit(
+        talk("u1 u1"), 999, counter=Whole(), system="abc", tools=[{"x": 1}, {"x": 2}], format="anthropic"
+    )
+    assert fitted.report.tokens_after == 205
 
 
 def test_the_shares_of_a_black_box_add_up() -> None:
-    """To its total, in the proportion of estimates; nothing divides by nothing."""
-    sizes = sizes_of(lambda messages: 1_000, "u20 u20 u1")
-    assert isinstance(sizes, Shares)
-    shares = sizes.split(sizes.messages, 1_000)
-    assert sum(shares) == 1_000
+    """To its total, in the proportion of estimates."""
+    report = fit(talk("u20 u20 u1"), 1_000, counter=lambda messages: 1_000 if messages else 0).count_all()
+    shares = [row.tokens_before or 0 for row in report.messages]
+    assert sum(shares) == report.tokens_before == 1_000
     assert abs(shares[0] - shares[1]) <= 1
     assert shares[1] > shares[2] > 0
-    assert abs(sum(map(sizes.of, range(3))) - 1_000) <= 2
-    assert sizes.split([], 0) == []
-    nothing = sizes_of(lambda messages: 7, "")
-    assert isinstance(nothing, Shares)
-    assert nothing.message(user("hi")) > 0
 
 
 @pytest.mark.parametrize("answer", [True, -1, 1.0, "1", None])

@@ -25,15 +25,10 @@ from trimtab import (
     fit,
 )
 from trimtab.conversation import History, group
-from trimtab.counting import CharCounter, EstimateCounter, TextCounter
-from trimtab.counting.shorten import cut_text
-from trimtab.counting.sizes import Fixed, sizes_for
-from trimtab.counting.tokenizers import load_tokenizer
+from trimtab.counting import CharCounter, EstimateCounter, FixedCounter, counter_for
 from trimtab.formats import get_format
-from trimtab.strategies import CUT_MARKER, EvictionRequest, Place, default_score
-from trimtab.strategies.cuts import count_back
-from trimtab.strategies.sliding_window import _Weights
-from trimtab.testing import WordCounter
+from trimtab.strategies import CUT_MARKER, Place, default_score
+from trimtab.testing import WordCounter, eviction_request
 
 WORDS = WordCounter()
 
@@ -212,17 +207,9 @@ def test_what_does_not_fit_says_how_much_it_needs(strategy: Any, line: str, budg
     assert fit(messages, needed, counter=WORDS, strategy=strategy).messages
 
 
-def request_of(line: str, limit: int) -> EvictionRequest:
-    """Make the request a strategy gets from `fit`."""
-    history = History(talk(line), format=get_format("openai_chat"))
-    sizes = sizes_for(WORDS, history.messages, Fixed())
-    counted = count_back(history, sizes, limit)
-    return EvictionRequest(history, sizes, limit_tokens=limit, counted=counted)
-
-
 def test_a_strategy_that_is_asked_although_all_fits_takes_nothing() -> None:
     """At the limit itself; `fit` does not ask then, a user's own code may."""
-    result = WINDOW.evict(request_of("a2 a3", 5))
+    result = WINDOW.evict(eviction_request(talk("a2 a3"), 5, counter=WORDS))
     assert (result.cut, result.fits) == (0, True)
 
 
@@ -233,7 +220,7 @@ def test_a_strategy_that_is_asked_although_all_fits_takes_nothing() -> None:
 )
 def test_units_are_walked_from_the_newest(line: str, limit: int) -> None:
     """All of them, however little was counted and read before."""
-    request = request_of(line, limit)
+    request = eviction_request(talk(line), limit, counter=WORDS)
     assert [unit.indices for unit in request.newest_first()] == [
         unit.indices for unit in reversed(group(talk(line)))
     ]
@@ -257,11 +244,18 @@ def test_units_are_walked_from_the_newest(line: str, limit: int) -> None:
 )
 def test_no_more_is_counted_than_what_passes_the_limit(line: str, limit: int, lowest: int) -> None:
     """What stays is reserved first: leading system messages and a large latest question."""
-    history = History(talk(line), format=get_format("openai_chat"))
-    sizes = sizes_for(WORDS, history.messages, Fixed())
-    assert count_back(history, sizes, limit) == lowest
-    counted = {at for at, size in enumerate(sizes.known) if size is not None}
-    assert counted == {*range(history.head), *range(lowest, len(history)), history.latest_user}
+    messages, asked = talk(line), list[int]()
+
+    class Noting(WordCounter):
+        """Notes which messages it counts."""
+
+        def count_message(self, message: Any, /) -> int:
+            asked.extend(at for at, one in enumerate(messages) if one is message)
+            return super().count_message(message)
+
+    history = History(messages, format=get_format("openai_chat"))
+    eviction_request(history, limit, counter=Noting())
+    assert set(asked) == {*range(history.head), *range(lowest, len(history)), history.latest_user}
 
 
 # -- texts
@@ -372,13 +366,19 @@ class Distinct(WordCounter):
 
 
 COUNTERS: dict[str, Any] = {
-    "o200k": TextCounter(load_tokenizer("o200k_base").count, name="o200k", exact=True),
+    "o200k": counter_for("gpt-4o"),
     "estimate": EstimateCounter(),
     "characters": CharCounter(4),
     "words": WORDS,
     "distinct words": Distinct(),
     "black box": WORDS.count,
 }
+
+
+def cut_to(text: str, kept: int, keep: str) -> str:
+    """Cut a text whose characters all stand alone; of both ends the odd character is the head's."""
+    head = {"start": kept, "end": 0, "both": kept - kept // 2}[keep]
+    return text[:head] + CUT_MARKER + text[len(text) - (kept - head) :]
 
 
 @pytest.mark.parametrize("keep", ["both", "end", "start"])
@@ -394,8 +394,8 @@ def test_the_next_character_would_not_fit(name: str, keep: Any) -> None:
         limit = least + 2 + int((whole - least - 3) * part)
         fitted = fit([question, answer], limit, counter=counter, strategy=TruncateText(keep))
         kept = fitted.messages[1]["content"]
-        longer = cut_text(text, len(kept) - len(CUT_MARKER) + 1, keep=keep)
-        assert kept == cut_text(text, len(kept) - len(CUT_MARKER), keep=keep)
+        longer = cut_to(text, len(kept) - len(CUT_MARKER) + 1, keep)
+        assert kept == cut_to(text, len(kept) - len(CUT_MARKER), keep)
         assert count(fitted.messages) <= limit < count([question, {**answer, "content": longer}])
 
 
@@ -676,24 +676,38 @@ def test_a_cascade_of_one_step_says_what_that_step_says() -> None:
     assert caught.value.needed_tokens == 6
 
 
+def strides(first: dict[str, Any]) -> list[int]:
+    """Count what strides keep of a chat of which only the first message's weight is open."""
+    messages = [first, *(user("x" * 35) for _ in range(40))]
+    window = SlidingWindow(target_ratio=0.5)
+    return [
+        len(fit(messages, 10 * most, counter=FixedCounter(per_message=10), strategy=window).messages)
+        for most in range(5, 40)
+    ]
+
+
+def called(**how: Any) -> dict[str, Any]:
+    """Make a message that says a little and calls one function."""
+    return {"role": "assistant", "content": "x" * 7, **how}
+
+
+FUNCTION = {"name": "f", "arguments": "x" * 353}
+
+
 @pytest.mark.parametrize(
-    ("message", "weight"),
+    ("message", "other"),
     [
-        (user("x" * 7), 2 + 4),
-        (user(""), 4),
-        ({"role": "assistant", "content": None}, 4),
-        ({"role": "assistant", "content": None, "refusal": "x" * 7}, 2 + 4),
-        ({"role": "user", "content": [{"type": "text", "text": "x" * 7}] * 2}, 4 + 4),
-        (call("A", "B", text="xxx"), 7 / 3.5 + 4 + 18),
+        ({"role": "assistant", "content": None}, user("")),
+        ({"role": "assistant", "content": None, "refusal": "x" * 7}, user("x" * 7)),
+        ({"role": "user", "content": [{"type": "text", "text": "x" * 70}] * 2}, user("x" * 140)),
+        (call("A", "B", text="x" * 3), user("x" * (3 + 4 + 63))),
         (
-            {"role": "assistant", "content": "x" * 7, "function_call": {"name": "f", "arguments": "x" * 350}},
-            2 + 100 + 4 + 9,
+            called(function_call=FUNCTION),
+            called(tool_calls=[{"id": "A", "type": "function", "function": FUNCTION}]),
         ),
     ],
 )
-def test_a_message_weighs_its_text_and_its_calls(message: dict[str, Any], weight: float) -> None:
+def test_a_message_weighs_its_text_and_its_calls(message: dict[str, Any], other: dict[str, Any]) -> None:
     """Bytes / 3.5 + 4, and 9 a call (SPEC C3), in whatever field the wire form keeps them."""
-    history = History([message], format=get_format("openai_chat"))
-    sizes = sizes_for(WORDS, history.messages, Fixed())
-    history.read(0)
-    assert _Weights(EvictionRequest(history, sizes, limit_tokens=1))[0] == pytest.approx(weight)
+    assert strides(message) == strides(other)
+    assert strides(message) != strides(user("x" * 600))

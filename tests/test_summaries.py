@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from tests.builders import assistant, user
 from tests.guards.source import PACKAGE
 from trimtab.errors import ConfigurationError, MissingExtraError, SummaryError
-from trimtab.strategies.summarizer import aasked, asked
 from trimtab.summaries import (
     ExtractiveSummarizer,
     Summarizer,
@@ -31,6 +30,7 @@ from trimtab.summaries import (
     run_summarizer,
     summarizer_from,
 )
+from trimtab.testing import aask_summarizer, ask_summarizer
 
 TALK = [user("Tea?"), assistant("Yes.")]
 REQUEST = SummaryRequest(messages=TALK, existing="old")
@@ -227,10 +227,10 @@ async def _raising_later(messages: list[Any]) -> str:
 
 @pytest.mark.parametrize("summarizer", [_raising, _raising_later])
 def test_a_failure_is_none_and_its_cause_is_kept(summarizer: Any) -> None:
-    """`aasked` tells what `arun_summarizer` leaves out."""
+    """`aask_summarizer` tells what `arun_summarizer` leaves out."""
     assert asyncio.run(arun_summarizer(summarizer, REQUEST)) is None
     with pytest.raises(SummaryError, match="failed with ValueError") as caught:
-        asyncio.run(aasked(summarizer_from(summarizer), REQUEST))
+        asyncio.run(aask_summarizer(summarizer, REQUEST))
     assert isinstance(caught.value.__cause__, ValueError)
 
 
@@ -239,7 +239,7 @@ def test_an_answer_that_is_no_text_is_a_failure(answer: Any) -> None:
     """It is not turned into text."""
     assert run_summarizer(lambda messages: answer, REQUEST) is None
     with pytest.raises(SummaryError, match=f"answered {type(answer).__name__}, not text"):
-        asked(summarizer_from(lambda messages: answer), REQUEST)
+        ask_summarizer(lambda messages: answer, REQUEST)
 
 
 def test_a_summarizer_that_says_what_went_wrong_is_quoted() -> None:
@@ -253,10 +253,10 @@ def test_a_summarizer_that_says_what_went_wrong_is_quoted() -> None:
         raise error
 
     with pytest.raises(SummaryError) as caught:
-        asked(summarizer_from(refusing), REQUEST)
+        ask_summarizer(refusing, REQUEST)
     assert caught.value is error
     with pytest.raises(SummaryError) as caught:
-        asyncio.run(aasked(summarizer_from(refusing_later), REQUEST))
+        asyncio.run(aask_summarizer(refusing_later, REQUEST))
     assert caught.value is error
 
 
@@ -298,7 +298,7 @@ def test_a_task_that_a_summarizer_started_and_lost_is_a_failure() -> None:
     assert asyncio.run(arun_summarizer(loses, REQUEST)) is None
     assert run_summarizer(loses_too, REQUEST) is None
     with pytest.raises(SummaryError, match="failed with CancelledError"):
-        asyncio.run(aasked(summarizer_from(loses), REQUEST))
+        asyncio.run(aask_summarizer(loses, REQUEST))
 
 
 @pytest.mark.parametrize("later", [False, True])

@@ -25,7 +25,6 @@ from trimtab.errors import (
     UnknownNameError,
 )
 from trimtab.models import ModelFacts, register_model
-from trimtab.strategies.summarizer import aasked, asked
 from trimtab.summaries import (
     AsyncOpenAISummarizer,
     OpenAISummarizer,
@@ -33,6 +32,7 @@ from trimtab.summaries import (
     arun_summarizer,
     run_summarizer,
 )
+from trimtab.testing import aask_summarizer, ask_summarizer
 
 BUDGET = Budget(2_000, output_reserve=200)
 TALK = [user("My name is Ada, and I like tea."), assistant("Noted: tea.")]
@@ -42,7 +42,7 @@ REQUEST = SummaryRequest(messages=TALK, max_tokens=50)
 def ask(server: ChatServer, request: SummaryRequest = REQUEST, **options: Any) -> str:
     """Ask over a connection that is closed again."""
     with openai.OpenAI(base_url=server.base_url, api_key="k") as client:
-        return asked(OpenAISummarizer("m", client=client, **{"budget": BUDGET, **options}), request)
+        return ask_summarizer(OpenAISummarizer("m", client=client, **{"budget": BUDGET, **options}), request)
 
 
 def ask_async(server: ChatServer, request: SummaryRequest = REQUEST, **options: Any) -> str:
@@ -51,7 +51,7 @@ def ask_async(server: ChatServer, request: SummaryRequest = REQUEST, **options: 
     async def run() -> str:
         async with openai.AsyncOpenAI(base_url=server.base_url, api_key="k") as client:
             summarizer = AsyncOpenAISummarizer("m", client=client, **{"budget": BUDGET, **options})
-            return await aasked(summarizer, request)
+            return await aask_summarizer(summarizer, request)
 
     return asyncio.run(run())
 

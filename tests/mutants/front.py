@@ -48,7 +48,7 @@ FRONT = (
     ),
     module(
         "_fit.py",
-        "test_quick.py",
+        "test_plain_requests.py",
         ("fit", "alone = system is None and tools", "alone = tools"),
         ("fit", "system is None and tools is None and", "system is None and"),
         ("fit", "tools is None and strategy is None and", "tools is None and"),
@@ -62,7 +62,7 @@ FRONT = (
     ),
     module(
         "_quick.py",
-        "test_quick.py",
+        "test_plain_requests.py",
         ("quick_plan", "if messages.__class__ is not list or", "if"),
         ("quick_plan", "or format.__class__ is not str:", "or False:"),
         ("quick_plan", "if model is not None and model.__class__ is not str:", "if False:"),

@@ -162,7 +162,7 @@ def test_the_report_adds_up_and_limits_hold(case: Case) -> None:
 
 
 @given(context_cases(counters=STEADY))
-@settings(max_examples=settings.default.max_examples * 5)
+@settings(max_examples=settings.default.max_examples * 2)
 def test_blocks_are_settled_as_plainly_said(case: Case) -> None:
     """D5 in a second wording: limits, second offers, and what each strategy makes of them."""
     it_is_what_is_said_plainly(case)

@@ -31,7 +31,7 @@ STEADY = (*ADDITIVE, *BLACK_BOXES)
 
 
 @given(cases())
-@settings(max_examples=settings.default.max_examples * 3)
+@settings(max_examples=settings.default.max_examples * 2)
 def test_what_comes_out_is_within_the_budget(case: Case) -> None:
     """A1."""
     claims.within_the_budget(case)
@@ -111,7 +111,7 @@ def test_a_pending_call_stays(messages: list[oracle.Any], data: st.DataObject) -
 
 
 @given(cases(strategies=(DEFAULT,), counters=(WORDS, WORDS.count, counter_for("gpt-4o"))))
-@settings(max_examples=settings.default.max_examples * 3)
+@settings(max_examples=settings.default.max_examples * 2)
 def test_the_default_raises_exactly_when_what_must_stay_is_too_large_at_its_shortest(case: Case) -> None:
     """A4: pinned plus held, each text of the held at its marker where that is smaller."""
     if case.count(case.messages) <= case.limit:
@@ -183,7 +183,7 @@ def test_a_cut_text_is_its_own_ends_around_a_marker(case: Case) -> None:
 
 
 @given(cases(strategies=WINDOWS, counters=STEADY))
-@settings(max_examples=settings.default.max_examples * 3)
+@settings(max_examples=settings.default.max_examples * 2)
 def test_a_sliding_window_takes_nothing_needlessly(case: Case) -> None:
     """A11: the newest thing that left, with what C3 keeps beside it, would pass the limit."""
     if case.fitted is None or case.fitted.report.evicted_message_count == 0:

@@ -63,14 +63,14 @@ def test_every_claim_holds_for_real_conversations(data_dir: Path, name: str) -> 
     """A1 to A11 by o200k counts, and by words as a black box."""
     tried = 0
     for messages in conversations_of(data_dir, name):
-        tried += check_all(messages, counter_for("gpt-4o"), step=5)
-        tried += check_all(messages, WORDS.count, step=11)
-    assert tried >= 50
+        tried += check_all(messages, counter_for("gpt-4o"), step=11)
+        tried += check_all(messages, WORDS.count, step=17)
+    assert tried >= 30
 
 
 def test_every_claim_holds_for_a_long_coding_session(data_dir: Path) -> None:
     """240 messages with parallel calls, of which one is never answered."""
-    assert check_all(coding_session(data_dir), counter_for("gpt-4o"), step=11) >= 16
+    assert check_all(coding_session(data_dir), counter_for("gpt-4o"), step=23) >= 12
 
 
 def test_every_claim_holds_for_the_recorded_agent_session() -> None:
@@ -79,7 +79,7 @@ def test_every_claim_holds_for_the_recorded_agent_session() -> None:
         pytest.skip(f"{EXAMPLE} is not recorded yet")
     data = json.loads(EXAMPLE.read_text(encoding="utf-8"))
     messages = data["messages"] if isinstance(data, dict) else data
-    assert check_all(messages, counter_for("gpt-4o"), step=11) >= 16
+    assert check_all(messages, counter_for("gpt-4o"), step=23) >= 12
 
 
 def test_reading_only_the_end_of_a_real_conversation_changes_nothing(data_dir: Path) -> None:
@@ -87,7 +87,7 @@ def test_reading_only_the_end_of_a_real_conversation_changes_nothing(data_dir: P
     talks = [*conversations_of(data_dir, "tau_airline_gpt4o"), coding_session(data_dir)]
     for messages in talks:
         whole = WORDS.count(messages)
-        for percent in (10, 35, 60, 85, 99):
+        for percent in (10, 60, 99):
             for strategy in BY_CUTS[percent % 3 :: 3]:
                 assert_same(messages, whole * percent // 100, strategy, WORDS)
 
@@ -127,10 +127,10 @@ def blocks_of(messages: list[Any], parts: int, strategies: tuple[Any, ...]) -> l
 def test_every_claim_of_a_context_holds_for_real_conversations(data_dir: Path, name: str) -> None:
     """SPEC A and D, from 5 % of a conversation to all of it, in two to five blocks."""
     tried = 0
-    for at, messages in enumerate(conversations_of(data_dir, name)[:6]):
+    for at, messages in enumerate(conversations_of(data_dir, name)[:4]):
         for counter in (counter_for("gpt-4o"), WORDS.count):
             whole = total(messages, counter)
-            for percent in (5, 20, 50, 80, 99, 100):
+            for percent in (5, 35, 80, 100):
                 strategies = (SlidingWindow(), *STRATEGIES[(at + percent) % 7 :: 7])
                 pieces = blocks_of(messages, 2 + at % 4, strategies)
                 case = Case(pieces, max(1, whole * percent // 100), counter)

@@ -42,7 +42,7 @@ def assert_same(messages: list[Any], limit: int, strategy: Strategy, counter: An
 
 
 @given(valid_conversations(), st.sampled_from(BY_CUTS), st.sampled_from(ADDITIVE), st.data())
-@settings(max_examples=settings.default.max_examples * 3)
+@settings(max_examples=settings.default.max_examples * 2)
 def test_reading_only_the_end_of_a_valid_conversation_changes_nothing(
     messages: list[Any], strategy: Strategy, counter: Any, data: st.DataObject
 ) -> None:
@@ -53,7 +53,7 @@ def test_reading_only_the_end_of_a_valid_conversation_changes_nothing(
 
 
 @given(conversations(), st.sampled_from(BY_CUTS), st.sampled_from(ADDITIVE), st.data())
-@settings(max_examples=settings.default.max_examples * 3)
+@settings(max_examples=settings.default.max_examples * 2)
 def test_reading_only_the_end_of_a_broken_conversation_changes_nothing(
     messages: list[Any], strategy: Strategy, counter: Any, data: st.DataObject
 ) -> None:

@@ -86,7 +86,7 @@ def outcome(messages: list[Any], limit: int, strategy: Strategy, counter: Any = 
 
 
 @given(talks(), st.sampled_from(STRATEGIES), st.sampled_from((COUNTER, COUNTER.count)), st.integers(0, 100))
-@settings(max_examples=settings.default.max_examples * 4)
+@settings(max_examples=settings.default.max_examples * 2)
 def test_a_form_with_shared_messages_is_fitted_without_a_violation(
     messages: list[Any], strategy: Strategy, counter: Any, percent: int
 ) -> None:

@@ -2,9 +2,9 @@
 
 `check_strategy`, `check_counter`, `check_store` and `check_format` run what trimtab relies on and raise
 `ContractBroken` with what, where and the numbers; `conversations` and `request_bodies` make the samples they
-run on, and `eviction_request` what a strategy is asked; `WordCounter` is a counter one can check by
-eye; `trimtab.testing.corpus` has requests that break trimmers.
-trimmers. Nothing here needs more than the standard library.
+run on, `eviction_request` what a strategy is asked, and `ask_summarizer` asks a summarizer; `WordCounter` is
+a counter one can check by eye; `trimtab.testing.corpus` has requests that break trimmers. Nothing here needs
+more than the standard library.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from trimtab.testing.formats import check_format
 from trimtab.testing.generate import conversations
 from trimtab.testing.stores import check_store
 from trimtab.testing.strategies import check_strategy, eviction_request
+from trimtab.testing.summarizers import aask_summarizer, ask_summarizer
 from trimtab.testing.word_counter import WordCounter
 
 __all__ = [
     "ContractBroken",
     "WordCounter",
+    "aask_summarizer",
+    "ask_summarizer",
     "check_counter",
     "check_format",
     "check_store",

@@ -111,7 +111,7 @@ def eviction_request(
     block: bool = False,
     constant_limit_tokens: int | None = None,
 ) -> EvictionRequest:
-    """Make what a strategy is asked, without a `fit` around it: to try one of your own on a conversation.
+    """Make what a strategy is asked, to try one of your own without a `fit` around it.
 
     Args:
         conversation: Messages in the Chat Completions form; or a `History`, which says what is pinned too.
@@ -128,8 +128,10 @@ def eviction_request(
         >>> request.total(request.units), [unit.state for unit in request.units]
         (3, ['free', 'free', 'pinned'])
     """
-    given = isinstance(conversation, History)
-    history = conversation if given else History(conversation, format=get_format(DEFAULT))
+    if isinstance(conversation, History):
+        history = conversation
+    else:
+        history = History(conversation, format=get_format(DEFAULT))
     sizes = sizes_for(as_counter(counter), history.messages, None if block else Fixed())
     counts_back = lazy and not isinstance(sizes, Shares)
     return EvictionRequest(
