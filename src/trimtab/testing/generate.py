@@ -12,7 +12,7 @@ Message = dict[str, Any]
 def conversations(
     count: int = 60, /, *, seed: int = 0, valid: bool = False, max_messages: int = 24
 ) -> list[list[Message]]:
-    """Make conversations in the Chat Completions form: the messages of `request_bodies`.
+    """Make conversations in the Chat Completions form, out of `request_bodies`.
 
     The same seed gives the same ones. They hold parallel calls, late, repeated, orphaned and
     reordered results, open and unanswered calls, ids used again, list and null contents, system
