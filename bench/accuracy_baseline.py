@@ -20,7 +20,6 @@ from typing import Any
 
 from trimtab import EstimateCounter, counter_for
 from trimtab.counting import CountRequest, UsageBaseline
-from trimtab.counting.baseline import usage_of
 from trimtab.errors import UnknownNameError
 from trimtab.formats import get_format, mapping_of
 
@@ -239,7 +238,9 @@ def _recorded(data: Path) -> Iterator[_Recorded]:
 
 
 def _input_of(row: dict[str, Any]) -> int:
-    return usage_of(row["usage"]).input_tokens
+    baseline = UsageBaseline(EstimateCounter())
+    baseline.record([], row["usage"])
+    return int(baseline.to_dict()["total_tokens"])
 
 
 def _unmarked(value: Any) -> Any:

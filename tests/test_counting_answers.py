@@ -19,8 +19,6 @@ from trimtab.counting import (
     counter_for,
     counter_from_text,
 )
-from trimtab.counting.own import own_counter
-from trimtab.counting.sizes import Fixed, sizes_for
 from trimtab.errors import CountingError, FormatError
 from trimtab.formats import get_format
 
@@ -228,6 +226,12 @@ def test_a_message_that_cannot_be_written_is_named_by_its_index(
 def test_a_black_box_too_is_told_which_message_cannot_be_written() -> None:
     """Where its total has to be shared among messages."""
     chat = [user("a"), {"role": "assistant", "content": "x", "odd": circle()}]
-    shares = sizes_for(own_counter(len), chat, Fixed())
     with pytest.raises(FormatError, match=r"^messages\[1\]: "):
-        shares.of(0)
+        fit(
+            chat,
+            9,
+            counter=lambda messages: len(messages) * 2,
+            on_trim=lambda context: context.remove(
+                [one.seq for one in context.message_elements if one.tokens > 9]
+            ),
+        )

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.complexity.counting_machine import operations_of
-from trimtab.counting.media import image_size, is_seen, media_tokens
+from trimtab.counting import TextCounter
 from trimtab.formats import Media
 from trimtab.models import MediaRule, facts_for
 
@@ -63,13 +63,34 @@ def image(data: str | None, detail: str | None = None) -> Media:
     return Media("image", detail, data, None)
 
 
+def counter_by(rule: MediaRule) -> TextCounter:
+    """Make a counter of media by a rule."""
+    return TextCounter(len, name="characters", media=rule)
+
+
+def media_tokens(media: Media, rule: MediaRule) -> int:
+    """Count one medium."""
+    return counter_by(rule).media_tokens(media)
+
+
+def is_seen(media: Media, rule: MediaRule) -> bool:
+    """Tell whether a medium shows what it costs."""
+    return counter_by(rule).sees(media)
+
+
+PIXELS = MediaRule(image_tokens=0, pixels_per_token=1, long_pixels=100_000)
+"""Each pixel is charged, so that a count tells an image's size."""
+
+
 @pytest.mark.parametrize("make", [png, gif, jpeg, webp_lossy, webp_lossless, webp_extended])
 @given(st.integers(1, 16_000), st.integers(1, 16_000))
 def test_the_size_of_an_image_is_read_from_its_first_bytes(
     make: Callable[[int, int], bytes], width: int, height: int
 ) -> None:
     """In every form providers take."""
-    assert image_size(encoded(make(width, height))) == (width, height)
+    made = image(encoded(make(width, height)))
+    assert is_seen(made, PIXELS)
+    assert media_tokens(made, PIXELS) == width * height
 
 
 @pytest.mark.parametrize("marker", [0xC4, 0xC8, 0xCC])
@@ -77,15 +98,14 @@ def test_tables_before_the_frame_of_a_jpeg_are_no_frame(marker: int) -> None:
     """Three of the markers from C0 to CF are not the start of one (T.81, table B.1)."""
     table = bytes([0xFF, marker, 0, 9, 8, 0, 1, 0, 1, 3, 0])
     frame = b"\xff\xc0" + struct.pack(">HBHHB", 17, 8, 30, 40, 3) + bytes(16)
-    assert image_size(encoded(b"\xff\xd8" + table + frame)) == (40, 30)
+    assert media_tokens(image(encoded(b"\xff\xd8" + table + frame)), PIXELS) == 40 * 30
 
 
 @given(st.binary(max_size=60) | st.builds(lambda cut: jpeg(10, 10)[:cut], st.integers(0, 60_040)))
 def test_what_is_no_image_has_no_size(data: bytes) -> None:
     """Cut off, damaged, or something else: no error, at most a size."""
-    size = image_size(encoded(data))
-    assert size is None or min(size) > 0
-    assert image_size("not base64 at all!") is None
+    assert media_tokens(image(encoded(data)), PIXELS) > 0
+    assert not is_seen(image("not base64 at all!"), PIXELS)
 
 
 TILES = facts_for("gpt-4o").media

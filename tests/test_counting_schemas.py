@@ -9,14 +9,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.counting.schemas import (
-    ToolShape,
-    is_forced,
-    output_schema_text,
-    system_texts,
-    tool_shapes,
-    tools_text,
-)
+from trimtab.counting import TextCounter
+from trimtab.models import Framing, ToolsStyle
+
+
+def charged(
+    style: ToolsStyle = "typescript", *, system: Any = None, tools: Any = None, extra: Any = None
+) -> list[str]:
+    """List the texts that are counted beside the messages, where tools are shown in this style."""
+    asked: list[str] = []
+
+    def count(text: str) -> int:
+        asked.append(text)
+        return len(text)
+
+    framing = Framing(tools_style=style, roles_counted=False)
+    counter = TextCounter(count, name="characters", framing=framing)
+    counter.fixed_tokens(system, tools, has_system=False, extra=extra)
+    return asked
+
+
+def tools_text(tools: Any, *, style: ToolsStyle) -> str:
+    """Return the one text that is counted for tools."""
+    [text] = charged(style, tools=tools)
+    return text
 
 
 def typed(schema: dict[str, Any]) -> str:
@@ -163,7 +179,7 @@ def test_any_schema_is_written(parameters: Any, description: Any) -> None:
     }
     assert isinstance(tools_text([tool], style="typescript"), str)
     response_format = {"response_format": {"json_schema": {"name": "f", "schema": parameters}}}
-    assert isinstance(output_schema_text(response_format), str)
+    assert len(charged(extra=response_format)) == 1
 
 
 def test_an_output_schema_is_name_description_and_json() -> None:
@@ -176,9 +192,8 @@ def test_an_output_schema_is_name_description_and_json() -> None:
     }
     form = {"type": "json_schema", "json_schema": {"name": "answer", "description": "d", "schema": schema}}
     written = 'answer\nd\n{"type":"object","properties":{"required":{"type":"string"}}}'
-    assert output_schema_text({"response_format": form}) == written
-    assert output_schema_text({"response_format": {"type": "json_object"}}) == ""
-    assert output_schema_text(None) == ""
+    assert charged(extra={"response_format": form}) == [written]
+    assert charged(extra={"response_format": {"type": "json_object"}}) == charged(extra=None) == []
 
 
 @pytest.mark.parametrize(
@@ -193,7 +208,7 @@ def test_an_output_schema_is_name_description_and_json() -> None:
 )
 def test_a_system_prompt_is_read_in_every_form(system: Any, texts: list[str]) -> None:
     """Text, or parts of text; what is neither, as JSON."""
-    assert system_texts(system) == texts
+    assert charged(system=system) == texts
 
 
 ADD = {"type": "object", "properties": {"a": {"type": "integer", "description": "first"}}}
@@ -213,10 +228,10 @@ ADD = {"type": "object", "properties": {"a": {"type": "integer", "description": 
 )
 def test_a_tool_is_the_same_in_every_form(tools: Any) -> None:
     """Whichever provider's shape it has, it is counted by the rule of the model that is shown it."""
-    assert tool_shapes(tools, style="words") == [ToolShape(("add", "a", "integer", "first"), 1, ())]
-    assert tool_shapes(tools, style="schemas")[0].texts == (
+    assert charged("words", tools=tools) == ["add", "a", "integer", "first"]
+    assert charged("schemas", tools=tools) == [
         '{"name":"add","input_schema":{"type":"object","properties":{"a":{"type":"integer","description":"first"}}}}',
-    )
+    ]
     assert "type add = (_: {" in tools_text(tools, style="typescript")
 
 
@@ -226,16 +241,25 @@ def test_a_tool_that_is_loaded_later_is_not_shown_yet() -> None:
         {"name": "now", "input_schema": ADD},
         {"name": "later", "input_schema": ADD, "defer_loading": True},
     ]
-    assert len(tool_shapes(tools, style="schemas")) == 1
+    assert len(charged("schemas", tools=tools)) == 1
     assert "later" not in tools_text(tools, style="typescript")
 
 
 def test_words_inside_inner_schemas_are_told_apart() -> None:
     """What they cost is known less well."""
     inner = {"type": "array", "items": {"type": "object", "properties": {"deep": {"type": "string"}}}}
-    [shape] = tool_shapes([{"name": "f", "input_schema": {"properties": {"list": inner}}}], style="words")
-    assert shape.texts == ("f", "list", "array", "deep", "string")
-    assert shape.nested == ("deep", "string")
+    tools = [{"name": "f", "input_schema": {"properties": {"list": inner}}}]
+    assert charged("words", tools=tools) == ["f", "list", "array", "deep", "string"]
+    framing = Framing(tools_style="words", nested_schemas_factor=3)
+    assert TextCounter(len, name="characters", framing=framing).unsure_tokens(tools) == 3 * len("deepstring")
+
+
+def test_each_property_may_be_charged() -> None:
+    """Beside its words, at every depth."""
+    tools = [{"name": "f", "input_schema": {"properties": {"a": ADD, "b": {}}}}]
+    framing = Framing(per_request_tokens=0, tools_tokens=0, tools_style="words", per_property_tokens=7)
+    counter = TextCounter(lambda text: 0, name="nothing", framing=framing)
+    assert counter.fixed_tokens(None, tools, has_system=False) == 3 * 7
 
 
 def nested(levels: int, *, key: str) -> dict[str, Any]:
@@ -249,9 +273,9 @@ def nested(levels: int, *, key: str) -> dict[str, Any]:
 @pytest.mark.parametrize(("key", "last"), [("properties", 32), ("items", 16)])
 def test_words_are_read_32_levels_deep(key: str, last: int) -> None:
     """An inner schema is one level below in properties, two elsewhere: it is that much less well known."""
-    [shape] = tool_shapes([{"name": "f", "input_schema": nested(40, key=key)}], style="words")
-    assert f"t{last}" in shape.texts
-    assert f"t{last + 1}" not in shape.texts
+    texts = charged("words", tools=[{"name": "f", "input_schema": nested(40, key=key)}])
+    assert f"t{last}" in texts
+    assert f"t{last + 1}" not in texts
 
 
 @pytest.mark.parametrize("inside", [lambda value: {"a": value}, lambda value: [value]])
@@ -263,7 +287,7 @@ def test_an_output_schema_is_shown_32_levels_deep(inside: Callable[[Any], Any]) 
         for _ in range(levels):
             schema = inside(schema)
         form = {"json_schema": {"name": "answer", "schema": schema}}
-        shown.append(output_schema_text({"response_format": form}))
+        shown += charged(extra={"response_format": form})
     assert "end" in shown[0]
     assert "end" not in shown[1]
     assert "null" in shown[1]
@@ -273,7 +297,7 @@ def test_a_schema_that_holds_itself_ends() -> None:
     """Python objects can."""
     schema: dict[str, Any] = {"properties": {}}
     schema["properties"]["self"] = schema
-    assert len(tool_shapes([{"name": "f", "input_schema": schema}], style="words")[0].texts) < 100
+    assert len(charged("words", tools=[{"name": "f", "input_schema": schema}])) < 100
 
 
 def test_the_description_of_arguments_stands_before_them() -> None:
@@ -296,4 +320,7 @@ def test_the_description_of_arguments_stands_before_them() -> None:
 )
 def test_a_choice_of_tools_is_read(extra: Any, forced: bool) -> None:
     """Anthropic's prompt for tools is longer where one must be called."""
-    assert is_forced(extra) is forced
+    framing = Framing(per_request_tokens=0, tools_tokens=1, forced_tools_tokens=2, tools_style="words")
+    counter = TextCounter(lambda text: 0, name="nothing", framing=framing)
+    tokens = counter.fixed_tokens(None, [{"name": "f"}], has_system=False, extra=extra)
+    assert tokens == (2 if forced else 1)

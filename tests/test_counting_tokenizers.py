@@ -21,7 +21,7 @@ from tests.chat_vocabulary import SPECIAL, chat_tokenizer
 from trimtab import Budget, EstimateCounter
 from trimtab.counting import UsageBaseline, clear_counts, counter_for, measure, register_encoding
 from trimtab.counting.tokenizers import _PACKAGES, ENCODINGS, Tokenizer, load_tokenizer
-from trimtab.counting.tokenizers.tiktoken import PIECE_CHARS, VOCABULARIES, guarded, pieces_of
+from trimtab.counting.tokenizers.tiktoken import PIECE_CHARS, VOCABULARIES, guard, pieces_of
 from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
 from trimtab.models import ModelFacts, facts_for, register_model
 
@@ -183,9 +183,9 @@ def test_a_panic_is_halved_away() -> None:
     def hopeless(text: str) -> list[int]:
         raise PanicException
 
-    assert guarded(encode)("x" * 1_000) == 1_000
+    assert guard(encode)("x" * 1_000) == 1_000
     with pytest.raises(PanicException):
-        guarded(hopeless)("x" * 4)
+        guard(hopeless)("x" * 4)
 
 
 def test_an_interrupt_is_not_a_panic() -> None:
@@ -195,7 +195,7 @@ def test_an_interrupt_is_not_a_panic() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        guarded(encode)("x" * 100)
+        guard(encode)("x" * 100)
 
 
 def test_the_vocabularies_are_the_published_ones() -> None:

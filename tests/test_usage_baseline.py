@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.builders import assistant, call, result, system, user, without_address
 from trimtab import ConfigurationError, Context, EstimateCounter, counter_for, fit
 from trimtab.counting import CountRequest, FixedCounter, UsageBaseline
-from trimtab.counting.baseline import Learned, Usage, usage_of
 from trimtab.testing import WordCounter, check_counter, conversations
 
 TOOLS = [{"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}]
@@ -35,10 +34,30 @@ class Dumped:
         return {key: value for key, value in self.__dict__.items() if value is not None}
 
 
+def usage_of(reported: Any) -> tuple[int, int | None]:
+    """Record a report, and return the input it told of and what the answer costs when it is sent back."""
+    baseline = UsageBaseline(EstimateCounter())
+    baseline.record([], reported)
+    input_tokens = baseline.to_dict()["total_tokens"]
+    baseline.record([], reported, answer=assistant("bye"))
+    return input_tokens, (baseline.to_dict()["total_tokens"] - input_tokens) or None
+
+
+def off_by(baseline: UsageBaseline, messages: list[Any], part_tokens: int, off_tokens: int) -> None:
+    """Go on by so many words and have them billed with so much more than was counted."""
+    messages.append(user(text(part_tokens, f"n{len(messages)}w")))
+    baseline.record(messages, baseline.count(messages) + off_tokens)
+
+
+def margin_of(baseline: UsageBaseline, part_tokens: int) -> int:
+    """Return how far off a new part of that size may be."""
+    return baseline.margin_tokens(baseline.to_dict()["total_tokens"] + part_tokens) or 0
+
+
 # -- what a provider reports
 
 SHAPES = {
-    "chat": ({"prompt_tokens": 90, "completion_tokens": 9, "total_tokens": 99}, Usage(90, 9)),
+    "chat": ({"prompt_tokens": 90, "completion_tokens": 9, "total_tokens": 99}, (90, 9)),
     "chat that reasoned": (
         {
             "prompt_tokens": 90,
@@ -46,7 +65,7 @@ SHAPES = {
             "completion_tokens_details": {"reasoning_tokens": 41},
             "prompt_tokens_details": {"cached_tokens": 64},
         },
-        Usage(90, 9),
+        (90, 9),
     ),
     "responses": (
         {
@@ -55,7 +74,7 @@ SHAPES = {
             "output_tokens": 50,
             "output_tokens_details": {"reasoning_tokens": 41},
         },
-        Usage(90, 9),
+        (90, 9),
     ),
     "anthropic": (
         {
@@ -64,11 +83,11 @@ SHAPES = {
             "cache_creation_input_tokens": 7,
             "output_tokens": 9,
         },
-        Usage(90, 9),
+        (90, 9),
     ),
     "anthropic that thought": (
         {"input_tokens": 90, "output_tokens": 50, "output_tokens_details": {"thinking_tokens": 41}},
-        Usage(90, 50),  # which later models and tool loops send back
+        (90, 50),  # which later models and tool loops send back
     ),
     "gemini": (
         {
@@ -77,25 +96,25 @@ SHAPES = {
             "candidatesTokenCount": 9,
             "toolUsePromptTokenCount": 12,
         },
-        Usage(90, 9),
+        (90, 9),
     ),
     "gemini that thought": (
         {"promptTokenCount": 90, "candidatesTokenCount": 9, "thoughtsTokenCount": 41},
-        Usage(90, None),  # the signature of a thought is billed, and nobody says how much
+        (90, None),  # the signature of a thought is billed, and nobody says how much
     ),
     "gemini's own objects": (
         Dumped(prompt_token_count=90, candidates_token_count=9, cached_content_token_count=None),
-        Usage(90, 9),
+        (90, 9),
     ),
-    "a number": (90, Usage(90, None)),
-    "a response": ({"id": "r", "usage": {"input_tokens": 90, "output_tokens": 9}}, Usage(90, 9)),
-    "a response object": (Dumped(usage=Dumped(prompt_tokens=90, completion_tokens=None)), Usage(90, None)),
-    "a gemini response": (Dumped(usage_metadata=Dumped(prompt_token_count=90)), Usage(90, None)),
+    "a number": (90, (90, None)),
+    "a response": ({"id": "r", "usage": {"input_tokens": 90, "output_tokens": 9}}, (90, 9)),
+    "a response object": (Dumped(usage=Dumped(prompt_tokens=90, completion_tokens=None)), (90, None)),
+    "a gemini response": (Dumped(usage_metadata=Dumped(prompt_token_count=90)), (90, None)),
 }
 
 
 @pytest.mark.parametrize(("reported", "read"), SHAPES.values(), ids=SHAPES.keys())
-def test_usage_is_read_from_every_shape(reported: Any, read: Usage) -> None:
+def test_usage_is_read_from_every_shape(reported: Any, read: tuple[int, int | None]) -> None:
     """Cached input is input; what is not sent back is no part of the answer."""
     assert usage_of(reported) == read
 
@@ -130,15 +149,11 @@ def test_real_objects_of_three_sdks_are_read() -> None:
     """Usage as openai, anthropic and google-genai return it."""
     anthropic, openai = pytest.importorskip("anthropic.types"), pytest.importorskip("openai.types")
     google = pytest.importorskip("google.genai.types")
-    assert usage_of(anthropic.Usage(input_tokens=3, output_tokens=9, cache_read_input_tokens=87)) == Usage(
-        90, 9
-    )
-    assert usage_of(openai.CompletionUsage(prompt_tokens=90, completion_tokens=9, total_tokens=99)) == Usage(
-        90, 9
-    )
+    assert usage_of(anthropic.Usage(input_tokens=3, output_tokens=9, cache_read_input_tokens=87)) == (90, 9)
+    assert usage_of(openai.CompletionUsage(prompt_tokens=90, completion_tokens=9, total_tokens=99)) == (90, 9)
     metadata = google.GenerateContentResponseUsageMetadata(prompt_token_count=90, candidates_token_count=9)
-    assert usage_of(metadata) == Usage(90, 9)
-    assert usage_of(google.GenerateContentResponse(usage_metadata=metadata)) == Usage(90, 9)
+    assert usage_of(metadata) == (90, 9)
+    assert usage_of(google.GenerateContentResponse(usage_metadata=metadata)) == (90, 9)
 
 
 # -- sharing out
@@ -330,17 +345,23 @@ def test_the_margin_is_of_what_is_new() -> None:
 
 def test_a_margin_grows_with_what_was_seen_to_be_wrong_and_shrinks_again() -> None:
     """The worst of the latest sixteen, and a quarter more."""
-    learned = Learned().with_deviation(1_000, 400)
-    assert learned.margin_tokens(1_000) >= 400
-    assert learned.with_deviation(1_000, 10).margin_tokens(1_000) >= 400
+    baseline, messages = UsageBaseline(WordCounter()), [user(text(100))]
+    baseline.record(messages, 100)
+    off_by(baseline, messages, 1_000, 400)
+    assert margin_of(baseline, 1_000) >= 400
+    off_by(baseline, messages, 1_000, 10)
+    assert margin_of(baseline, 1_000) >= 400
     for _ in range(16):
-        learned = learned.with_deviation(1_000, 10)
-    assert 100 < learned.margin_tokens(1_000) < 200
+        off_by(baseline, messages, 1_000, 10)
+    assert 100 < margin_of(baseline, 1_000) < 200
 
 
 def test_a_margin_grows_slower_than_what_it_is_of() -> None:
     """Or a budget with margin="auto" had no largest count."""
-    assert Learned().with_deviation(10, 1_000_000).margin_tokens(100_000) < 100_000
+    baseline, messages = UsageBaseline(WordCounter()), [user(text(100))]
+    baseline.record(messages, 100)
+    off_by(baseline, messages, 10, 1_000_000)
+    assert 10_000 < margin_of(baseline, 100_000) < 100_000
 
 
 def test_before_a_bill_the_margin_is_that_of_the_counter_inside() -> None:

@@ -54,12 +54,12 @@ BASELINE = (
         "test_usage_baseline.py",
         (
             "UsageBaseline.fixed_tokens",
-            "return max(0, bills.fixed_tokens + self._estimated",
-            "return max(0, self._estimated",
+            "return max(0, bills.fixed_tokens + self._estimate",
+            "return max(0, self._estimate",
         ),
         (
             "UsageBaseline.fixed_tokens",
-            "bills.fixed_tokens + self._estimated(counted - bills.fixed_counted, bills)",
+            "bills.fixed_tokens + self._estimate(counted - bills.fixed_counted, bills)",
             "bills.fixed_tokens",
         ),
         ("UsageBaseline.margin_tokens", "abs(tokens - bills.total_tokens)", "tokens"),

@@ -252,7 +252,7 @@ FRONT = (
             "if isinstance(answer, BaseException) and not isinstance(answer, Exception):",
             "if isinstance(answer, BaseException):",
         ),
-        ("Answers.asked", "if name in ASKED and answers_later(method)", "if name in ASKED"),
+        ("Answers.to_ask", "if name in ASKED and answers_later(method)", "if name in ASKED"),
         ("Answers.of", "        if isinstance(answer, Exception):\n", "        if False:\n"),
         ("_AwaitedMessages.count_back", "room_tokens >= 0:", "room_tokens > 0:"),
         ("_AwaitedMessages.count_back", "if answers_later(self._each) and", "if"),

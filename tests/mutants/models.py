@@ -26,7 +26,7 @@ MODELS = (
         ("unknown_in", "*found), not added)", "*found), not (added or found))"),
         ("unknown_in", "*found), not added)", "*found), not (added or unsure))"),
         ("unknown_notes", ",) if unknown else ()", ",)"),
-        ("_of_parts", "all(map(counter.knows, pieces))", "any(map(counter.knows, pieces))"),
+        ("count_of_request", "all(map(made.knows, pieces))", "any(map(made.knows, pieces))"),
         ("_several", "if number == 1 else", "if number >= 1 else"),
         ("_several", "if number == 1 else", "if number < 1 else"),
     ),

@@ -539,10 +539,10 @@ STRATEGIES = (
         "counting/schemas.py",
         "test_counting_schemas.py",
         ("_Words.read", "        if depth > _MAX_DEPTH or not", "        if depth >= _MAX_DEPTH or not"),
-        ("_shown", "    if depth > _MAX_DEPTH:\n", "    if depth >= _MAX_DEPTH:\n"),
+        ("_visible", "    if depth > _MAX_DEPTH:\n", "    if depth >= _MAX_DEPTH:\n"),
         ("_Words.read", "self.read(value, depth + 1)", "self.read(value, depth + 2)"),
         ("_Words.read", "self.read(value, depth + 2)", "self.read(value, depth + 1)"),
-        ("_shown", "key: _shown(value, depth + 1)", "key: _shown(value, depth)"),
-        ("_shown", "return [_shown(value, depth + 1)", "return [_shown(value, depth)"),
+        ("_visible", "key: _visible(value, depth + 1)", "key: _visible(value, depth)"),
+        ("_visible", "return [_visible(value, depth + 1)", "return [_visible(value, depth)"),
     ),
 )

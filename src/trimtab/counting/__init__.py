@@ -23,7 +23,7 @@ from trimtab.counting.base import (
 )
 from trimtab.counting.estimate import ESTIMATES, EstimateCounter
 from trimtab.counting.simple import CharCounter, FixedCounter, counter_from_text
-from trimtab.counting.texts import TextCounter, forget_scaled, scaled
+from trimtab.counting.texts import TextCounter, forget_scaled, scale
 from trimtab.counting.tokenizers import (
     ENCODINGS,
     TOKENIZERS,
@@ -31,7 +31,7 @@ from trimtab.counting.tokenizers import (
     forget_counts,
     load_tokenizer,
     register_encoding,
-    replaced,
+    replacements,
 )
 from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.formats import Format, SystemLike, ToolSchema
@@ -110,13 +110,13 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter |
     """
     if tokenizer is not None and not isinstance(tokenizer, str):
         raise ConfigurationError(f"tokenizer is one of {', '.join(TOKENIZERS)}, not {tokenizer!r:.80}")
-    return _counter_by(facts_for(model), tokenizer, replaced())
+    return _counter_by(facts_for(model), tokenizer, replacements())
 
 
 # Threads that meet here may get a counter each; what counters remember is shared all the same.
 @functools.cache
 def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> TextCounter | MistralCounter:
-    loaded = _loaded(facts, tokenizer)
+    loaded = _tokenizer_for(facts, tokenizer)
     if loaded is None:
         # the margin of a model whose own or nearest encoding is missing is not one of estimates
         by_estimate = facts.encoding is None and facts.near_encoding is None
@@ -141,7 +141,7 @@ def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> Tex
             cache=loaded.cache,
         )
     own = loaded.encoding == facts.encoding
-    cache = loaded.cache if own else scaled(loaded, facts.text_factor)
+    cache = loaded.cache if own else scale(loaded, facts.text_factor)
     return TextCounter(
         cache.count_text,
         name=facts.name,
@@ -156,7 +156,7 @@ def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> Tex
     )
 
 
-def _loaded(facts: ModelFacts, package: str | None) -> Tokenizer | None:
+def _tokenizer_for(facts: ModelFacts, package: str | None) -> Tokenizer | None:
     """Load a model's own encoding, else the one that is nearest; None where neither can be had.
 
     Raises:

@@ -38,7 +38,10 @@ class CountsNeeded(Missing):
         """Await what is missing, all at once; failures are kept, to be raised where they are asked for."""
         from asyncio import gather
 
-        found = await gather(*map(_called, self._calls.values()), return_exceptions=True)
+        async def ask(call: Call) -> Any:
+            return await call()  # in one, so that a call that fails at once is a failure like any other
+
+        found = await gather(*map(ask, self._calls.values()), return_exceptions=True)
         for answer in found:
             if isinstance(answer, BaseException) and not isinstance(answer, Exception):
                 raise answer
@@ -48,8 +51,8 @@ class CountsNeeded(Missing):
 class Answers:
     """What an async counter answered so far, or how it failed, keyed by content."""
 
-    def __init__(self, digests: Digests | None = None) -> None:
-        self.digests = Digests() if digests is None else digests
+    def __init__(self, digests: Digests) -> None:
+        self.digests = digests
         self.known: dict[Key, Any] = {}
 
     def of(self, key: Key, call: Call) -> Any:
@@ -61,7 +64,7 @@ class Answers:
             raise answer
         return answer
 
-    def asked(self, methods: Methods) -> dict[str, Callable[..., Any]]:
+    def to_ask(self, methods: Methods) -> Methods:
         """Return methods that answer in this way; those that answer at once are left as they are."""
         return {
             name: partial(self._ask, name, method)
@@ -74,15 +77,18 @@ class Answers:
         return self.of(key, partial(method, *arguments, **named))
 
 
-def awaited_counter(counter: Any, /) -> RequestCounter:
+def awaited_counter(counter: object, /) -> RequestCounter:
     """Return an async counter as one that can be asked at once."""
     if isinstance(counter, AsyncRequestCounter):
         return _AwaitedRequests(counter.snapshot())
     methods = methods_of(counter)
     methods.pop("with_format", None)  # what it was asked before was asked in one form
+    answers = Answers(Digests())
     if "count_message" in methods:
-        return _AwaitedMessages(counter, methods, Answers())
-    return _AwaitedLists(counter, {**methods, **Answers().asked(methods)})
+        return _AwaitedMessages(counter, methods, answers)
+    made = OwnRequestCounter(counter, {**methods, **answers.to_ask(methods)})
+    made.is_awaited = True
+    return made
 
 
 class AsyncRequestCounter:
@@ -146,19 +152,13 @@ class _AwaitedRequests(RequestCounter):
         return tokens
 
 
-class _AwaitedLists(OwnRequestCounter):
-    """An async counter of lists of messages, or an async function, asked at once."""
-
-    is_awaited = True
-
-
 class _AwaitedMessages(OwnAdditiveCounter):
     """An async counter of single messages, asked at once."""
 
     is_awaited = True
 
     def __init__(self, counter: Any, methods: Methods, answers: Answers) -> None:
-        super().__init__(counter, {**methods, **answers.asked(methods)})
+        super().__init__(counter, {**methods, **answers.to_ask(methods)})
         self._answers = answers
         self._each = methods["count_message"]
 
@@ -176,7 +176,7 @@ class _AwaitedMessages(OwnAdditiveCounter):
             room_tokens -= sizes[index] or 0
         return index
 
-    def _key(self, message: Any) -> Key:
+    def _key(self, message: object) -> Key:
         return self._answers.digests.key_of("count_message", (message,))
 
     def _break_off(self, messages: list[Any]) -> NoReturn:
@@ -185,12 +185,7 @@ class _AwaitedMessages(OwnAdditiveCounter):
         raise CountsNeeded(self._answers, {key: call for key, call in calls.items() if key not in known})
 
 
-async def _called(call: Callable[[], Awaitable[Any]]) -> Any:
-    """Call and await in one, so that a call that fails at once is a failure like any other."""
-    return await call()
-
-
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Write what may hold objects as plain data: their `repr` need not show all there is of them."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
@@ -208,9 +203,11 @@ class Digests:
     """
 
     def __init__(self) -> None:
-        self._read: dict[int, tuple[Any, bytes]] = {}
+        self._read: dict[int, tuple[object, bytes]] = {}
 
-    def key_of(self, name: str, arguments: tuple[Any, ...], named: Mapping[str, Any] | None = None) -> Key:
+    def key_of(
+        self, name: str, arguments: tuple[object, ...], named: Mapping[str, object] | None = None
+    ) -> Key:
         """Key a question; its first argument is a message, a text or a list of messages."""
         first, *rest = arguments if arguments else (None,)
         found = blake2b(
@@ -225,12 +222,12 @@ class Digests:
             found.update(self._of(first))
         return name, found.digest()
 
-    def _of(self, message: Any) -> bytes:
+    def _of(self, message: object) -> bytes:
         read = self._read.get(id(message))
         return digest_of(message) if read is None else read[1]
 
 
-def digest_of(message: Any) -> bytes:
+def digest_of(message: object) -> bytes:
     """Tell what a message holds from what any other does; the same for an equal one in this process."""
     if type(message) is dict and all(type(value) is str for value in message.values()):
         # no repr of long texts; their lengths tell where each ends

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from trimtab.counting.schemas import output_schema_text, system_texts, tools_text, with_functions
 from trimtab.errors import ContextError, CountingError, FormatError
@@ -73,7 +73,7 @@ class RequestCounter:
     more is known.
     """
 
-    is_awaited: ClassVar[bool] = False
+    is_awaited: bool = False
     """Whether it answers what was awaited before, and breaks off where that is not enough."""
 
     @property
@@ -266,24 +266,27 @@ UNLIMITED_TOKENS = 1 << 62
 SYSTEM_ROLES = ("system", "developer")
 
 
-def counter_name(counter: Any, /) -> str:
+def counter_name(counter: object, /) -> str:
     """Name a counter for reports and errors."""
     name = getattr(counter, "name", None) or getattr(counter, "__name__", None)
     return str(name) if name else type(counter).__name__
 
 
-def checked_count(call: Callable[[], Any], counter: Any, index: int | None) -> int:
+def checked_count(
+    call: Callable[[], object], counter: object, index: int | None, *, of: str = "a request"
+) -> int:
     """Call a counter and insist on a count.
 
     Args:
         call: Asks the counter.
         counter: Whom the error names.
-        index: Position of the message it is asked about; None for a whole request.
+        index: Position of the message it is asked about; None for anything else.
+        of: What it is asked about then.
 
     Raises:
         CountingError: It raised, or answered a bool, a negative number or no integer.
     """
-    of = "a request" if index is None else f"message {index}"
+    of = of if index is None else f"message {index}"
     try:
         answer = call()
     except BaseException as cause:
@@ -291,7 +294,7 @@ def checked_count(call: Callable[[], Any], counter: Any, index: int | None) -> i
     return count_of(answer, counter=counter_name(counter), of=of, index=index)
 
 
-def count_of(answer: Any, /, *, counter: str, of: str, index: int | None = None) -> int:
+def count_of(answer: object, /, *, counter: str, of: str, index: int | None = None) -> int:
     """Check what a counter answered.
 
     Raises:

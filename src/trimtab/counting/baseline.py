@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from math import isqrt
 from typing import Any, NamedTuple, Self
 
@@ -23,6 +22,7 @@ from trimtab.counting.door import as_additive
 from trimtab.counting.measurement import read_given
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, get_format, mapping_of
+from trimtab.formats.values import Dict
 
 _INSIDE = ("usage", "usage_metadata", "usageMetadata")
 """Where a whole response holds its usage."""
@@ -77,7 +77,7 @@ _SHAPES = (
 )
 
 
-def usage_of(value: Any, /) -> Usage:
+def usage_of(value: object, /) -> Usage:
     """Read what a provider reported: its usage, the response that holds it, or a bare number.
 
     Args:
@@ -111,7 +111,7 @@ def usage_of(value: Any, /) -> Usage:
     return Usage(_whole(tokens, shape.input, least=1), output)
 
 
-def _report_in(value: Any) -> Mapping[str, Any]:
+def _report_in(value: object) -> Mapping[str, Any]:
     for _ in range(2):
         inner = [_item(value, name) for name in _INSIDE]
         value = next((one for one in inner if one is not None and not isinstance(one, int)), value)
@@ -123,12 +123,14 @@ def _report_in(value: Any) -> Mapping[str, Any]:
         ) from error
 
 
-def _item(value: Any, key: str) -> Any:
+def _item(value: object, key: str) -> object:
     return value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
 
 
 def _number(report: Mapping[str, Any], dotted: str) -> int | None:
-    value = reduce(_item, dotted.split("."), report)
+    value: object = report
+    for key in dotted.split("."):
+        value = _item(value, key)
     return None if value is None else _whole(value, dotted, least=0)
 
 
@@ -149,7 +151,7 @@ class Read(NamedTuple):
 
     id: int
     form: Format
-    held: Any
+    held: object
     """Its content; shares the texts."""
     key: str
     """By content."""
@@ -158,7 +160,7 @@ class Read(NamedTuple):
 
 
 def read_billed(
-    messages: Sequence[dict[str, Any]], form: Format, counter: AdditiveCounter, before: Sequence[Read]
+    messages: Sequence[Dict], form: Format, counter: AdditiveCounter, before: Sequence[Read]
 ) -> list[Read]:
     """Read the messages of a bill; those of the bill before only if they have changed.
 
@@ -177,7 +179,7 @@ def read_billed(
     return found
 
 
-def key_of_message(entry: dict[str, Any], form: Format) -> str:
+def key_of_message(entry: Dict, form: Format) -> str:
     """Key a message by what of it is charged: marks for a cache move, and objects come as dicts."""
     from hashlib import blake2b  # not above: most programs feed back no usage
 
@@ -185,14 +187,13 @@ def key_of_message(entry: dict[str, Any], form: Format) -> str:
     return blake2b(pieces, digest_size=16).hexdigest()
 
 
-def _plain_copy(value: Any, depth: int = 0) -> Any:
+def _plain_copy(value: object, depth: int = 0) -> object:
     """Copy plain data; what holds other things, or is too deep, is equal to nothing."""
-    kind = type(value)
-    if kind in _FINAL:
+    if type(value) in _FINAL:
         return value
-    if depth < _DEEPEST and kind is dict:
+    if depth < _DEEPEST and type(value) is dict:
         return {key: _plain_copy(item, depth + 1) for key, item in value.items()}
-    if depth < _DEEPEST and kind is list:
+    if depth < _DEEPEST and type(value) is list:
         return [_plain_copy(item, depth + 1) for item in value]
     return object()
 
@@ -505,7 +506,7 @@ class UsageBaseline(AdditiveCounter):
 
     def count_text(self, text: str, /) -> int:
         """Count a bare text, by what was learned."""
-        return self._estimated(self._counter.count_text(text))
+        return self._estimate(self._counter.count_text(text))
 
     def count_message(self, message: Any, /) -> int:
         """Return the share of a message in what was billed; the estimate of a new one."""
@@ -515,7 +516,7 @@ class UsageBaseline(AdditiveCounter):
             size = bills.sizes.get(key_of_message(entry, self._format))
             if size is not None:
                 return size
-        return self._estimated(self._counter.count_message(entry), bills)
+        return self._estimate(self._counter.count_message(entry), bills)
 
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
@@ -523,7 +524,7 @@ class UsageBaseline(AdditiveCounter):
         """Return what the bill leaves for it; what changed since is estimated."""
         counted = self._counter.fixed_tokens(system, tools, has_system=has_system, extra=extra)
         bills = self._bills
-        return max(0, bills.fixed_tokens + self._estimated(counted - bills.fixed_counted, bills))
+        return max(0, bills.fixed_tokens + self._estimate(counted - bills.fixed_counted, bills))
 
     def margin_tokens(self, tokens: int, /) -> int | None:
         """Say how far off a count may be, either way.
@@ -545,7 +546,7 @@ class UsageBaseline(AdditiveCounter):
         # before a second bill nothing was seen to go wrong: no less is known than without a bill
         return margin if inside is None or bills.of_model.deviations else min(inside, margin)
 
-    def _estimated(self, tokens: int, bills: Bills | None = None) -> int:
+    def _estimate(self, tokens: int, bills: Bills | None = None) -> int:
         bills = self._bills if bills is None else bills
         return bills.of_model.factor.of(tokens) if bills.total_tokens else tokens
 

@@ -48,7 +48,7 @@ class TextCounts(dict[Any, int]):
                     raise self._cache.failure(text, cause) from cause
                 size = self._cache.second_try(text, cause)
             if size.__class__ is not int or size < 0:
-                size = self._cache.checked(text, size)
+                size = self._cache.check(text, size)
         left_chars = self._left_chars - len(text)
         if left_chars < 0 or len(self) > self._max_entries:
             self._cache.add(text, size)
@@ -127,11 +127,11 @@ class TextCache:
 
     def failure(self, text: str, cause: BaseException) -> BaseException:
         """Make our error of what the text function raised."""
-        return failure_of(cause, counter=self._name, of=_shown(text))
+        return failure_of(cause, counter=self._name, of=_describe(text))
 
-    def checked(self, text: str, answer: object) -> int:
+    def check(self, text: str, answer: object) -> int:
         """Refuse an answer that is no count."""
-        return count_of(answer, counter=self._name, of=_shown(text))
+        return count_of(answer, counter=self._name, of=_describe(text))
 
     def add(self, text: str, count: int) -> None:
         """Remember a text for which a generation has no room, in a new one if need be."""
@@ -160,5 +160,5 @@ def _make(count_text: TextFunction, name: str, max_entries: int, max_chars: int)
     return TextCache(count_text, name=name, max_entries=max_entries, max_chars=max_chars)
 
 
-def _shown(text: str) -> str:
+def _describe(text: str) -> str:
     return f"a text of {len(text)} characters ({text[:40]!r})"

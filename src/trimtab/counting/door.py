@@ -27,6 +27,9 @@ _MESSAGE = {"role": "user", "content": _TEXT}
 _LEAST_TOKENS = len(_TEXT) // 20
 """Whoever reads the text counts more: a token of twenty characters on average is in no vocabulary."""
 
+Function = Callable[[Any], Any]
+"""Counts a list of messages, or a text; nobody knows yet."""
+
 _REMEMBERED = 16
 """Functions whose answer to the probe is kept, and with it what was counted by text."""
 
@@ -142,11 +145,11 @@ def _in_words(words: str) -> AdditiveCounter:
     return counter
 
 
-def _is_async(counter: Any) -> bool:
+def _is_async(counter: object) -> bool:
     return any(answers_later(method) for name, method in methods_of(counter).items() if name in ASKED)
 
 
-def _is_hashable(function: Any) -> bool:
+def _is_hashable(function: object) -> bool:
     try:
         hash(function)
     except TypeError:
@@ -155,10 +158,10 @@ def _is_hashable(function: Any) -> bool:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _of_function(function: Callable[[Any], Any]) -> RequestCounter:
+def _of_function(function: Function) -> RequestCounter:
     """Return a function that counts lists as it is, and one that counts a text as a counter of messages."""
 
-    def answer(asked: Any) -> _Answer:
+    def answer(asked: object) -> _Answer:
         try:
             return _read(function(asked))
         except BaseException as cause:
@@ -169,8 +172,8 @@ def _of_function(function: Callable[[Any], Any]) -> RequestCounter:
     return counter_from_text(function, name=f"{counter_name(function)}, a function of a text")
 
 
-async def _acounts_lists(function: Callable[[Any], Any]) -> bool:
-    async def answer(asked: Any) -> _Answer:
+async def _acounts_lists(function: Function) -> bool:
+    async def answer(asked: object) -> _Answer:
         try:
             return _read(await function(asked))
         except BaseException as cause:
@@ -183,7 +186,7 @@ async def _acounts_lists(function: Callable[[Any], Any]) -> bool:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _known_of(function: Callable[[Any], Any]) -> list[bool]:
+def _known_of(function: Function) -> list[bool]:
     """Hold what the probe told of an async function, once it did: asking may cost a request each."""
     return []
 
@@ -192,14 +195,15 @@ _Answer = int | float | None
 """What a function answered to the probe; None: it failed, or this is no count."""
 
 
-def _read(answer: Any) -> _Answer:
+def _read(answer: object) -> _Answer:
     if inspect.iscoroutine(answer):
         answer.close()  # or Python warns that it was never awaited
-    is_count = isinstance(answer, (int, float)) and not isinstance(answer, bool) and answer >= 0
-    return answer if is_count else None
+    if isinstance(answer, bool) or not isinstance(answer, (int, float)) or answer < 0:
+        return None
+    return answer
 
 
-def _counts_lists(function: Callable[[Any], Any]) -> Steps[bool]:
+def _counts_lists(function: Function) -> Steps[bool]:
     """Find out whether a function counts a list of messages; else it counts a text.
 
     One that fails on everything is taken at its word, as one over lists: what it is asked in earnest says
@@ -227,7 +231,7 @@ def _counts_lists(function: Callable[[Any], Any]) -> Steps[bool]:
     return True
 
 
-def _try(what: Any) -> Steps[_Answer]:
+def _try(what: object) -> Steps[_Answer]:
     try:
         told: _Answer = yield what
     except ContextError:
@@ -235,7 +239,7 @@ def _try(what: Any) -> Steps[_Answer]:
     return told
 
 
-def _unclear_error(function: Callable[[Any], Any], why: str) -> ConfigurationError:
+def _unclear_error(function: Function, why: str) -> ConfigurationError:
     name = counter_name(function)
     return ConfigurationError(
         f"counter={name} counts neither a text nor a list of messages: {why}. For a function of a text write"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from trimtab.counting.base import RequestCounter, checked_count, counter_name
 from trimtab.counting.media import is_seen, media_tokens
@@ -39,7 +38,7 @@ def margin_of(counter: RequestCounter, tokens: int, /) -> int:
     return margin
 
 
-def unsure_of(counter: RequestCounter, tools: Any, pieces: Sequence[Pieces], /) -> int | None:
+def unsure_of(counter: RequestCounter, tools: object, pieces: Sequence[Pieces], /) -> int | None:
     """Ask a counter how much of a count it cannot know, whatever its margin is otherwise.
 
     Returns:

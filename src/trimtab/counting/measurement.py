@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from trimtab.counting.texts import TextCounter
 from trimtab.errors import UnknownNameError
 from trimtab.formats import Format, Pieces, Request, format_of, refuse_foreign
 from trimtab.formats.values import Dict, entry_of
-from trimtab.models import facts_for, near_models
+from trimtab.models import ModelFacts, facts_for, near_models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,9 @@ class Given(NamedTuple):
     """The body, if it is one: what it does not hold is not sent."""
 
 
-def read_given(given: Any, /, *, format: str | Format, model: str | None, system: Any, tools: Any) -> Given:
+def read_given(
+    given: Any, /, *, format: str | Format, model: str | None, system: Any, tools: object
+) -> Given:
     """Read messages or a body: its wire form, its messages as dicts, and what stands beside them.
 
     Raises:
@@ -86,7 +88,7 @@ def read_given(given: Any, /, *, format: str | Format, model: str | None, system
     """
     check_messages(given)
     form = format_of(given, format, model)
-    extra: Any = None
+    extra: Mapping[str, Any] | None = None
     request: Request | None = None
     messages: Any = given
     if isinstance(given, Mapping):
@@ -119,104 +121,70 @@ def count_of_request(
     made = made.with_format(form)
     if request is not None and not fixed.tools:
         made = made.without_tools()
-    leads_system = bool(entries) and form.kind(entries[0]) == "system"
-    found = sizes_for(made, entries, fixed)
     pieces = [form.pieces(entry) for entry in entries]
-    unknown = unknown_in(made, fixed.tools, pieces, request)
+    found = sizes_for(made, entries, fixed)
+    parts = _NO_PARTS
     if isinstance(found, Shares):
-        count = _of_whole(made, form, found.whole(entries), fixed, pieces, unknown)
+        tokens = found.whole(entries)
     else:
-        count = _of_parts(found.counter, form, found, fixed, pieces, unknown, leads_system=leads_system)
-    return replace(count, notes=notes) if notes else count
-
-
-def _of_whole(
-    counter: RequestCounter, form: Format, tokens: int, fixed: Fixed, pieces: list[Pieces], unknown: Unknown
-) -> Count:
-    """Say what a black box said, and no more."""
-    unsure = unsure_of(counter, fixed.tools, pieces)
-    margin = known_margin(counter, tokens) if unknown.is_bounded else None
+        leads_system = bool(entries) and form.kind(entries[0]) == "system"
+        parts = _parts(found, form, fixed, pieces, has_system=leads_system or bool(fixed.system))
+        tokens = sum(parts.sizes or ()) + found.fixed_tokens(leads_system)
+    unknown = unknown_in(made, fixed.tools, pieces, request)
+    unsure = unsure_of(made, fixed.tools, pieces)
+    known = all(map(made.knows, pieces))
+    exact = made.exact is True and unsure == 0 and not unknown.phrases and known
+    if isinstance(made, TextCounter):
+        plain = known and not (fixed.tools or (fixed.extra or {}).get("response_format"))
+        exact = exact and plain
+        margin = 0 if exact else made.margin_tokens(tokens, is_plain=plain)
+    else:
+        margin = known_margin(made, tokens) if known else None
+    has_margin = margin is not None and unsure is not None and unknown.is_bounded
     return Count(
         tokens=tokens,
-        exact=counter.exact is True and unsure == 0 and not unknown.phrases,
-        margin_tokens=None if margin is None or unsure is None else margin + unsure,
-        unknown=unknown.phrases,
-        messages_tokens=None,
-        media_tokens=None,
-        system_tokens=None,
-        tools_tokens=None,
-        output_schema_tokens=None,
-        framing_tokens=None,
-        counter=counter_name(counter),
+        exact=exact,
+        margin_tokens=(margin or 0) + (unsure or 0) if has_margin else None,
+        counter=counter_name(made),
         format=form.name,
+        unknown=unknown.phrases,
+        notes=notes,
+        **parts._asdict(),
     )
 
 
-def _of_parts(
-    counter: AdditiveCounter,
-    form: Format,
-    found: Sizes,
-    fixed: Fixed,
-    pieces: list[Pieces],
-    unknown: Unknown,
-    *,
-    leads_system: bool,
-) -> Count:
+class _Parts(NamedTuple):
+    """What a request is made of, in tokens; see `Count`."""
+
+    messages_tokens: int | None
+    media_tokens: int | None
+    system_tokens: int | None
+    tools_tokens: int | None
+    output_schema_tokens: int | None
+    framing_tokens: int | None
+    sizes: tuple[int, ...] | None
+
+
+_NO_PARTS = _Parts(None, None, None, None, None, None, None)
+"""A black box says how much it is, and no more."""
+
+
+def _parts(found: Sizes, form: Format, fixed: Fixed, pieces: list[Pieces], *, has_system: bool) -> _Parts:
+    counter: AdditiveCounter = found.counter
     sizes = [found.of(index) for index in range(len(found.messages))]
     if isinstance(counter, TextCounter):
         for index, tokens in _finished_thoughts(counter, form, found.messages, pieces):
             sizes[index] = max(0, sizes[index] - tokens)
-    media = [medium for one in pieces for medium in one.media]
-    of_media = _sum([counter.media_tokens(medium) for medium in media])
-    beside = _beside(counter, fixed, has_system=leads_system or bool(fixed.system))
-    tokens = sum(sizes) + found.fixed_tokens(leads_system)
-    unsure = unsure_of(counter, fixed.tools, pieces)
-    known = all(map(counter.knows, pieces))
-    exact = counter.exact is True and unsure == 0 and not unknown.phrases and known
-    if isinstance(counter, TextCounter):
-        plain = known and not (fixed.tools or (fixed.extra or {}).get("response_format"))
-        exact = exact and plain
-        margin = 0 if exact else counter.margin_tokens(tokens, is_plain=plain)
-    else:
-        margin = known_margin(counter, tokens) if known else None
-    margin = margin if unknown.is_bounded else None
-    return Count(
-        tokens=tokens,
-        exact=exact,
-        margin_tokens=None if margin is None or unsure is None else margin + unsure,
-        messages_tokens=sum(sizes) - (of_media or 0),
-        media_tokens=of_media,
-        system_tokens=beside.system,
-        tools_tokens=beside.tools,
-        output_schema_tokens=beside.output_schema,
-        framing_tokens=beside.framing,
-        counter=counter_name(counter),
-        format=form.name,
-        sizes=tuple(sizes),
-        unknown=unknown.phrases,
-    )
-
-
-def _sum(tokens: Sequence[int | None]) -> int | None:
-    known = [one for one in tokens if one is not None]
-    return sum(known) if len(known) == len(tokens) else None
-
-
-class _Beside(NamedTuple):
-    """What a request costs beside its messages, in tokens."""
-
-    framing: int
-    system: int
-    tools: int
-    output_schema: int
-
-
-def _beside(counter: AdditiveCounter, fixed: Fixed, *, has_system: bool) -> _Beside:
-    """Tell the parts apart, by what each adds to those before it."""
+    media = [counter.media_tokens(medium) for one in pieces for medium in one.media]
+    media_tokens = None if None in media else sum(tokens or 0 for tokens in media)
+    # parts beside the messages are told apart by what each adds to those before it
     without_schema = {key: value for key, value in (fixed.extra or {}).items() if key != "response_format"}
     steps = (Fixed(), Fixed(fixed.system), Fixed(fixed.system, fixed.tools, without_schema), fixed)
     passed = [fixed_tokens_of(counter, one, has_system) for one in steps]
-    return _Beside(passed[0], *(after - before for before, after in pairwise(passed)))
+    system, tools, schema = (after - before for before, after in pairwise(passed))
+    return _Parts(
+        sum(sizes) - (media_tokens or 0), media_tokens, system, tools, schema, passed[0], tuple(sizes)
+    )
 
 
 def _finished_thoughts(
@@ -250,7 +218,7 @@ class Unknown(NamedTuple):
 
 
 def unknown_in(
-    counter: RequestCounter, tools: Any, pieces: Iterable[Pieces], request: Request | None = None, /
+    counter: RequestCounter, tools: object, pieces: Iterable[Pieces], request: Request | None = None, /
 ) -> Unknown:
     """List what a count leaves out or takes at a guess.
 
@@ -301,13 +269,8 @@ def _several(number: int, one: str) -> str:
 
 def model_notes(model: str | None, counter: RequestCounter, /) -> tuple[str, ...]:
     """Say where tokens are counted as for another model."""
-    if model is None:
-        return ()
-    try:
-        facts = facts_for(model)
-    except UnknownNameError:
-        return ()
-    if facts.counted_as is None or counter_name(counter) != model:
+    facts = _facts_of(model)
+    if facts is None or facts.counted_as is None or counter_name(counter) != model:
         return ()
     return (
         f"The model {model!r} is not known, only its maker: tokens are counted as for"
@@ -318,8 +281,13 @@ def model_notes(model: str | None, counter: RequestCounter, /) -> tuple[str, ...
 
 def near_words(model: str | None, /) -> str:
     """End a sentence on a name nobody knows by those it may be a slip of; "" for a known one."""
-    try:
-        is_known = model is None or facts_for(model).counted_as is None
-    except UnknownNameError:
-        is_known = False
+    facts = _facts_of(model)
+    is_known = facts is not None and facts.counted_as is None
     return "" if model is None or is_known else in_words(near_models(model))
+
+
+def _facts_of(model: str | None) -> ModelFacts | None:
+    try:
+        return None if model is None else facts_for(model)
+    except UnknownNameError:
+        return None

@@ -69,7 +69,7 @@ def is_seen(media: Media, rule: MediaRule, /) -> bool:
         return _bytes_a_second(encoded) is not None
     if media.kind == "video":
         return _video_seconds(encoded) is not None
-    return bool(encoded) and (not _is_pdf(encoded) or _pages(_decoded(encoded)) > 0)
+    return bool(encoded) and (not _is_pdf(encoded) or _pages(_decode(encoded)) > 0)
 
 
 def media_tokens(media: Media, rule: MediaRule, /) -> int:
@@ -135,7 +135,7 @@ def _area_tokens(size: Pixels | None, rule: MediaRule) -> int:
 
 def image_size(encoded: str, /) -> Pixels | None:
     """Read the pixels of a PNG, GIF, JPEG or WebP from its first bytes; None if it says none."""
-    data = _decoded(encoded[:_HEADER_CHARS])
+    data = _decode(encoded[:_HEADER_CHARS])
     size = None
     if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
         size = Pixels(*unpack_from(">II", data, 16))
@@ -175,7 +175,7 @@ def _webp_size(data: bytes) -> Pixels | None:
 
 def _bytes_a_second(encoded: str) -> int | None:
     """Read the rate of a WAVE file or of an MP3's first frame; None if it says none."""
-    data = _decoded(encoded[:_SOUND_CHARS])
+    data = _decode(encoded[:_SOUND_CHARS])
     if data[:4] == b"RIFF" and data[8:12] == b"WAVE" and len(data) >= 32:
         return int.from_bytes(data[28:32], "little") or None
     at = 0
@@ -193,7 +193,7 @@ def _bytes_a_second(encoded: str) -> int | None:
 
 def _video_seconds(encoded: str) -> float | None:
     """Read the length of an MP4 from its movie header; None if it has none."""
-    data = _decoded(encoded)
+    data = _decode(encoded)
     at = data.find(b"mvhd")
     if data[4:8] != b"ftyp" or at < 0 or at + 24 > len(data):
         return None
@@ -210,7 +210,7 @@ def _file_tokens(encoded: str, rule: MediaRule) -> int:
         return math.ceil(
             _bytes_in(encoded) / 3
         )  # text, most likely: few texts have less than three bytes a token
-    pages = _pages(_decoded(encoded))
+    pages = _pages(_decode(encoded))
     if rule.pdf_bytes_per_token is None:
         return (pages or _likely_pages(_bytes_in(encoded))) * rule.page_tokens
     tokens = math.ceil(_bytes_in(encoded) / rule.pdf_bytes_per_token)
@@ -256,7 +256,7 @@ def _bytes_in(encoded: str) -> int:
     return len(encoded) * 3 // 4 - encoded.count("=", -2)
 
 
-def _decoded(encoded: str) -> bytes:
+def _decode(encoded: str) -> bytes:
     try:
         return binascii.a2b_base64(encoded[: len(encoded) // 4 * 4])
     except (binascii.Error, ValueError):

@@ -9,7 +9,7 @@ from trimtab.counting.base import AdditiveCounter, CountRequest, RequestCounter,
 from trimtab.counting.schemas import SETTINGS
 from trimtab.errors import FormatError
 from trimtab.formats import Format
-from trimtab.formats.values import compact_json
+from trimtab.formats.values import Dict, compact_json
 
 Methods = Mapping[str, Callable[..., Any]]
 """What a counter can do, by name."""
@@ -21,14 +21,16 @@ _TOLD = ("margin_tokens", "unsure_tokens", "sees", "knows", "guesses", "media_to
 """Methods that say something of a count; they take the place of the defaults."""
 
 
-def methods_of(counter: Any, /) -> dict[str, Callable[..., Any]]:
+def methods_of(counter: object, /) -> dict[str, Callable[..., Any]]:
     """List what a counter can do; a function counts lists of messages."""
     names = (*ASKED, *_TOLD, "count_back", "with_format")
     found = {name: method for name in names if callable(method := getattr(counter, name, None))}
-    return found if found.keys() & {"count", "count_message"} else {**found, "count": counter}
+    if callable(counter) and not found.keys() & {"count", "count_message"}:
+        found["count"] = counter
+    return found
 
 
-def own_counter(counter: Any, /) -> RequestCounter:
+def own_counter(counter: object, /) -> RequestCounter:
     """Make of a user's counter what the engine asks: additive if it counts single messages."""
     methods = methods_of(counter)
     if "count_message" not in methods:
@@ -39,7 +41,7 @@ def own_counter(counter: Any, /) -> RequestCounter:
 class OwnRequestCounter(RequestCounter):
     """A user's counter of lists of messages, or of `count_request(messages, system, tools)`."""
 
-    def __init__(self, counter: Any, methods: Methods) -> None:
+    def __init__(self, counter: object, methods: Methods) -> None:
         self._counter = counter
         self._methods = methods
         self.__dict__.update({name: methods[name] for name in _TOLD if name in methods})
@@ -59,7 +61,7 @@ class OwnRequestCounter(RequestCounter):
 class OwnAdditiveCounter(AdditiveCounter):
     """A user's counter of single messages."""
 
-    def __init__(self, counter: Any, methods: Methods) -> None:
+    def __init__(self, counter: object, methods: Methods) -> None:
         self._counter = counter
         self._methods = methods
         self.name = counter_name(counter)
@@ -110,14 +112,14 @@ def _count_whole(methods: Methods, request: CountRequest) -> int:
     return tokens
 
 
-def _system_message(system: Any, tools: Any, extra: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+def _system_message(system: object, tools: object, extra: Mapping[str, object] | None) -> list[Dict]:
     """Write what is not among the messages as one of them, if there is any."""
     charged = {key: value for key, value in (extra or {}).items() if key not in SETTINGS}
     parts = [_text_of(value) for value in (system, tools, charged) if value]
     return [{"role": "system", "content": "\n".join(parts)}] if parts else []
 
 
-def _text_of(value: Any) -> str:
+def _text_of(value: object) -> str:
     if isinstance(value, str):
         return value
     try:

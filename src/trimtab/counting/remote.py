@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn, Self
 from weakref import WeakKeyDictionary
 
 from trimtab._shared.checks import answers_later, check_whole, is_number
-from trimtab.counting.awaited import AsyncRequestCounter, Digests
+from trimtab.counting.awaited import AsyncRequestCounter, Digests, Key
 from trimtab.counting.base import (
     CountRequest,
     RequestCounter,
@@ -50,7 +50,7 @@ class Answer(NamedTuple):
     """What a provider said of a request."""
 
     tokens: int
-    tools: Any = None
+    tools: object = None
     """Tool schemas the endpoint does not take, which are not counted here."""
 
 
@@ -89,9 +89,9 @@ class _Loop:
     """What belongs to one event loop."""
 
     slots: asyncio.Semaphore
-    flights: dict[Any, _Flight] = field(default_factory=dict)
+    flights: dict[Key, _Flight] = field(default_factory=dict)
 
-    def end(self, key: Any, flight: _Flight, _task: object = None) -> None:
+    def end(self, key: Key, flight: _Flight, _task: object = None) -> None:
         """Forget a question; not one that was asked anew since."""
         if self.flights.get(key) is flight:
             del self.flights[key]
@@ -169,7 +169,7 @@ class RemoteCounter(AsyncRequestCounter):
         self._retry_after_seconds = _seconds("retry_after_seconds", retry_after_seconds, is_pause=True)
         self._max_concurrent = check_whole("max_concurrent", max_concurrent, least=1)
         self._max_entries = check_whole("max_entries", max_entries, least=0)
-        self._known: OrderedDict[Any, Answer] = OrderedDict()
+        self._known: OrderedDict[Key, Answer] = OrderedDict()
         self._latest: Exchange | None = None
         self._estimated: str | None = None
         self._lock = threading.Lock()
@@ -252,7 +252,7 @@ class RemoteCounter(AsyncRequestCounter):
         self._estimated = answer.estimated
         return answer.tokens
 
-    async def _answer(self, key: Any, question: CountQuestion) -> Said:
+    async def _answer(self, key: Key, question: CountQuestion) -> Said:
         with self._lock:
             known = self._known.get(key)
             if known is not None:
@@ -267,7 +267,7 @@ class RemoteCounter(AsyncRequestCounter):
                     self._known.popitem(last=False)
         return said
 
-    async def _ask_once(self, key: Any, question: CountQuestion) -> Said:
+    async def _ask_once(self, key: Key, question: CountQuestion) -> Said:
         """Ask, or wait with those who have asked the same already; the last to go takes the question back."""
         loop = asyncio.get_running_loop()
         mine = self._loops.setdefault(loop, _Loop(asyncio.Semaphore(self._max_concurrent)))
@@ -308,7 +308,7 @@ class RemoteCounter(AsyncRequestCounter):
         try:
             async with asyncio.timeout(self._timeout_seconds) as limit:
                 try:
-                    answer: Any = await self._ask(question)
+                    answer = await self._ask(question)
                 except TimeoutError as cause:
                     if limit.expired():
                         raise
@@ -401,7 +401,7 @@ class _Snapshot(AsyncRequestCounter):
         counter: RequestCounter = self._counter._estimate
         return checked_count(lambda: counter.count_request(request), counter, None)
 
-    def _estimate_beside(self, tools: Any, extra: Mapping[str, Any] | None) -> int:
+    def _estimate_beside(self, tools: object, extra: Mapping[str, Any] | None) -> int:
         """Estimate what an endpoint is not asked about."""
         if not tools and not extra:
             return 0
@@ -463,7 +463,7 @@ _NOT_TAKEN = re.compile(r"\b(system_instruction|tools) parameter is (not|only) s
 """What the ValueError of google-genai says (3.4, read 2026-11-22); earlier ones say "not supported"."""
 
 
-def _endpoint_of(client: Any, *, model: str, options: Mapping[str, Any] | None) -> _Endpoint:
+def _endpoint_of(client: object, *, model: str, options: Mapping[str, Any] | None) -> _Endpoint:
     """Find the counting endpoint of a client.
 
     Raises:
@@ -527,16 +527,16 @@ class _Endpoint:
         given = {self.provider.system: question.system, "tools": question.tools}
         options = {**{name: value for name, value in given.items() if value is not None}, **self.options}
         try:
-            return Answer(await self._asked(messages, options))
+            return Answer(await self._count(messages, options))
         except ValueError as error:
             if not (self.provider.in_config and _NOT_TAKEN.search(str(error))):
                 raise
         system, tools = options.pop("system_instruction", None), options.pop("tools", None)
         if system is not None:
             messages.insert(0, {"role": "user", "parts": _parts_of(system)})
-        return Answer(await self._asked(messages, options), tools)
+        return Answer(await self._count(messages, options), tools)
 
-    async def _asked(self, messages: list[Any], options: dict[str, Any]) -> int:
+    async def _count(self, messages: list[Any], options: dict[str, Any]) -> int:
         provider = self.provider
         arguments: dict[str, Any] = {"config": options or None} if provider.in_config else options
         answer = await self.call(model=self.model, **{provider.messages: messages}, **arguments)
@@ -544,7 +544,7 @@ class _Endpoint:
         return tokens
 
 
-def _parts_of(system: Any) -> list[Any]:
+def _parts_of(system: Any) -> list[object]:
     """Write system text as the parts of a content."""
     if isinstance(system, Mapping):
         return list(system.get("parts") or ())

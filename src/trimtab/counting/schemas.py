@@ -46,7 +46,7 @@ _NOT_SHOWN = ("additionalProperties", "required")
 """Keys of an output schema that are not charged, by the bills for two of them (2026-11)."""
 
 
-def tools_text(tools: Any, /, *, style: ToolsStyle) -> str:
+def tools_text(tools: object, /, *, style: ToolsStyle) -> str:
     """Write tool schemas as the text that is counted for them.
 
     Takes function tools of any provider's form; what is none of these is written as JSON.
@@ -77,7 +77,7 @@ def tools_text(tools: Any, /, *, style: ToolsStyle) -> str:
     return "\n".join(rest)
 
 
-def tool_shapes(tools: Any, /, *, style: ToolsStyle) -> list[ToolShape]:
+def tool_shapes(tools: object, /, *, style: ToolsStyle) -> list[ToolShape]:
     """List what is charged for each tool: its schema as JSON, or only its words.
 
     Example:
@@ -86,10 +86,10 @@ def tool_shapes(tools: Any, /, *, style: ToolsStyle) -> list[ToolShape]:
         ... )
         [ToolShape(texts=('add', 'a', 'integer'), properties=1, nested=())]
     """
-    return [_shape(tool, style) for tool in _shown_tools(_listed(tools))]
+    return [_shape(tool, style) for tool in _shown_tools(_as_list(tools))]
 
 
-def _shape(tool: Any, style: ToolsStyle) -> ToolShape:
+def _shape(tool: object, style: ToolsStyle) -> ToolShape:
     function = _function_of(tool)
     if function is None:
         return ToolShape((compact_json(tool),), 0)
@@ -115,7 +115,7 @@ class _Words:
         self.nested: list[str] = []
         self.properties = 0
 
-    def read(self, schema: Any, depth: int) -> None:
+    def read(self, schema: object, depth: int) -> None:
         """Read one schema and those inside it."""
         if depth > _MAX_DEPTH or not isinstance(schema, Mapping) or len(self.texts) > _MAX_TYPES:
             return
@@ -130,23 +130,23 @@ class _Words:
             self._take(str(name), depth if depth == 0 else depth + 1)
             self.read(value, depth + 1)
         inside = [schema.get("items"), schema.get("additionalProperties")]
-        inside += [value for key in ("anyOf", "oneOf", "allOf") for value in _listed(schema.get(key))]
+        inside += [value for key in ("anyOf", "oneOf", "allOf") for value in _as_list(schema.get(key))]
         inside += _as_mapping(schema.get("$defs")).values()
         for value in inside:
             self.read(value, depth + 2)
 
-    def _take(self, value: Any, depth: int) -> None:
-        found = [str(item) for item in _listed(value)]
+    def _take(self, value: object, depth: int) -> None:
+        found = [str(item) for item in _as_list(value)]
         self.texts.extend(found)
         if depth > 1:
             self.nested.extend(found)
 
 
-def provider_tools(tools: Any, /) -> list[str]:
+def provider_tools(tools: object, /) -> list[str]:
     """Name the tools that the provider runs or describes itself: their schemas are not in the request."""
     return [
         name
-        for tool in _shown_tools(_listed(tools))
+        for tool in _shown_tools(_as_list(tools))
         if (name := _provider_tool(_as_mapping(tool))) is not None
     ]
 
@@ -187,10 +187,10 @@ def with_functions(tools: Any, extra: Mapping[str, Any] | None, /) -> tuple[Any,
     if extra is None or not functions:
         return tools, extra or None
     rest = {key: value for key, value in extra.items() if key != "functions"}
-    return [*_listed(tools), *_listed(functions)], rest or None
+    return [*_as_list(tools), *_as_list(functions)], rest or None
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _as_list(value: object) -> Sequence[object]:
     if isinstance(value, list | tuple):
         return value
     return (value,) if value else ()
@@ -203,10 +203,10 @@ def output_schema_text(extra: Mapping[str, Any] | None, /) -> str:
     if not schema:
         return ""
     named = [str(schema[key]) for key in ("name", "description") if schema.get(key)]
-    return "\n".join((*named, compact_json(_shown(schema.get("schema"), 0))))
+    return "\n".join((*named, compact_json(_visible(schema.get("schema"), 0))))
 
 
-def system_texts(system: Any, /) -> list[str]:
+def system_texts(system: object, /) -> list[str]:
     """List the texts of a system prompt that stands outside the messages."""
     if system is None or system == "":
         return []
@@ -218,35 +218,35 @@ def system_texts(system: Any, /) -> list[str]:
     return [text] if isinstance(text, str) else [compact_json(system)]
 
 
-def _as_mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: object) -> Mapping[str, Any]:
     try:
         return mapping_of(value)
     except FormatError:
         return {}
 
 
-def _shown(schema: Any, depth: int) -> Any:
+def _visible(schema: object, depth: int) -> object:
     if depth > _MAX_DEPTH:
         return None
     if isinstance(schema, Mapping):
         return {
-            key: _shown(value, depth + 1)
+            key: _visible(value, depth + 1)
             for key, value in schema.items()
             # a property may have such a name; then its value is a schema
             if key not in _NOT_SHOWN or isinstance(value, Mapping)
         }
     if isinstance(schema, list):
-        return [_shown(value, depth + 1) for value in schema]
+        return [_visible(value, depth + 1) for value in schema]
     return schema
 
 
-def _shown_tools(tools: Sequence[Any]) -> Iterator[Any]:
+def _shown_tools(tools: Sequence[object]) -> Iterator[object]:
     """Yield the tools a model is shown from the start, each function by itself."""
     for tool in tools:
         entry = _as_mapping(tool)
         declared = next((entry[key] for key in _DECLARED_KEYS if entry.get(key)), None)
         if declared is not None:
-            yield from _listed(declared)
+            yield from _as_list(declared)
         elif entry.get("defer_loading") is not True:
             yield tool
 
@@ -255,7 +255,7 @@ def _schema_of(function: Mapping[str, Any]) -> Mapping[str, Any]:
     return _as_mapping(next((function[key] for key in _SCHEMA_KEYS if function.get(key)), {}))
 
 
-def function_tool(tool: Any, /) -> dict[str, Any] | None:
+def function_tool(tool: object, /) -> dict[str, Any] | None:
     """Write a function tool of any provider's form as Chat Completions do; None for other tools."""
     function = _function_of(tool)
     if function is None:
@@ -266,7 +266,7 @@ def function_tool(tool: Any, /) -> dict[str, Any] | None:
     return {"type": "function", "function": {**described, "parameters": _schema_of(function)}}
 
 
-def _function_of(tool: Any) -> Mapping[str, Any] | None:
+def _function_of(tool: object) -> Mapping[str, Any] | None:
     """Return the mapping that holds name and schema, in whichever provider's form it is."""
     entry = _as_mapping(tool)
     found = _as_mapping(entry["function"]) if "function" in entry else entry
@@ -283,7 +283,7 @@ def _declaration(function: Mapping[str, Any]) -> str:
     return f"{described}type {function['name']} = {signature} => any;"
 
 
-def _comment(text: Any) -> str:
+def _comment(text: object) -> str:
     """Write a description before what it describes; its lines are charged stripped."""
     if not isinstance(text, str) or not text.strip():
         return ""
@@ -315,13 +315,13 @@ class _Writer:
         default = f" // default: {compact_json(schema['default'])}" if "default" in schema else ""
         return f"{_comment(schema.get('description'))}{name}{mark}: {self.type(schema, depth + 1)},{default}"
 
-    def type(self, schema: Any, depth: int) -> str:
+    def type(self, schema: object, depth: int) -> str:
         """Write one schema as a type; `any` for what has none."""
         self._types += 1
         if not isinstance(schema, Mapping) or depth > _MAX_DEPTH or self._types > _MAX_TYPES:
             return "any"
         if "$ref" in schema:
-            return self._referred(str(schema["$ref"]), depth + 1)
+            return self._type_at(str(schema["$ref"]), depth + 1)
         if isinstance(schema.get("enum"), list | tuple):
             return " | ".join(map(compact_json, schema["enum"]))
         if "const" in schema:
@@ -336,14 +336,14 @@ class _Writer:
             return f"{{\n{inner}\n}}" if inner else "object"
         return _SIMPLE.get(str(options), "any")
 
-    def _option(self, schema: Mapping[str, Any], option: Any, depth: int) -> str:
+    def _option(self, schema: Mapping[str, Any], option: object, depth: int) -> str:
         return self.type({**schema, "type": option} if isinstance(option, str) else option, depth)
 
-    def _referred(self, reference: str, depth: int) -> str:
+    def _type_at(self, reference: str, depth: int) -> str:
         """Write the type a reference leads to; `any` where it leads back into itself."""
         if reference in self._inside:
             return "any"
-        found: Any = self._root
+        found: object = self._root
         for key in reference.removeprefix("#/").split("/"):
             found = found.get(key) if isinstance(found, Mapping) else None
         self._inside.append(reference)

@@ -67,7 +67,7 @@ def shorten(
     job.known_tokens[_Cut(0, len(text))] = marker_tokens
     bracket = Bracket(low=0, low_tokens=marker_tokens, high=len(text) + 1, high_tokens=size_tokens)
     cut = _longest(job, bracket, place=lambda kept_chars: _cut_keeping(text, kept_chars, keep))
-    return _written(text, _filled(job, cut) if keep == "both" else cut, marker)
+    return _write(text, _fill(job, cut) if keep == "both" else cut, marker)
 
 
 def cut_text(text: str, kept_chars: int, *, keep: Keep, marker: str = CUT_MARKER) -> str:
@@ -83,7 +83,7 @@ def cut_text(text: str, kept_chars: int, *, keep: Keep, marker: str = CUT_MARKER
         'one[text cut by trimtab]ree'
     """
     kept_chars = max(0, kept_chars)
-    return text if len(text) <= kept_chars else _written(text, _cut_keeping(text, kept_chars, keep), marker)
+    return text if len(text) <= kept_chars else _write(text, _cut_keeping(text, kept_chars, keep), marker)
 
 
 def cut_text_near(
@@ -131,11 +131,11 @@ class _Job:
         if cut.start >= cut.stop:
             return self.size_tokens
         if cut not in self.known_tokens:
-            self.known_tokens[cut] = self.count(_written(self.text, cut, self.marker))
+            self.known_tokens[cut] = self.count(_write(self.text, cut, self.marker))
         return self.known_tokens[cut]
 
 
-def _written(text: str, cut: _Cut, marker: str) -> str:
+def _write(text: str, cut: _Cut, marker: str) -> str:
     return text[: cut.start] + marker + text[cut.stop :]
 
 
@@ -155,7 +155,7 @@ def _longest(job: _Job, bracket: Bracket, *, place: Callable[[int], _Cut]) -> _C
     return place(bracket.low)
 
 
-def _filled(job: _Job, cut: _Cut) -> _Cut:
+def _fill(job: _Job, cut: _Cut) -> _Cut:
     """Give back what still fits on either side; one may take more than the other."""
     for _ in range(_ROUNDS):
         wider = _longest_side(job, _longest_side(job, cut, grow=_more_head), grow=_more_tail)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from trimtab._shared.checks import answers_later
-from trimtab.counting.base import AdditiveCounter, TextFunction, count_of, failure_of
+from trimtab._shared.checks import answers_later, check_whole
+from trimtab.counting.base import AdditiveCounter, TextFunction, checked_count, counter_name
 from trimtab.counting.cache import TextCounts
 from trimtab.counting.texts import TextCounter
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, get_format
-from trimtab.formats.values import Dict, compact_json, mapping_of
+from trimtab.formats.values import compact_json, mapping_of
 from trimtab.models import Framing, MediaRule
 
 _PLAIN_KEYS = frozenset({"role", "content", "tool_call_id"})
@@ -60,7 +61,7 @@ class CharCounter(AdditiveCounter):
         if tool_call_tokens is not None:
             _check_at_once("tool_call_tokens", tool_call_tokens)
         self._ratio = chars_per_token
-        self._part_tokens = not_negative("part_tokens", part_tokens)
+        self._part_tokens = check_whole("part_tokens", part_tokens, least=0)
         self._tool_call_tokens = tool_call_tokens
         self._format = get_format(format)
         self.name = f"chars/{chars_per_token:g}"
@@ -77,7 +78,7 @@ class CharCounter(AdditiveCounter):
             return math.ceil(len(content) / self._ratio)
         if has_chat_content(self._format):
             texts, others = parts_of(content)
-            rest = self._format.pieces(without_content(entry))
+            rest = self._format.pieces({key: value for key, value in entry.items() if key != "content"})
         else:
             texts, others, rest = [], 0, self._format.pieces(entry)
         chars = len(rest.name or "") + sum(map(len, (*texts, *rest.texts, *rest.beside)))
@@ -86,15 +87,9 @@ class CharCounter(AdditiveCounter):
             if self._tool_call_tokens is None:
                 chars += len(name) + len(arguments)
             else:
-                tokens += self._call_tokens(self._tool_call_tokens, name, arguments)
+                count_call = partial(self._tool_call_tokens, name, arguments)
+                tokens += checked_count(count_call, self, None, of=f"a call of {name!r}")
         return tokens + math.ceil(chars / self._ratio)
-
-    def _call_tokens(self, count_call: ToolCallTokens, name: str, arguments: str) -> int:
-        try:
-            answer = count_call(name, arguments)
-        except BaseException as cause:
-            raise failure_of(cause, counter=self.name, of=f"a call of {name!r}") from cause
-        return count_of(answer, counter=self.name, of=f"a call of {name!r}")
 
 
 class FixedCounter(AdditiveCounter):
@@ -126,9 +121,9 @@ class FixedCounter(AdditiveCounter):
         Raises:
             ConfigurationError: One is negative or no integer.
         """
-        self._per_message = not_negative("per_message", per_message)
-        self._per_part = not_negative("per_part", per_part)
-        self._per_tool_call = not_negative("per_tool_call", per_tool_call)
+        self._per_message = check_whole("per_message", per_message, least=0)
+        self._per_part = check_whole("per_part", per_part, least=0)
+        self._per_tool_call = check_whole("per_tool_call", per_tool_call, least=0)
         self._format = get_format(format)
 
     def count_text(self, text: str, /) -> int:
@@ -169,10 +164,14 @@ def counter_from_text(
         >>> words.count([{"role": "user", "content": "How are you?"}])
         7
     """
-    _check_function(count_text)
+    if count_text is len:
+        raise ConfigurationError(
+            "len counts characters, not tokens; for characters a token use CharCounter(chars_per_token)"
+        )
+    _check_at_once("a text function", count_text)
     framing = Framing(
         per_request_tokens=0,
-        per_message_tokens=not_negative("message_overhead", message_overhead),
+        per_message_tokens=check_whole("message_overhead", message_overhead, least=0),
         roles_counted=False,
         per_name_tokens=None,
         per_call_tokens=0,
@@ -184,9 +183,10 @@ def counter_from_text(
         tools_saved_by_system_tokens=0,
         output_schema_tokens=0,
     )
-    media = MediaRule(part_tokens=not_negative("part_tokens", part_tokens))
-    known = name or getattr(count_text, "__name__", None) or type(count_text).__name__
-    return FunctionCounter(count_text, name=str(known), framing=framing, media=media)
+    media = MediaRule(part_tokens=check_whole("part_tokens", part_tokens, least=0))
+    return FunctionCounter(
+        count_text, name=str(name or counter_name(count_text)), framing=framing, media=media
+    )
 
 
 class FunctionCounter(TextCounter):
@@ -246,30 +246,6 @@ def _text_of(part: Any, typeless: bool) -> str | None:
 def has_chat_content(format: Format, /) -> bool:
     """Tell whether content parts are those of Chat Completions, which the references' counters know."""
     return format.rules.results_are_messages and format.rules.body_key == "messages"
-
-
-def without_content(message: Dict, /) -> Dict:
-    """Return a message without its content, for a format to read the rest."""
-    return {key: value for key, value in message.items() if key != "content"}
-
-
-def not_negative(name: str, value: int, /) -> int:
-    """Return a whole number of 0 or more.
-
-    Raises:
-        ConfigurationError: It is anything else.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ConfigurationError(f"{name} must be an integer of 0 or more, not {value!r}")
-    return value
-
-
-def _check_function(count_text: Any) -> None:
-    if count_text is len:
-        raise ConfigurationError(
-            "len counts characters, not tokens; for characters a token use CharCounter(chars_per_token)"
-        )
-    _check_at_once("a text function", count_text)
 
 
 def _check_at_once(name: str, function: Any) -> None:

@@ -312,7 +312,7 @@ class TextCounter(AdditiveCounter):
         return tokens
 
 
-def scaled(tokenizer: Tokenizer, factor: float, /) -> TextCache:
+def scale(tokenizer: Tokenizer, factor: float, /) -> TextCache:
     """Return what remembers counts by text: the tokenizer's own counts, or those times a factor.
 
     Each text is rounded by itself, to the nearest, so that counts of messages still add up.
@@ -338,7 +338,7 @@ def scaled(tokenizer: Tokenizer, factor: float, /) -> TextCache:
 
 
 def _find_scaled(encoding: str, package: str | None, factor: float) -> TextCache:
-    return scaled(load_tokenizer(encoding, package=package), factor)
+    return scale(load_tokenizer(encoding, package=package), factor)
 
 
 def forget_scaled() -> None:

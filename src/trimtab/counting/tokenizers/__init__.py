@@ -90,7 +90,7 @@ def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool =
         _REGISTERED[name] = Tokenizer(encoding=name, package="", count=count_text, cache=cache)
 
 
-def replaced() -> int:
+def replacements() -> int:
     """Return how often an encoding was replaced: counters made before that count are not to be shared."""
     return len(_REPLACED)
 
@@ -195,7 +195,7 @@ def _tiktoken(encoding: str) -> TextFunction | None:
 
 
 def _bpe_openai(encoding: str) -> TextFunction | None:
-    from trimtab.counting.tokenizers.tiktoken import guarded
+    from trimtab.counting.tokenizers.tiktoken import guard
 
     with warnings.catch_warnings():
         # 0.1.4 reads its vocabulary through a function of importlib that is deprecated
@@ -204,14 +204,14 @@ def _bpe_openai(encoding: str) -> TextFunction | None:
         if package is None:
             return None
         known = package.get_encoding(_RANKS_OF.get(encoding, encoding))
-    return guarded(known.encode_ordinary)
+    return guard(known.encode_ordinary)
 
 
 def _mistral_common(encoding: str) -> TextFunction | None:
     """Count with the vocabulary mistral-common carries; its two tekken files hold the same."""
     from pathlib import Path
 
-    from trimtab.counting.tokenizers.tiktoken import guarded
+    from trimtab.counting.tokenizers.tiktoken import guard
 
     package = _module("mistral_common.tokens.tokenizers.tekken")
     if package is None:
@@ -223,7 +223,7 @@ def _mistral_common(encoding: str) -> TextFunction | None:
         ids: list[int] = tokenizer.encode(text, bos=False, eos=False)
         return ids
 
-    return guarded(encode)
+    return guard(encode)
 
 
 _RANKS_OF = {"o200k_harmony": "o200k_base"}

@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 
 from trimtab._shared.lazy import package_of
 from trimtab.counting.base import TextFunction
-from trimtab.counting.tokenizers.template import Entries, Render, TemplateCounter, refused, template_renderer
+from trimtab.counting.tokenizers.template import (
+    Entries,
+    Render,
+    TemplateCounter,
+    refusal_of,
+    template_renderer,
+)
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format
 from trimtab.models import MediaRule
@@ -117,7 +123,7 @@ def _json(file: Path) -> dict[str, Any]:
     return read if isinstance(read, dict) else {}
 
 
-def _content(value: Any) -> Any:
+def _content(value: object) -> object:
     """Return the text of a token, which a configuration writes bare or with how it is matched."""
     return value.get("content") if isinstance(value, dict) else value
 
@@ -149,7 +155,7 @@ class _Written:
     variables: Mapping[str, Any]
     name: str
 
-    def __call__(self, entries: Entries, tools: list[Any] | None, answer_begins: bool) -> str:
+    def __call__(self, entries: Entries, tools: list[object] | None, answer_begins: bool) -> str:
         try:
             written = self.tokenizer.apply_chat_template(
                 entries,
@@ -160,7 +166,7 @@ class _Written:
                 **self.variables,
             )
         except Exception as error:  # of jinja2 or of transformers
-            raise refused(self.name, error) from error
+            raise refusal_of(self.name, error) from error
         return str(written)
 
 

@@ -113,7 +113,8 @@ class MistralCounter(AdditiveCounter):
         tokens += counts[_tools_text(pieces.tools)] if pieces.tools else 0
         tokens += sum(self.media_tokens(media) for media in pieces.media)
         tokens += sum(
-            _BRACKETS_TOKENS + counts[name] + counts[_spaced(arguments)] for name, arguments in pieces.calls
+            _BRACKETS_TOKENS + counts[name] + counts[_with_spaces(arguments)]
+            for name, arguments in pieces.calls
         )
         kind = self._format.kind(message)
         # results that are parts of a message are messages here
@@ -198,7 +199,7 @@ def _thoughts_in(other: str) -> str | None:
 _THINKING = '"type":"thinking"'
 
 
-def _spaced(arguments: str) -> str:
+def _with_spaces(arguments: str) -> str:
     """Write arguments of a call as the package does, with spaces behind marks; no JSON stays as it is."""
     try:
         return json.dumps(json.loads(arguments), ensure_ascii=False)
@@ -206,14 +207,14 @@ def _spaced(arguments: str) -> str:
         return json.dumps(arguments, ensure_ascii=False)
 
 
-def _tools_text(tools: Any) -> str:
+def _tools_text(tools: object) -> str:
     """Write tools as they are encoded: all fields, in the package's order, with spaces."""
     if not isinstance(tools, list | tuple):
         return tools if isinstance(tools, str) else compact_json(tools)
     return json.dumps([_tool(tool) for tool in tools], ensure_ascii=False, default=str)
 
 
-def _tool(tool: Any) -> Any:
+def _tool(tool: object) -> object:
     function = (function_tool(tool) or {}).get("function")
     if not isinstance(function, Mapping):
         return json.loads(compact_json(tool))

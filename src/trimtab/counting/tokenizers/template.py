@@ -31,7 +31,7 @@ Entry = dict[str, Any]
 
 Entries = list[Entry]
 
-Render = Callable[[Entries, list[Any] | None, bool], str]
+Render = Callable[[Entries, list[object] | None, bool], str]
 """Writes messages and tools as one text; True adds the beginning of the answer."""
 
 
@@ -101,11 +101,11 @@ class Shape(NamedTuple):
     null_content: bool = False
     """A message that only calls has null for content; else an empty text."""
 
-    def shaped(self, entries: Sequence[Entry], /) -> Entries:
+    def apply(self, entries: Sequence[Entry], /) -> Entries:
         """Return entries as the template takes them."""
-        return [self._shaped(entry) for entry in entries]
+        return [self._apply_to(entry) for entry in entries]
 
-    def _shaped(self, entry: Entry) -> Entry:
+    def _apply_to(self, entry: Entry) -> Entry:
         if self.parts:
             part = {"type": "text", "text": entry["content"]}
             if entry["role"] == "tool":
@@ -129,21 +129,21 @@ def shape_for(render: Callable[[Entries], str], /) -> Shape:
     """
     shape = Shape()
     for parts in (False, True):
-        if _rendered(render, [USER], Shape(parts=parts)):
+        if _render_or_empty(render, [USER], Shape(parts=parts)):
             shape = Shape(parts=parts)
             break
     turn = [USER, call(CALL_ID), result()]
     for text_arguments, null_content in ((False, False), (False, True), (True, False), (True, True)):
         tried = Shape(shape.parts, text_arguments, null_content)
-        written = _rendered(render, turn, tried)
+        written = _render_or_empty(render, turn, tried)
         if _ARGUMENT in written and "{'" not in written:
             return tried
     return shape
 
 
-def _rendered(render: Callable[[Entries], str], entries: Entries, shape: Shape) -> str:
+def _render_or_empty(render: Callable[[Entries], str], entries: Entries, shape: Shape) -> str:
     try:
-        return render(shape.shaped(entries))
+        return render(shape.apply(entries))
     except CountingError:
         return ""
 
@@ -155,13 +155,13 @@ def _with_mapping(one: Entry) -> Entry:
     return {**one, "function": function}
 
 
-def template_tools(tools: Any, /) -> list[Any]:
+def template_tools(tools: object, /) -> list[object]:
     """List tools as templates are given them; what is no function stays as it is."""
     listed = tools if isinstance(tools, list | tuple) else [tools] if tools else []
     return [function_tool(tool) or as_dict(tool) or tool for tool in listed]
 
 
-def texts_in(value: Any, /) -> Iterator[str]:
+def texts_in(value: object, /) -> Iterator[str]:
     """List the texts a message or a schema holds."""
     if isinstance(value, str):
         yield value
@@ -191,7 +191,7 @@ SYSTEM: Entry = {"role": "system", "content": "x"}
 USER: Entry = {"role": "user", "content": "x"}
 ANSWER: Entry = {"role": "assistant", "content": "x"}
 _FUNCTION = {"name": "f", "description": "x", "parameters": {"type": "object", "properties": {}}}
-TOOLS = [{"type": "function", "function": _FUNCTION}]
+TOOLS: list[object] = [{"type": "function", "function": _FUNCTION}]
 
 _IDS = (CALL_ID, "call00001")
 _TURN = [USER, call(CALL_ID), result()]
@@ -222,38 +222,40 @@ def template_renderer(source: Any, /, *, name: str, variables: Mapping[str, Any]
         ConfigurationError: It is no template, or does not compile.
         MissingExtraError: jinja2 is not installed.
     """
-    sources = _sources(source, name)
-    first = next(iter(sources.values()))
-    return _Template(sources.get("tool_use") or sources.get("default") or first, name, variables)
+    by_name = _templates_by_name(source, name)
+    first = next(iter(by_name.values()))
+    return _Template(by_name.get("tool_use") or by_name.get("default") or first, name, variables)
 
 
 class _Template:
     """A compiled chat template; travels to another process as its text."""
 
     def __init__(self, text: str, name: str, variables: Mapping[str, Any]) -> None:
-        package_of("tokenizers", package="jinja2", needed_by="a chat template")
-        self._template = _compiled(text, name)
+        package = package_of("tokenizers", package="jinja2", needed_by="a chat template")
+        try:
+            self._template = _environment().from_string(text)
+        except package.TemplateError as error:
+            raise ConfigurationError(f"the chat template of {name} is no valid template: {error}") from error
         self._made_of = (text, name, variables)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _Template, self._made_of
 
-    def __call__(self, entries: Entries, tools: list[Any] | None, answer_begins: bool) -> str:
+    def __call__(self, entries: Entries, tools: list[object] | None, answer_begins: bool) -> str:
         _, name, variables = self._made_of
         given: dict[str, Any] = {"tools": tools, "documents": None, **variables}
         try:
             return str(self._template.render(messages=entries, add_generation_prompt=answer_begins, **given))
         except Exception as error:  # a template may call anything on anything
-            raise refused(name, error) from error
+            raise refusal_of(name, error) from error
 
 
-def refused(name: str, error: Exception) -> CountingError:
+def refusal_of(name: str, error: Exception) -> CountingError:
     """Make our error of what a template said, in its words."""
     return CountingError(f"the chat template of {name} refused the messages: {error!s:.300}", counter=name)
 
 
-def _sources(source: Any, name: str) -> dict[str, str]:
-    """Name the templates there are."""
+def _templates_by_name(source: Any, name: str) -> dict[str, str]:
     if isinstance(source, str):
         return {"default": source}
     if isinstance(source, list):
@@ -265,15 +267,6 @@ def _sources(source: Any, name: str) -> dict[str, str]:
             f' ({{"default": ..., "tool_use": ...}}), not {source!r:.80}'
         )
     return {str(key): text for key, text in source.items()}
-
-
-def _compiled(text: str, name: str) -> Any:
-    from jinja2 import TemplateError
-
-    try:
-        return _environment().from_string(text)
-    except TemplateError as error:
-        raise ConfigurationError(f"the chat template of {name} is no valid template: {error}") from error
 
 
 @lru_cache(maxsize=1)
@@ -300,18 +293,16 @@ def _environment() -> Any:
     def raise_exception(message: object) -> None:
         raise TemplateError(str(message))
 
+    def strftime_now(format: str) -> str:
+        return datetime.now().astimezone().strftime(format)
+
     environment.filters["tojson"] = _to_json
-    given: dict[str, Any] = {"raise_exception": raise_exception, "strftime_now": _strftime_now}
-    environment.globals.update(given)
+    environment.globals.update({"raise_exception": raise_exception, "strftime_now": strftime_now})
     return environment
 
 
-def _strftime_now(format: str) -> str:
-    return datetime.now().astimezone().strftime(format)
-
-
 def _to_json(
-    value: Any,
+    value: object,
     ensure_ascii: bool = False,
     indent: int | None = None,
     separators: tuple[str, str] | None = None,
@@ -364,15 +355,15 @@ class TemplateCounter(AdditiveCounter):
         self._special = re.compile("|".join(map(re.escape, found))) if found else None
         self._made_of: dict[str, Any] = {"name": name, "special_tokens": found, "media": media}
         self._known: dict[str, int] = {}
-        self._text = TextCache(self._text_tokens, name=name)
+        self._text = TextCache(lambda text: count_served(text) + self._surplus(text), name=name)
         self._sizes = TextCache(lambda key: self._size(json.loads(key)), name=name)
         self._fixed = TextCache(lambda key: self._fixed_part(*json.loads(key)), name=name)
         self._shape = shape_for(lambda entries: render(entries, None, False))
         self._correction_tokens = 0
-        self._correction_tokens, self.spread_tokens = self._compared()
+        self._correction_tokens, self.spread_tokens = self._compare()
         self.exact = self.spread_tokens == 0
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Travel by what it is made of; the counts stay behind."""
         make = partial(type(self), **self._made_of, format=self._format)
         return make, (self._render, self._served)
@@ -447,16 +438,11 @@ class TemplateCounter(AdditiveCounter):
         )
         return whole + sum(self._beside(one.other, one.media) for one in found)
 
-    def _beside(self, other: Sequence[str], media: Sequence[Any]) -> int:
+    def _beside(self, other: Sequence[str], media: Sequence[Media]) -> int:
         """Count what templates have no place for."""
         return sum(map(self.count_text, other)) + sum(media_tokens(one, self.media) for one in media)
 
-    # -- text
-
-    def _text_tokens(self, text: str) -> int:
-        return self._served(text) + self._surplus(text)
-
-    def _surplus(self, value: Any) -> int:
+    def _surplus(self, value: object) -> int:
         """Count how much more the special tokens in texts cost where they are taken as text."""
         special = self._special
         if special is None:
@@ -467,12 +453,10 @@ class TemplateCounter(AdditiveCounter):
             for token in special.findall(text)
         )
 
-    # -- the template
-
     def _tokens(
-        self, entries: Sequence[Entry], tools: list[Any] | None = None, *, answer_begins: bool = False
+        self, entries: Sequence[Entry], tools: list[object] | None = None, *, answer_begins: bool = False
     ) -> int:
-        return self._served(self._render(self._shape.shaped(entries), tools or None, answer_begins))
+        return self._served(self._render(self._shape.apply(entries), tools or None, answer_begins))
 
     def _base(self, *entries: Entry) -> int:
         """Count a request of ours, once."""
@@ -481,8 +465,6 @@ class TemplateCounter(AdditiveCounter):
         if known is None:
             known = self._known[key] = self._tokens(entries)
         return known
-
-    # -- sizes
 
     def _size(self, entry: Entry) -> int:
         """Count what an entry adds to a request, and more for special tokens in it."""
@@ -495,19 +477,16 @@ class TemplateCounter(AdditiveCounter):
             before = (USER, call(CALL_ID))
             tokens = self._tokens([*before, entry]) - self._base(*before)
         else:
-            tokens = self._user_tokens(entry)
+            try:
+                tokens = self._tokens([USER, entry]) - self._base(USER)
+            except CountingError:
+                # users and answers have to take turns here
+                tokens = self._tokens([USER, ANSWER, entry]) - self._base(USER, ANSWER)
         return max(0, tokens) + self._surplus({key: entry[key] for key in entry if key != "role"})
 
     def _system_tokens(self) -> int:
         """Size of our system message: above that of the system text a template writes without one."""
         return max(0, self._base(SYSTEM, USER) - self._base(USER))
-
-    def _user_tokens(self, entry: Entry) -> int:
-        try:
-            return self._tokens([USER, entry]) - self._base(USER)
-        except CountingError:
-            # users and answers have to take turns here
-            return self._tokens([USER, ANSWER, entry]) - self._base(USER, ANSWER)
 
     def _answer_tokens(self, entry: Entry) -> int:
         """Count an answer with what stands behind it: its results, a user's message, or nothing."""
@@ -533,7 +512,7 @@ class TemplateCounter(AdditiveCounter):
     def _size_of_ours(self, entry: Entry) -> int:
         return self._sizes.young[json.dumps(entry, ensure_ascii=False)]
 
-    def _fixed_part(self, system: str, tools: list[Any], has_system: bool) -> int:
+    def _fixed_part(self, system: str, tools: list[object], has_system: bool) -> int:
         entries: Entries = [USER]
         less_tokens = self._size_of_ours(USER)
         if system:
@@ -544,7 +523,7 @@ class TemplateCounter(AdditiveCounter):
         tokens = self._tokens(entries, tools, answer_begins=True) - less_tokens
         return max(0, tokens + self._correction_tokens) + self._surplus([system, tools])
 
-    def _compared(self) -> tuple[int, int]:
+    def _compare(self) -> tuple[int, int]:
         """Compare sums with requests rendered whole.
 
         Returns:

@@ -79,10 +79,10 @@ def load_tiktoken(encoding: str) -> TextFunction | None:
     encoder = tiktoken.Encoding(
         encoding, pat_str=vocabulary.pattern, mergeable_ranks=ranks, special_tokens={}
     )
-    return guarded(encoder.encode_ordinary)
+    return guard(encoder.encode_ordinary)
 
 
-def guarded(encode: Callable[[str], list[int]]) -> TextFunction:
+def guard(encode: Callable[[str], list[int]]) -> TextFunction:
     """Make a count of an `encode_ordinary`: long texts in pieces, what it refuses in halves."""
 
     def count(text: str) -> int:
