@@ -200,7 +200,7 @@ class ServedStore(ClosedStore):
         return self._connections.run(self._operations.sessions())
 
     def scrub(self) -> None:
-        """Have the server's files hold no byte of what was deleted or redacted, as the class says."""
+        """Rid the server's files of what was deleted or redacted, as the class says."""
         self._connections.run(self._operations.scrub(), alone=True)
 
     def close(self) -> None:
