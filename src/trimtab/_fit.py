@@ -11,7 +11,6 @@ from trimtab._fitting.fit_plan import deciding
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, keep_all
-from trimtab._quick import quick_plan
 from trimtab._shared.steps import rerun
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
@@ -130,11 +129,6 @@ def fit(
         >>> len(fitted.messages), fitted.report.tokens_after
         (6, 18)
     """
-    alone = system is None and tools is None and strategy is None and on_trim is None
-    if alone and repair is False is strict and pin == () == pending_calls:
-        plan = quick_plan(messages, budget, model=model, counter=counter, format=format)
-        if plan is not None:
-            return fitted_for(plan)
     work = prepare(
         Ask(
             messages=messages,

@@ -132,19 +132,19 @@ def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, 
     try:
         counted = _counted_back(history, sizes, limit)
         total = _total_if_known(history, sizes, counted)
-        request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, counted=counted)
         newest = _newest(work, counted, limit) if total is None else None
+        request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, alive=newest)
         if total is not None and total <= limit:
             settled = Settled(cut=0, tokens=total)
-        elif newest is not None:
-            among = request.among(newest)
-            settled = run(work.strategy, among)
-            if settled.fits:
-                request = among
-            else:  # how much it takes at least is told by all there is
-                settled = run(work.strategy, request)
-        else:
+        elif newest is None:
             settled = yield from running(work.strategy, request)
+        else:
+            if counted is not None and not clears_results(work.strategy):
+                request.oldest_cut = _oldest_cut(history, sizes, counted)
+            settled = run(work.strategy, request)
+            if not settled.fits:  # how much it takes at least is told by all there is
+                request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK)
+                settled = run(work.strategy, request)
         history.look_over(settled.cut, also=settled.before)
     except (CountingError, FormatError) as error:
         move_to_source(error, lead=work.lead, origin=work.origin)
@@ -159,9 +159,19 @@ def _newest(work: Work, counted: int | None, limit_tokens: int) -> Sequence[Unit
         return None
     if clears_results(strategy):
         counted = count_words_back(history, work.sizes, limit_tokens)
-    elif not history.asks_for_all:
-        return None  # cuts of its own tell
-    return history.newest_turns(counted)
+    return history.near(counted)
+
+
+def _oldest_cut(history: History, sizes: Sizes, counted: int) -> int:
+    """Return the oldest message to cut at: the one behind that at which counting passed the limit.
+
+    Where the request came to begin with system text there, less may be charged beside the messages.
+    """
+    if not history.is_whole:
+        return 0  # parts of messages may leave, and others stay
+    if history.head or counted >= history.count or history.kind(counted) != "system":
+        return counted + 1
+    return counted if sizes.fixed_tokens(True) < sizes.fixed_tokens(False) else counted + 1
 
 
 def _counted_back(history: History, sizes: Sizes, limit_tokens: int) -> int | None:

@@ -373,14 +373,12 @@ class _Settlement:
         return decision
 
     def _request(self, part: Part, limit_tokens: int) -> EvictionRequest:
-        additive = part.sizes.additive
         return EvictionRequest(
             part.history,
             part.sizes,
             limit_tokens=limit_tokens,
             constant_limit_tokens=part.block.cap_tokens(self._budget.input_tokens),
             block=part.name,
-            counted=count_back(part.history, part.sizes, limit_tokens) if additive else None,
             led=part.history.format.rules.ordered and self._is_led(part),
         )
 

@@ -14,8 +14,6 @@ from trimtab.conversation.units import (
     State,
     Unit,
     members,
-    results_behind,
-    results_in_place,
     unresolved,
     with_openers,
     with_stored,
@@ -26,12 +24,18 @@ from trimtab.formats import Format, Kind, Prices, Structure, refuse_foreign
 __all__ = ["History"]
 
 
+class Stretch(Unit):
+    """Neighboring messages that are not told apart into units, and stay or leave together until they are."""
+
+    __slots__ = ()
+
+
 class History:
     """One conversation, read in place and only as far back as it is asked about.
 
-    Two ways lead to the same units. `tidy(start)` tells that every result from `start` on stands
-    directly behind its call, so that each message that is no result begins a unit and nothing
-    older has to be read. Where that does not hold, `units` reads and pairs everything.
+    It is walked over from the newest message back, and counted on the way. What belongs together is then told
+    of the messages near a cut and of those that something must stay of (`near`); what stands between stays as
+    it is, and is told apart where a cut comes to fall into it (`part`). `units` reads and pairs everything.
     """
 
     # What the whole request says of a part of it is five values, what a session knows better is two (the
@@ -59,8 +63,12 @@ class History:
         """Number of messages."""
         self.format = format
         self._kind_of = format.kind
+        rules = format.rules
+        self._plain = rules.results_are_messages and not rules.binds_messages
+        """Each message that is no result begins something."""
         self._results_are_messages = format.rules.results_are_messages
-        self.structure = Structure(self.count)
+        self.structure = self.walked = Structure(self.count)
+        """What was read of its messages; until all units are asked for, what was noted while walking, too."""
         self.structure.elsewhere = self.elsewhere = elsewhere
         """True if the request goes on from messages the provider has stored."""
         self.pins = frozenset(pins)
@@ -71,7 +79,6 @@ class History:
         self._answered = frozenset(answered)
         self._holds = frozenset(holds)
         self._apart = frozenset(apart)
-        rules = format.rules
         tied = bool(elsewhere or self.pins or self.pending_calls or answered or holds or apart)
         self.asks_for_all = tied or rules.ordered or rules.keeps_messages
         """True if everything has to be grouped: pins, pending ids, results elsewhere, order that counts."""
@@ -217,65 +224,35 @@ class History:
             The lowest position counted; None if the format cannot count while it reads.
         """
         span = range(self._walked_from - 1, start - 1, -1)
-        low = self.format.count_back(self.messages, span, room_tokens, sizes, self.structure, prices)
+        low = self.format.count_back(self.messages, span, room_tokens, sizes, self.walked, prices)
         if low is None:
             return None
         self._walked_from = low
-        if not self.structure.foreign:  # plain messages, each of them: nothing that could be mistaken
+        if not self.walked.foreign:  # plain messages, each of them: nothing that could be mistaken
             self._looked_from = min(low, self._looked_from)
         return low
 
-    def _go_on(self, structure: Structure, low: int, /) -> None:
-        """Take over what was noted where the same messages were walked over back to `low`."""
-        self.structure, self._walked_from, self._looked_from = structure, low, low
-
-    def tidy(self, start: int, /) -> bool:
-        """Tell whether every result from `start` on stands directly behind its call.
-
-        False if the message at `start` is a result itself. When true, every message from `start` on that
-        answers nothing begins a unit, and its results follow it.
-        """
-        walked = self._walked_from
-        if walked == self.count:
-            return self._read_tidy(start)
-        if self.asks_for_all or self.structure.late or self.is_result(start):
-            return False
-        if start >= walked:
-            return True
-        stop = self.border_at_or_after(start + 1)
-        if stop < walked:
-            return self._read_tidy(start)
-        few = self._columns(start, stop)
-        return results_behind(few.answers, 0, few.calls.get(0, ())) == stop - start - 1
-
-    def _read_tidy(self, start: int) -> bool:
-        # The message before may be bound to it.
-        self.read(max(0, start - 1) if self.format.rules.binds_messages else start)
-        structure = self.structure
-        answers = structure.answers
-        if structure.bound or structure.loose or self.asks_for_all:
-            return False
-        older = sum(1 for index in answers if index < start) if self._read_from < start else 0
-        return results_in_place(structure, start) == len(answers) - older
-
     def is_result(self, index: int, /) -> bool:
-        """Tell whether a message answers a call.
+        """Tell whether a message answers a call, or a part of it does."""
+        message = self.messages[index]
+        kind = self._kind_of(message) if type(message) is dict else self.kind(index)
+        if kind == "tool" or self._results_are_messages:
+            return kind == "tool"
+        if self._walked_from <= index and index not in self.walked.odd:
+            return False
+        return bool(self._columns(index, index + 1).answers)
 
-        Where parts of messages do, everything from it on is read.
-        """
-        if self._results_are_messages:
-            message = self.messages[index]
-            return (self._kind_of(message) if type(message) is dict else self.kind(index)) == "tool"
-        self.read(index)
-        return index in self.structure.answers
+    @property
+    def is_whole(self) -> bool:
+        """True if each message walked over surely stays or leaves whole."""
+        return self._results_are_messages or (self._walked_from < self.count and not self.walked.odd)
 
-    def newest_border(self) -> int:
-        """Return the oldest message that says what is newest and what is open.
-
-        It and those behind it tell what the newest unit is and which calls are open.
-        """
-        newest, last = self._newest_unit(), self._last_turn()
-        return last if 0 <= last < newest and self.kind(last) == "assistant" else newest
+    def calls_in(self, index: int, /) -> tuple[str, ...]:
+        """Return the ids of the calls a message makes; looks at that message only."""
+        message = self.messages[index]
+        if type(message) is dict and len(message) == 2 and type(message.get("content")) is str:
+            return ()  # a role and a text
+        return self._columns(index, index + 1).calls.get(0, ())
 
     def _newest_unit(self) -> int:
         if self._newest is None:  # 0 if every message answers something
@@ -289,12 +266,6 @@ class History:
         """
         while index > 0 and self.is_result(index):
             index -= 1
-        return index
-
-    def border_at_or_after(self, index: int, /) -> int:
-        """Return the first border at or after `index`; the length if there is none."""
-        while index < self.count and self.is_result(index):
-            index += 1
         return index
 
     def stands_alone(self, index: int, /) -> bool:
@@ -318,26 +289,6 @@ class History:
         tied = index in columns.calls or index in columns.answers or index in columns.loose
         return not tied and columns.bound.isdisjoint((index - 1, index))
 
-    def is_border(self, index: int, /) -> bool:
-        """Tell whether a unit begins here, in a tidy part."""
-        return not self.is_result(index)
-
-    def unit_at(self, index: int, /) -> Unit:
-        """Make the unit that begins at a border of a tidy part."""
-        indices = tuple(range(index, self.end_of(index)))
-        open_call = self.is_open(index)
-        return Unit(indices, kind=self.kind(index), state=self._state(indices, open_call), open=open_call)
-
-    def is_open(self, index: int, /) -> bool:
-        """Tell, in a tidy part, whether a call's result can still come (SPEC A4b).
-
-        Pending ids are not asked about: with any of them everything is grouped.
-        """
-        if index != self._last_turn() or self.kind(index) != "assistant":
-            return False
-        behind = self._columns(index, self.end_of(index))
-        return bool(unresolved(behind.answers, 0, behind.calls.get(0, ())))
-
     def _last_turn(self) -> int:
         """Position of the last message from the user or the model; only its calls can be open."""
         if self._followed:
@@ -349,27 +300,12 @@ class History:
         return self._last_turn_at
 
     def _is_bound(self, index: int) -> bool:
-        if not self.format.rules.binds_messages:
+        """Tell whether a message stays only together with the one after it; looks at these two."""
+        if not self.format.rules.binds_messages or not 0 <= index < self.count - 1:
             return False
-        self.read(index)
-        return index in self.structure.bound
-
-    def staying(self) -> list[int]:
-        """List, in a tidy history, the messages after the leading ones that do not leave.
-
-        They are the latest user message, the unit of the newest message and open calls.
-        """
-        firsts = set[int]()
-        if self.protect and self.count:
-            firsts.add(self._newest_unit())
-            if (user := self.latest_user) is not None:
-                firsts.add(user)
-        last = self._last_turn()
-        if last not in firsts and 0 <= last < self.count and self.is_open(last):
-            firsts.add(last)
-        return [
-            at for first in sorted(firsts) if first >= self.head for at in range(first, self.end_of(first))
-        ]
+        if self._walked_from <= index:
+            return index in self.walked.bound
+        return 0 in self._columns(index, index + 2).bound
 
     def may_hold(self) -> bool:
         """Tell whether anything may have to stay where nothing is protected.
@@ -379,15 +315,10 @@ class History:
         if self.protect or self.asks_for_all:
             return True
         last = self._last_turn()
-        if not 0 <= last < self.count:
+        if not 0 <= last < self.count or self.kind(last) != "assistant":
             return False
-        return self.is_open(last)
-
-    def end_of(self, first: int, /) -> int:
-        """Return where the unit that begins at a border ends, in a tidy part."""
-        if first == self._newest:
-            return self.count
-        return self.border_at_or_after(first + 1) if self.kind(first) == "assistant" else first + 1
+        behind = self._columns(last, self.count)
+        return bool(unresolved(behind.answers, 0, behind.calls.get(0, ())))
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -408,78 +339,167 @@ class History:
             self._units = tuple(with_stored(units, pairing) if self.elsewhere else units)
         return self._units
 
-    def newest_turns(self, counted: int, /) -> tuple[Unit, ...] | None:
-        """Group the newest turns, and those older ones that something must stay of.
+    def near(self, counted: int, /) -> list[Unit] | None:
+        """Tell apart the units near a cut, those at the end, and those that something must stay of.
 
-        The first of these turns holds the message `counted`, at which the limit is passed. What is bound,
-        what answers what and what an order asks for ends with a turn: one is read as if it were all. Of
-        older turns those alone are read that hold a pin, and the latest message that stands for what was
-        before it is looked for by its shape.
+        What stands between these is a `Stretch`, to be told apart by `part` where a cut comes to fall into it.
+        What is older than all of them surely leaves. Of older messages those alone are read that are pinned,
+        that open the turn cut into, or that stand for what was before them: the latest of these is looked for
+        by its shape. A turn in which something is out of the ordinary is read as if it were all there is.
 
         Args:
             counted: The newest message that cannot stay along with all behind it.
 
         Returns:
-            Units in order; None where it takes the whole conversation to tell: a result whose call is in an
-            older turn, ids of calls that wait and are not found, parts of the conversation elsewhere.
+            Units in order; None where it takes the whole conversation to tell: a result whose call is in
+            another turn, ids of calls that wait and are not found, parts of the conversation elsewhere.
         """
-        if self._units is not None or not self.protect or not self._is_alone_here:
+        if self._units is not None or not self._is_alone_here or not self.count:
             return None
-        start = self._turn_at(min(counted, self.count - 1))
-        if start is None or start <= self.head:
+        index = min(counted, self.count - 1)
+        walked = self._walked_from <= counted
+        turn = self._turn_at(index)
+        apart = not walked or self.walked.unled or self.format.rules.ordered
+        if turn is None and (apart or self.walked.odd):
             return None
-        self._forget_turns()
-        kept = self._latest_kept(start)
-        # Whose words a message of the user's role are may be known better than by its role.
-        asked = {index for index in (*self.pins, self.latest_user) if index is not None and index < start}
-        if kept is not None:
+        end = self._border_at_or_before(min(max(0, self._last_turn()), self.count - 1))
+        if walked and not self.walked.unled:
+            start = self._border_at_or_before(index)
+            spans = [(start, self._border_after(start, _FEW)), (end, self.count)]
+        else:
+            start = turn or 0
+            spans = [(start, self.count)]
+        spans += self._spans_of(self._asked(start, end), start)
+        return self._listed(spans, start=max(start, self.head), stop=self.count)
+
+    def part(self, stretch: Stretch, at: int, few: int, /) -> list[Unit] | None:
+        """Tell apart some units of a stretch.
+
+        Args:
+            stretch: What `near` did not tell apart.
+            at: A message of it, from which on units are told apart.
+            few: How many at least, if there are as many.
+
+        Returns:
+            Units in order, and what of the stretch is not told apart; None if they cannot be.
+        """
+        first, stop = stretch.indices[0], stretch.indices[-1] + 1
+        start = max(first, self._border_at_or_before(at))
+        return self._listed([(start, min(stop, self._border_after(start, few)))], start=first, stop=stop)
+
+    def _asked(self, start: int, end: int) -> set[int]:
+        """List the messages whose units must be told apart wherever they stand."""
+        asked = {index for index in self.pins if index >= self.head}
+        if self.protect and self.latest_user is not None:
+            asked.add(self.latest_user)
+        if (kept := self._latest_kept(start)) is not None:
             self.structure.kept = {kept}
             asked.add(kept)
-        read = self._read_turns(start, asked - set(range(self.head)))
-        if read is None:
+        if self.pending_calls:
+            asked.update(self.walked.unanswered)
+        # Each of them, and what is cut into, stays together with the message that opens its turn.
+        for index in (start, *((end, *asked) if self.format.rules.ordered else ())):
+            users = (self.user_at_or_before(index), self._turn_at(index))
+            asked.update(user for user in users if user is not None)
+        asked.update(index for index in self.walked.odd if index >= start)
+        return {index for index in asked if index >= self.head}
+
+    def _spans_of(self, asked: Collection[int], start: int) -> list[tuple[int, int]]:
+        """Return for each message where to begin and to end to tell its unit apart."""
+        odd = self.walked.odd
+        found = []
+        for index in sorted(asked):
+            if index >= start and index not in odd:
+                found.append((self._border_at_or_before(index), self._border_after(index)))
+            elif self.stands_alone(index) and index not in odd:
+                found.append((index, index + 1))
+            else:
+                first = self._turn_at(index)
+                found.append((self.count if first is None else first, self._turn_after(index)))
+        return found
+
+    def _listed(self, spans: Sequence[tuple[int, int]], *, start: int, stop: int) -> list[Unit] | None:
+        """List the units of spans, and what stands between them from `start` on; None if it cannot be told."""
+        waiting = set(self.pending_calls)
+        units = [Unit((index,), kind=self.kind(index), state="pinned") for index in range(self.head)]
+        units = units if stop == self.count else []
+        at = start
+        for first, end in _joined(spans):
+            if first >= end or first < self.head:
+                return None  # no turn is known that it could be read in
+            if first > at:
+                units.append(Stretch(tuple(range(at, first)), kind="other"))
+            group = self._group(first, end, waiting)
+            if group is None:
+                return None
+            units += group
+            at = max(at, end)
+        if at < stop:
+            units.append(Stretch(tuple(range(at, stop)), kind="other"))
+        if stop < self.count:
+            return units
+        if waiting:
             return None
-        units = [Unit((index,), kind="system", state="pinned") for index in range(self.head)] + read
-        if self.format.rules.ordered:
-            units = self._with_openers(units)
-        return tuple(units)
+        return self._with_openers(units) if self.format.rules.ordered else units
+
+    def _border_at_or_before(self, index: int) -> int:
+        """Return the nearest message at or before one with which something begins."""
+        while index > self.head and not self._is_border(index):
+            index -= 1
+        return index
+
+    def _border_after(self, index: int, count: int = 1) -> int:
+        """Return the so-manieth message after one with which something begins; the length if there is none."""
+        messages, kind_of, plain = self.messages, self._kind_of, self._plain and index >= self._walked_from
+        for index in range(index + 1, self.count):
+            if (kind_of(messages[index]) != "tool") if plain else self._is_border(index):
+                count -= 1
+                if not count:
+                    return index
+        return self.count
+
+    def _is_border(self, index: int) -> bool:
+        """Tell whether nothing before a message belongs to it or to what follows, in an ordinary turn."""
+        kind = self.kind(index)
+        if kind == "tool" or self._plain:
+            return kind != "tool"
+        if kind == "user":
+            return self.stands_alone(index)
+        # Calls behind one another may be answered behind all of them.
+        return self.kind(index - 1) in ("user", "tool") and not self._is_bound(index - 1)
 
     def _turn_at(self, index: int) -> int | None:
         """Find the message of the user that opens the turn of a message, stands alone and may come first."""
         user = self.user_at_or_before(index)
-        while user is not None and not (self.stands_alone(user) and not self.cannot_lead(user)):
+        while user is not None and not self._opens(user):
             user = self.user_at_or_before(user - 1) if user else None
         return user
 
+    def _turn_after(self, index: int) -> int:
+        """Find where the turn of a message ends."""
+        user = self.user_at_or_after(index + 1)
+        while user is not None and not self._opens(user):
+            user = self.user_at_or_after(user + 1)
+        return self.count if user is None else user
+
+    def _opens(self, user: int) -> bool:
+        """Tell whether a message of the user stands alone and may come first."""
+        return user not in self.walked.odd and self.stands_alone(user) and not self.cannot_lead(user)
+
     def _latest_kept(self, start: int) -> int | None:
-        """Find the latest message before `start` that stands for what was before it, if none behind does."""
+        """Find the latest message that stands for what was before it, if it is older than what is read."""
         if not self.format.rules.keeps_messages:
             return None
         found = self.format.latest_compaction(self.messages)
-        return found if 0 <= found < start else None
-
-    def _read_turns(self, start: int, asked: Collection[int]) -> list[Unit] | None:
-        """Group the turns from `start` on and those of single older messages; None if they are not whole."""
-        spans = [(start, self.count)]
-        for index in sorted(asked, reverse=True):
-            if index < spans[-1][0]:
-                first = self._turn_at(index)
-                if first is None or first < self.head:
-                    return None
-                after = self.user_at_or_after(index + 1)
-                while after is not None and after < spans[-1][0] and not self.stands_alone(after):
-                    after = self.user_at_or_after(after + 1)
-                spans.append((first, spans[-1][0] if after is None else min(after, spans[-1][0])))
-        found: list[Unit] = []
-        waiting = set(self.pending_calls)
-        for first, stop in spans:
-            units = self._group(first, stop, waiting)
-            if units is None:
-                return None
-            found[:0] = units
-        return None if waiting else found
+        return found if found >= 0 else None
 
     def _group(self, start: int, stop: int, waiting: set[str]) -> list[Unit] | None:
-        """Read and group a span of turns as if they were all there is; None if they are not."""
+        """Group a span of messages as if they were all there is; None if they are not."""
+        if (ordinary := self._ordinary(start, stop)) is not None:
+            return ordinary
+        if start < self._walked_from < stop and (border := self._border_after(start)) < stop:
+            older, newer = self._group(start, border, waiting), self._group(border, stop, waiting)
+            return None if older is None or newer is None else older + newer
         # What follows shows that the turn is not the last, of which a form may ask for more.
         columns = self._columns(start, min(stop + 1, self.count))
         columns.count = stop - start
@@ -488,11 +508,9 @@ class History:
         if alone or any(None in owners for owners in pairing.owner.values()):
             return None
         newest = stop == self.count
-        if pairing.unanswered and not newest:
+        if pairing.unanswered and not newest and start < self._walked_from:
             return None  # an answer may stand further on
         self._take(columns, start)
-        if newest:
-            self._read_from = start
         last_turn = self._last_turn() - start if newest else columns.count
         opened = open_calls(pairing, last_turn=last_turn, pending_calls=self.pending_calls)
         at = {start + index for index, _ in opened}
@@ -500,6 +518,54 @@ class History:
         units = [self._unit_of(group.moved(start), at) for group in members(columns, pairing)]
         units.sort(key=lambda unit: unit.indices[0])
         return units
+
+    def _ordinary(self, start: int, stop: int) -> list[Unit] | None:
+        """Group a span of which the walk has told enough: each message, and the results directly behind it."""
+        walked = self.walked
+        if self.pending_calls:
+            return None
+        if start < self._walked_from:
+            alone = stop == start + 1 and self.stands_alone(start)
+            if not alone and not (self._walked_from < stop and self._meets(start)):
+                return None
+        if walked.odd or walked.unanswered or walked.bound:
+            within = range(start, stop)
+            if not all(map(set(within).isdisjoint, (walked.odd, walked.unanswered, walked.bound))):
+                return None
+        units: list[Unit] = []
+        # The state of a unit is asked for where more than the usual has a say in it.
+        usual = self.protect and not self.pins and not walked.kept and start >= self.head
+        user, newest = self.latest_user if usual else None, self.count - 1
+        kinds: list[Kind | None] = [*map(self._kind_of, self.messages[start:stop]), None]
+        first = 0
+        while first < stop - start:
+            kind, end = kinds[first], first + 1
+            while kinds[end] == "tool":
+                end += 1
+            if end > first + 1 and kind != "assistant":
+                return None
+            if self._results_are_messages and not self._plain and kind == "assistant" == kinds[end]:
+                return None  # they may be answered behind all of them
+            indices = tuple(range(start + first, start + end))
+            state: State = "free"
+            if not usual:
+                state = self._state(indices, False)
+            elif user is not None and indices[0] <= user <= indices[-1]:
+                state = "pinned"
+            elif indices[-1] == newest:
+                state = "held"
+            units.append(Unit(indices, kind=kind or "other", state=state))
+            first = end
+        return units
+
+    def _meets(self, start: int) -> bool:
+        """Tell whether the oldest results walked over answer the call at `start`, a little further back."""
+        if not self._plain or self._walked_from - start > _FEW:
+            return False
+        columns = self._columns(start, self._walked_from)
+        behind = [call_id for answers in columns.answers.values() for call_id, _ in answers]
+        behind += self.walked.behind
+        return len(set(behind)) == len(behind) and set(behind) == set(columns.calls.get(0, ()))
 
     def _take(self, columns: Structure, start: int) -> None:
         """Put the columns of a span where they belong."""
@@ -515,8 +581,8 @@ class History:
             own.kept = {max(start + max(columns.kept), *own.kept, -1)}
 
     def _forget_turns(self) -> None:
-        """Begin again if turns were read one by one: all of it is read in one go, where it is asked for."""
-        if self._read_apart:
+        """Begin again where less than all was read: all of it is read in one go, where it is asked for."""
+        if self._read_apart or self._walked_from < self.count:
             replaced = self.structure.replaced
             self.structure = Structure(self.count)
             self.structure.replaced, self.structure.elsewhere = replaced, self.elsewhere
@@ -562,3 +628,18 @@ class History:
         if user is None or user not in indices:
             return False
         return user not in parts or parts[user] == self.structure.loose.get(user)
+
+
+_FEW = 4
+"""Units near a cut that are told apart at first."""
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Put spans in order, those that overlap as one."""
+    found: list[tuple[int, int]] = []
+    for start, stop in sorted(spans):
+        if found and start < found[-1][1]:
+            found[-1] = (found[-1][0], max(stop, found[-1][1]))
+        else:
+            found.append((start, stop))
+    return found

@@ -129,6 +129,14 @@ class Sizes:
             self.known[index] = size
         return size
 
+    def sum(self, indices: Sequence[int], /) -> int:
+        """Sum the sizes of some messages."""
+        known = self.known
+        try:
+            return sum([known[index] for index in indices])  # type: ignore[misc]
+        except TypeError:  # one is not known
+            return sum(map(self.of, indices))
+
     def count_each(self) -> None:
         """Count every message nobody asked about yet."""
         for index in range(len(self.messages)):

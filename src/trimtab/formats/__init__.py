@@ -262,7 +262,10 @@ def _by_shape(entries: Sequence[Any], known: list[Format]) -> Format | None:
     count = len(entries)
     newest, oldest = range(count - 1, max(-1, count - 1 - _NEAR), -1), range(min(_NEAR, count))
     for index in chain(newest, oldest, range(_NEAR, count - _NEAR)):
-        forms = _shapes_of(entries[index], known)
+        entry = entries[index]
+        if entry.__class__ is dict and len(entry) == 2 and entry.get("content").__class__ is str:
+            continue  # a role and a text: the same everywhere
+        forms = _shapes_of(entry, known)
         if len(forms) > 1:
             forms = _not_derived(forms)
         if len(forms) == 1:
@@ -281,8 +284,6 @@ def _not_derived(found: list[Format]) -> list[Format]:
 
 def _shapes_of(entry: Any, known: list[Format]) -> list[Format]:
     """Return the forms that have such a message and no other form has."""
-    if entry.__class__ is dict and len(entry) == 2 and entry.get("content").__class__ is str:
-        return []  # a role and a text: the same everywhere
     kind: Any = type(entry)
     named = None if kind is dict else REGISTRY.get(_sdk_form(kind))
     if named is not None and named in known:

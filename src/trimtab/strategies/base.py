@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, assembled, keep_parts, merge_edits
+from trimtab.conversation.reader import Stretch
 from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.shorten import Keep, shorten
 from trimtab.counting.sizes import Shares, Sizes
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path, TextSlot, mapping_of
-from trimtab.strategies.cuts import Cuts, TailCuts, UnitCuts
+from trimtab.strategies.cuts import Cuts
 from trimtab.strategies.openers import Openers, in_order
 
 if TYPE_CHECKING:
@@ -138,7 +139,6 @@ class EvictionRequest:
 
     __slots__ = (
         "_alive",
-        "_counted",
         "_cuts",
         "_edits",
         "_inserted_tokens",
@@ -149,6 +149,7 @@ class EvictionRequest:
         "insertions",
         "led",
         "limit_tokens",
+        "oldest_cut",
         "protected",
         "sizes",
     )
@@ -165,11 +166,9 @@ class EvictionRequest:
         alive: Sequence[Unit] | None = None,
         edits: Mapping[int, Mapping[Path, str]] | None = None,
         protected: frozenset[int] = frozenset(),
-        counted: int | None = None,
         insertions: Sequence[Insertion] = (),
         led: bool = False,
     ) -> None:
-        self._counted = counted
         self.insertions = insertions
         """Messages that earlier steps put in; their tokens are among the fixed ones."""
         self._inserted_tokens: int | None = None if insertions else 0
@@ -185,6 +184,8 @@ class EvictionRequest:
         """First messages of units this request treats as staying, beside pinned and held ones."""
         self.led = led
         """Whether a block in front surely has something that may come first: nothing here needs an opener."""
+        self.oldest_cut = 0
+        """A cut before this message surely does not fit; 0 if nothing is known of that."""
         self._made_openers: Openers | None = None
         self._alive = alive
         self._edits: dict[int, Mapping[Path, str]] = dict(edits or {})
@@ -256,10 +257,9 @@ class EvictionRequest:
 
     def size(self, unit: Unit, /) -> int:
         """Return the unit's tokens alone; a share if the counter is a black box."""
-        if not self._edits and not unit.parts:
-            of = self.sizes.of
-            return sum([of(index) for index in unit.indices])
-        return self._added_tokens(unit, {})
+        if self._edits or unit.parts:
+            return self._added_tokens(unit, {})
+        return self.sizes.sum(unit.indices)
 
     def _size_of(
         self, index: int, texts: Mapping[Path, str] | None, parts: Collection[int] | None = None
@@ -316,8 +316,8 @@ class EvictionRequest:
             return planned + self.sizes.request_tokens(assembled(self.history, units, merged, written))
         fixed_tokens = self._fixed_tokens_of(units[0] if units else None, insertions)
         fixed_tokens += sum(map(self.inserted_tokens, insertions))
-        if not merged and not any(unit.parts for unit in units):
-            return fixed_tokens + sum(map(self.size, units))
+        if not merged and not any([unit.parts for unit in units]):
+            return fixed_tokens + self.sizes.sum([index for unit in units for index in unit.indices])
         there: dict[int, set[int]] = {}
         return fixed_tokens + sum(self._added_tokens(unit, there, merged) for unit in units)
 
@@ -336,6 +336,8 @@ class EvictionRequest:
             edits: Texts replaced, by message; None: those of earlier steps.
         """
         edits, added = self._edits if edits is None else edits, 0
+        if not edits and not unit.parts:
+            return self.size(unit)
         for index in unit.indices:
             parts, texts = unit.parts.get(index), edits.get(index)
             if parts is None:
@@ -444,22 +446,20 @@ class EvictionRequest:
     def cuts(self) -> Cuts:
         """The places where the conversation may be cut, with what each would cost."""
         if self._cuts is None:
-            plain = self.additive and self._alive is None and not (self._edits or self.protected)
-            tail = TailCuts.of(self.history, self.sizes, self._counted) if plain else None
-            self._cuts = tail if tail is not None else UnitCuts(self)
+            self._cuts = Cuts(self)
         return self._cuts
 
     def newest_first(self) -> Iterator[Unit]:
-        """Walk the units from the newest to the oldest, reading no further than asked."""
-        return self.cuts.newest_first()
+        """Walk the units from the newest to the oldest."""
+        return reversed(self.units)
 
-    def grouped(self) -> EvictionRequest:
-        """Return the same request, with cuts over units that were grouped from everything."""
-        return self._with()
-
-    def among(self, units: Sequence[Unit], /) -> EvictionRequest:
-        """Return the same request with some of its units alone: the others surely leave."""
-        return self._with(alive=units)
+    def part(self, stretch: Stretch, at: int, few: int, /) -> None:
+        """Tell apart some units of a stretch from one of its messages on; all units, where it takes them."""
+        units = self.history.part(stretch, at, few)
+        alive = list(self.units)
+        place = alive.index(stretch)
+        self._alive = None if units is None else [*alive[:place], *units, *alive[place + 1 :]]
+        self._made_openers = None
 
     def protecting(self, roles: Iterable[str], /) -> EvictionRequest:
         """Return the same request in which units with a message of these roles stay."""
@@ -519,9 +519,6 @@ def kept_units(request: EvictionRequest, result: EvictionResult) -> list[Unit]:
     """List the units a result keeps, in order."""
     if result.cut is None:
         return list(result.kept)
-    cuts = request.cuts
-    if isinstance(cuts, TailCuts) and cuts.covers(result.cut, result.kept):
-        return cuts.kept(result.cut, result.kept)
     also = set(map(unit_key, result.kept))
     cut = result.cut
     return [u for u in request.units if u.first >= cut or unit_key(u) in also or request.stays(u)]

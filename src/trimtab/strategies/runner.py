@@ -22,11 +22,9 @@ from trimtab.strategies.base import (
     EvictionRequest,
     EvictionResult,
     Strategy,
-    kept_units,
     unit_key,
     waits,
 )
-from trimtab.strategies.cuts import TailCuts
 from trimtab.strategies.summarizer import SummaryCall, drive
 
 if TYPE_CHECKING:
@@ -288,8 +286,7 @@ def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCa
             if waits(strategy)
             else strategy.evict(request)
         )
-        trusted = is_ours(strategy)
-        return _settled(request, answer if trusted else checked_answer(answer, request, name), name, trusted)
+        return _settled(request, answer if is_ours(strategy) else checked_answer(answer, request, name), name)
     except StrategyContractError as error:
         error.block = request.block
         error.args = (f"block {request.block!r}: {error}",)
@@ -301,15 +298,9 @@ def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCa
         raise
 
 
-def _settled(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:
+def _settled(request: EvictionRequest, result: EvictionResult, name: str) -> Settled:
     """Check a result against the conversation, and say what stays."""
-    cuts = _tail(request, result)
-    if cuts is not None and not result.edits and not result.insertions:
-        if not trusted:
-            _check_tail(request, result, name)
-        settled = _settle_tail(request, cuts, result)
-    else:
-        settled = _settle_units(request, result, name)
+    settled = _settle_units(request, result, name)
     settled.actions = result.actions if result.actions is not None else (name,)
     settled.reason = result.reason
     settled.needed_tokens = result.needed_tokens
@@ -326,46 +317,10 @@ def check_step(request: EvictionRequest, result: EvictionResult, name: str) -> N
     Raises:
         StrategyContractError: It splits or invents units, loses what must stay, or edits what it may not.
     """
-    cuts = _tail(request, result)
-    if cuts is None:
-        kept = _checked_units(request, result, name)
-    else:
-        _check_tail(request, result, name)
-        kept = kept_units(request, result) if result.edits or result.insertions else []
+    kept = _checked_units(request, result, name)
     _checked_edits(request, kept, result, name)
     if result.insertions:
         _checked_insertions(result, {index for unit in kept for index in unit.indices}, name)
-
-
-def _tail(request: EvictionRequest, result: EvictionResult) -> TailCuts | None:
-    """Return the cuts of the tail, if a result can be settled without grouping everything."""
-    cuts = request.cuts if result.cut is not None else None
-    return cuts if isinstance(cuts, TailCuts) and cuts.covers(result.cut or 0, result.kept) else None
-
-
-def _check_tail(request: EvictionRequest, result: EvictionResult, name: str) -> None:
-    """Look a cut and the units beside it over: at borders, and whole."""
-    history, cut = request.history, result.cut
-    end = history.count
-    if cut is None or not history.head <= cut <= end or not (cut == end or history.is_border(cut)):
-        breach(name, f"cuts at message {cut}, where no unit begins")
-    for unit in result.kept:
-        first = unit.first
-        begins = 0 <= first < end and history.is_border(first) and not unit.parts
-        if not begins or unit.indices != tuple(range(first, history.end_of(first))):
-            breach(name, f"keeps {unit}, which is not a unit of the conversation")
-
-
-def _settle_tail(request: EvictionRequest, cuts: TailCuts, result: EvictionResult) -> Settled:
-    cut = result.cut or 0
-    before = cuts.staying_before(cut)
-    there = set(before)
-    also = {unit.first: unit for unit in result.kept if unit.first < cut and unit.first not in there}
-    # Counts what the strategy kept without having asked for its size.
-    tokens = cuts.tokens(cut, tuple(also))
-    if also:
-        before = sorted((*before, *(index for unit in also.values() for index in unit.indices)))
-    return Settled(before=before, cut=cut, tokens=tokens)
 
 
 def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -> Settled:
@@ -373,12 +328,17 @@ def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -
     edits = _checked_edits(request, kept, result, name)
     kept, misplaced = _in_order(request, kept, edits, result)
     edits = {index: texts for index, texts in edits.items() if index not in misplaced}
-    before, partial = _messages_of(request, kept)
-    cut = len(request.history)
-    while before and before[-1] == cut - 1 and before[-1] not in partial and before[-1] not in edits:
-        cut -= 1
-        before.pop()
-    insertions = _checked_insertions(result, {*before, *range(cut, len(request.history))}, name)
+    cut = request.history.count
+    whole = len(kept)
+    while whole and _ends_at(kept[whole - 1], cut, edits):
+        whole -= 1
+        cut = kept[whole].indices[0]
+    before, partial = _messages_of(request, kept[:whole])
+    while before and before[-1] >= cut - 1 and before[-1] not in partial and before[-1] not in edits:
+        cut = min(cut, before.pop())
+    insertions: list[Insertion] = []
+    if result.insertions:
+        insertions = _checked_insertions(result, {*before, *range(cut, request.history.count)}, name)
     settled = Settled(
         before=before,
         cut=cut,
@@ -401,6 +361,13 @@ def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -
     return settled
 
 
+def _ends_at(unit: Unit, stop: int, edits: Mapping[int, Mapping[Path, str]]) -> bool:
+    """Tell whether a unit is whole, as it was, and all that stands from its first message to `stop`."""
+    first, last = unit.indices[0], unit.indices[-1]
+    whole = last == stop - 1 and last - first + 1 == len(unit.indices) and not unit.parts
+    return whole and (not edits or edits.keys().isdisjoint(unit.indices))
+
+
 def _in_order(
     request: EvictionRequest,
     kept: list[Unit],
@@ -417,30 +384,39 @@ def _in_order(
 
 def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) -> list[Unit]:
     """Look the kept units over: ours, whole, once each, in order, none missing that must stay."""
-    ours = {unit_key(unit): place for place, unit in enumerate(request.units)}
-    kept = list(result.kept)
-    places = []
-    for unit in kept:
-        place = ours.get(unit_key(unit))
-        if place is None:
-            breach(name, f"keeps {unit!r}, which is not a unit of the request")
-        places.append(place)
-    if result.cut is not None:
-        cut, also = result.cut, set(places)
-        places = [
-            at
-            for at, unit in enumerate(request.units)
-            if unit.first >= cut or at in also or request.stays(unit)
-        ]
-        kept = [request.units[place] for place in places]
-    elif any(a >= b for a, b in pairwise(places)):
-        breach(name, "changed the order of units, or kept one twice")
+    units = request.units
+    if result.cut is not None and not result.kept:
+        return [unit for unit in units if unit.indices[0] >= result.cut or request.stays(unit)]
+    places = _places(units, result.kept, name)
     chosen = set(places)
-    for place, unit in enumerate(request.units):
+    if result.cut is not None:
+        cut = result.cut
+        return [
+            unit for at, unit in enumerate(units) if unit.first >= cut or at in chosen or request.stays(unit)
+        ]
+    if any(a >= b for a, b in pairwise(places)):
+        breach(name, "changed the order of units, or kept one twice")
+    for place, unit in enumerate(units):
         if place not in chosen and request.stays(unit):
             state = "protected by an earlier step" if unit.state == "free" else unit.state
             breach(name, f"evicts {unit}, which is {state}")
-    return kept
+    return list(result.kept)
+
+
+def _places(units: Sequence[Unit], kept: Iterable[Unit], name: str) -> list[int]:
+    """Find where kept units stand among those of the request; ones made again are known by what they hold."""
+    same = {id(unit): place for place, unit in enumerate(units)}
+    equal: dict[tuple[object, ...], int] = {}
+    places = []
+    for unit in kept:
+        place = same.get(id(unit))
+        if place is None:
+            equal = equal or {unit_key(one): place for place, one in enumerate(units)}
+            place = equal.get(unit_key(unit))
+        if place is None:
+            breach(name, f"keeps {unit!r}, which is not a unit of the request")
+        places.append(place)
+    return places
 
 
 def _checked_edits(

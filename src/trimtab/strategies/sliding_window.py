@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from trimtab._shared.checks import check_flag, check_fraction, check_roles, check_whole
-from trimtab.conversation import History, Unit
+from trimtab.conversation import Unit
 from trimtab.counting.base import counter_name
 from trimtab.errors import CountingError
 from trimtab.strategies.base import EvictionRequest, EvictionResult
-from trimtab.strategies.cuts import Cuts, UnitCuts
+from trimtab.strategies.cuts import Cuts
 
 __all__ = ["SlidingWindow"]
 
@@ -54,6 +54,8 @@ def stride_cut(
     weights = _Weights(request)
     for _ in range(_HALVINGS + 1):
         mark = next((m for m in _marks(request, oldest, stride, weights) if m >= oldest), None)
+        if mark is not None:
+            request.cuts.part(mark)
         leaves = mark is not None and _tokens_left(request, mark, also) >= least
         if mark is not None and leaves and request.cuts.stands(mark, also(mark)):
             return mark
@@ -70,10 +72,9 @@ def _marks(request: EvictionRequest, oldest: int, stride: float, weights: _Weigh
     history = request.history
     grid = max(_LEAST_GRID_MESSAGES, request.constant_limit_tokens // 16)
     start = history.head + (oldest - history.head) // grid * grid
-    history.read(start)
     passed, next_grid = 0.0, start
     for index in range(start, len(history)):
-        if history.is_border(index) and (index >= next_grid or passed >= stride):
+        if not history.is_result(index) and (index >= next_grid or passed >= stride):
             yield index
             passed = 0.0
             next_grid = history.head + ((index - history.head) // grid + 1) * grid
@@ -109,7 +110,7 @@ class _Weights:
             return float(weight)
         history = self._request.history
         # Reading texts alone is quicker; a message that also makes calls, or has none, is read in full.
-        if index not in history.structure.calls and (slots := history.format.texts(message)):
+        if not history.calls_in(index) and (slots := history.format.texts(message)):
             return sum([_bytes(slot.text) for slot in slots]) / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT
         pieces = history.format.pieces(message)
         size = sum(map(_bytes, pieces.texts)) + sum(_bytes(arguments) for _, arguments in pieces.calls)
@@ -195,8 +196,6 @@ class SlidingWindow:
         """Cut at the oldest place where what stays fits."""
         if self.protect_roles:
             request = request.protecting(self.protect_roles)
-        elif self.keep_first_user and _shares_first_user(request.history):
-            request = request.grouped()
         cuts = request.cuts
         also = self._kept_beside(request, cuts)
         limit = request.limit_tokens
@@ -236,7 +235,7 @@ class SlidingWindow:
             return cuts.opener
         history = request.history
         first = history.user_at_or_after(history.head)
-        if first is None or (isinstance(cuts, UnitCuts) and not cuts.holds(first)):  # an earlier step took it
+        if first is None or not cuts.holds(first):  # an earlier step took it
             return cuts.opener
 
         def also(cut: int) -> tuple[int, ...]:
@@ -245,12 +244,6 @@ class SlidingWindow:
             return (first, *(user for user in cuts.opener(cut) if user != first))
 
         return also
-
-
-def _shares_first_user(history: History) -> bool:
-    """Tell whether the first user's message is not a unit alone (it may hold results, too)."""
-    first = history.user_at_or_after(history.head)
-    return first is not None and not history.stands_alone(first)
 
 
 def _merged(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> list[Unit]:

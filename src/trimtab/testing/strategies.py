@@ -14,12 +14,12 @@ from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assembled, owns_text
 from trimtab.counting.base import CounterLike
 from trimtab.counting.door import as_counter
-from trimtab.counting.sizes import Fixed, Shares, sizes_for
+from trimtab.counting.sizes import Fixed, sizes_for
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
 from trimtab.formats import DEFAULT, Path, get_format
 from trimtab.report import REASONS
 from trimtab.strategies import Edit, EvictionRequest, EvictionResult, Strategy
-from trimtab.strategies.cuts import count_back
+from trimtab.strategies.cuts import count_back, oldest_cut_of
 from trimtab.testing.errors import ask, fail
 from trimtab.testing.generate import conversations
 from trimtab.testing.word_counter import WordCounter
@@ -107,7 +107,7 @@ def eviction_request(
     /,
     *,
     counter: CounterLike,
-    lazy: bool = True,
+    lazy: bool = False,
     block: bool = False,
     constant_limit_tokens: int | None = None,
 ) -> EvictionRequest:
@@ -117,8 +117,8 @@ def eviction_request(
         conversation: Messages in the Chat Completions form; or a `History`, which says what is pinned too.
         limit_tokens: What the strategy has to keep to.
         counter: What counts.
-        lazy: As `fit` asks: messages that the limit does not reach are read only if the strategy looks
-            at them. False: all are grouped before.
+        lazy: As `fit` asks a strategy that lets the oldest leave: what the limit does not reach is not
+            among the units, and what stands far from the cut is not told apart. False: all are grouped.
         block: As a block of a `Context` is asked about: nothing is charged beside its messages.
         constant_limit_tokens: The limit that stays from call to call, where that is another.
 
@@ -133,13 +133,17 @@ def eviction_request(
     else:
         history = History(conversation, format=get_format(DEFAULT))
     sizes = sizes_for(as_counter(counter), history.messages, None if block else Fixed())
-    counts_back = lazy and not isinstance(sizes, Shares)
+    few, oldest_cut = None, 0
+    if lazy and sizes.additive:
+        counted = count_back(history, sizes, limit_tokens)
+        few, oldest_cut = history.near(counted), oldest_cut_of(history, sizes, counted)
     return EvictionRequest(
         history,
         sizes,
         limit_tokens=limit_tokens,
         constant_limit_tokens=constant_limit_tokens,
-        counted=count_back(history, sizes, limit_tokens) if counts_back else None,
+        alive=few,
+        oldest_cut=oldest_cut,
     )
 
 
