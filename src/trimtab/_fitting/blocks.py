@@ -243,6 +243,8 @@ class _Check:
                 f"content is text, a message, a list of messages or None, not {type(value).__name__}"
             )
         for item in value:
+            if type(item) is dict and "role" in item:
+                continue  # a message: nearly always
             if isinstance(item, Mapping):
                 self.attachments(item)
         return tuple(value)

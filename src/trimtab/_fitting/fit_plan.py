@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trimtab._fitting.portion import Decision
+from trimtab._fitting.portion import Decision, ask
 from trimtab._fitting.prepare import BLOCK, Work
 from trimtab._fitting.request import held
 from trimtab._shared.checks import move_to_source
 from trimtab.budget import Budget
-from trimtab.conversation import History, Unit
+from trimtab.conversation import History
 from trimtab.counting.sizes import Shares, Sizes
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
 from trimtab.formats import Format, Request
-from trimtab.strategies.base import EvictionRequest, waits
-from trimtab.strategies.cuts import count_back, count_words_back
-from trimtab.strategies.runner import Settled, clears_results, reads_newest, run, running
+from trimtab.strategies.base import EvictionRequest
+from trimtab.strategies.cuts import count_back
+from trimtab.strategies.runner import Settled
 from trimtab.strategies.summarizer import SummaryCall, drive
 
 if TYPE_CHECKING:
@@ -132,46 +132,16 @@ def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, 
     try:
         counted = _counted_back(history, sizes, limit)
         total = _total_if_known(history, sizes, counted)
-        newest = _newest(work, counted, limit) if total is None else None
-        request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK, alive=newest)
         if total is not None and total <= limit:
+            request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK)
             settled = Settled(cut=0, tokens=total)
-        elif newest is None:
-            settled = yield from running(work.strategy, request)
         else:
-            if counted is not None and not clears_results(work.strategy):
-                request.oldest_cut = _oldest_cut(history, sizes, counted)
-            settled = run(work.strategy, request)
-            if not settled.fits:  # how much it takes at least is told by all there is
-                request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK)
-                settled = run(work.strategy, request)
+            request, settled = yield from ask(work.strategy, work, limit_tokens=limit, counted=counted)
         history.look_over(settled.cut, also=settled.before)
     except (CountingError, FormatError) as error:
         move_to_source(error, lead=work.lead, origin=work.origin)
         raise
     return FitPlan(portion=work, settled=settled, request=request, budget=budget)
-
-
-def _newest(work: Work, counted: int | None, limit_tokens: int) -> Sequence[Unit] | None:
-    """Group the newest turns alone, where the strategy asks for no other; None: whatever it asks for."""
-    history, strategy = work.history, work.strategy
-    if counted is None or waits(strategy) or not reads_newest(strategy):
-        return None
-    if clears_results(strategy):
-        counted = count_words_back(history, work.sizes, limit_tokens)
-    return history.near(counted)
-
-
-def _oldest_cut(history: History, sizes: Sizes, counted: int) -> int:
-    """Return the oldest message to cut at: the one behind that at which counting passed the limit.
-
-    Where the request came to begin with system text there, less may be charged beside the messages.
-    """
-    if not history.is_whole:
-        return 0  # parts of messages may leave, and others stay
-    if history.head or counted >= history.count or history.kind(counted) != "system":
-        return counted + 1
-    return counted if sizes.fixed_tokens(True) < sizes.fixed_tokens(False) else counted + 1
 
 
 def _counted_back(history: History, sizes: Sizes, limit_tokens: int) -> int | None:

@@ -10,6 +10,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence, Sized
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -318,7 +319,22 @@ class Composition:
     """What the report should say whatever is decided."""
     whole_tokens: int | None = None
     """What a black box said of everything that was given; None until somebody asked for it."""
+    bind: Callable[[], tuple[list[Part], Bonds]]
+    """Makes the parts again, with what spans them."""
+    is_bound: bool
+    """False while nothing was looked for that spans blocks: what is read of them tells whether there is any."""
     _request_sizes: Sizes | None = None
+
+    def look_for_bonds(self) -> bool:
+        """Find what spans blocks, if that was not done and one of them has loose ends; True if it was."""
+        if self.is_bound or not any(map(_has_loose_ends, self.parts)):
+            return False
+        known = {part.name: part.sizes.known for part in self.parts}
+        self.parts, self.bonds = self.bind()
+        for part in self.parts:
+            part.sizes.known[:] = known[part.name]
+        self.is_bound = True
+        return True
 
     @property
     def source(self) -> list[Any]:
@@ -378,11 +394,14 @@ def compose(policy: Policy) -> Composition:
     asked = (known_budget if policy.trims else budget_of)(policy.budget, policy.model)
     budget = Budget(MOST_TOKENS) if asked is None else within(asked, counter, policy.tools)
     lead = leading_system(policy.system, format)
+    whole = policy.strict or policy.trims or format.rules.ordered
+    whole = whole or not isinstance(counter, AdditiveCounter)
     sources = []
     for block in blocks:
         with in_block(block.name):
             sources.append(messages_of(block, format))
-            refuse_foreign(sources[-1], format.name)
+            if whole:
+                refuse_foreign(sources[-1], format.name)
     if policy.strict:
         source = [message for messages in sources for message in messages]
         refuse_faults(faults_of(source, format, policy.pending_calls))
@@ -390,7 +409,11 @@ def compose(policy: Policy) -> Composition:
     removals = _Removals(policy, blocks, sources, format=format, counter=counter, budget=known)
     if policy.trims:
         removals.run()
-    parts, bonds = _parts(policy, blocks, sources, removals, format=format, counter=counter)
+    make = partial(
+        _parts, policy, blocks, sources, removals, format=format, counter=counter, looked_over=whole
+    )
+    is_bound = whole or bool(policy.pending_calls)
+    parts, bonds = make(look=is_bound)
     order = {block.name: at for at, block in enumerate(blocks)}
     return Composition(
         policy=policy,
@@ -402,6 +425,8 @@ def compose(policy: Policy) -> Composition:
         adding=[order[policy.blocks[at].name] for at in filled],
         bonds=bonds,
         starts=starts_of([part.history for part in parts]),
+        bind=partial(make, look=True),
+        is_bound=is_bound,
         lead=lead,
         fixed=Fixed(system=None if lead else policy.system, tools=policy.tools),
         notes=(
@@ -436,7 +461,10 @@ def messages_of(block: Block, format: Format) -> list[Any]:
     joint = joint_of(block, format, text_role)
     if joint is not None:
         return joint.documents(_items_of(block), block.labels or ())
-    return [_message_of(item, role, text_role, format) for item in _items_of(block)]
+    items = _items_of(block)
+    if role is None and set(map(type, items)) == {dict} and all(["role" in item for item in items]):
+        return list(items)
+    return [_message_of(item, role, text_role, format) for item in items]
 
 
 def _text_role(block: Block) -> str:
@@ -548,11 +576,18 @@ def _parts(
     *,
     format: Format,
     counter: Any,
+    looked_over: bool,
+    look: bool,
 ) -> tuple[list[Part], Bonds]:
-    """Make a portion of each block, and find what spans them."""
+    """Make a portion of each block, and find what spans them, if it is to be looked for."""
     taken = [removals.part(at) for at in range(len(blocks))]
-    plain = [History(list(messages), format=format, protect=False, looked_over=True) for messages, _ in taken]
-    bonds = bonds_of(plain, [block.name for block in blocks], pending_calls=policy.pending_calls)
+    plain = [
+        History(list(messages), format=format, protect=False, looked_over=looked_over)
+        for messages, _ in taken
+    ]
+    bonds = Bonds()
+    if look:
+        bonds = bonds_of(plain, [block.name for block in blocks], pending_calls=policy.pending_calls)
     starts, source_starts = starts_of(plain), starts_of(sources)
     ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
     pins = by_block(starts, ((index, index) for index in _pinned(blocks, plain, bonds)))
@@ -575,7 +610,7 @@ def _parts(
             answered=answered.get(at, ()),
             apart=apart.get(at, ()),
             holds=[*(index for index, _ in holds.get(at, ())), *(opener_of(plain[at]) if leaderless else ())],
-            looked_over=True,
+            looked_over=looked_over,
         )
         with in_block(block.name):
             leaderless = is_leaderless(history, leaderless, going.get(at, ()))
@@ -604,6 +639,19 @@ def _parts(
         parts.append(part)
     parts.reverse()
     return parts, bonds
+
+
+def _has_loose_ends(part: Part) -> bool:
+    """Tell whether what was read of a block shows that something may belong to another one."""
+    history = part.history
+    walked, count = history.walked, history.count
+    if not count:
+        return False
+    if history.walked_from == count or walked.odd or walked.unanswered:
+        return True
+    if history.walked_from == 0 and walked.behind:
+        return True
+    return history.format.rules.binds_messages
 
 
 def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int, list[tuple[int, T]]]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from trimtab.conversation import History
 from trimtab.counting.sizes import Sizes
 from trimtab.errors import CountingError, FormatError, move_error
-from trimtab.strategies.base import EvictionRequest
-from trimtab.strategies.runner import Settled
+from trimtab.strategies.base import EvictionRequest, Strategy, waits
+from trimtab.strategies.cuts import count_words_back, oldest_cut_of
+from trimtab.strategies.runner import Settled, clears_results, reads_newest, running
+from trimtab.strategies.summarizer import SummaryCall
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
@@ -61,6 +64,51 @@ class Decision(Generic[P_co]):
     portion: P_co
     settled: Settled
     request: EvictionRequest
+
+
+def ask(
+    strategy: Strategy,
+    portion: Portion,
+    *,
+    limit_tokens: int,
+    constant_limit_tokens: int | None = None,
+    counted: int | None,
+    led: bool = False,
+) -> Generator[SummaryCall, str | None, tuple[EvictionRequest, Settled]]:
+    """Ask a strategy what stays of a portion; yields what it needs from outside.
+
+    Where the strategy lets the oldest units leave, those near the cut and at the end are told apart alone.
+
+    Args:
+        strategy: Whom to ask.
+        portion: What it is asked about.
+        limit_tokens: What that may come to.
+        constant_limit_tokens: The limit that is the same from call to call; None: this one.
+        counted: The message at which counting back passed the limit; None if nothing was counted.
+        led: Whether something in front of it surely may come first.
+    """
+    history, sizes = portion.history, portion.sizes
+    few, oldest_cut = None, 0
+    if counted is not None and not waits(strategy) and reads_newest(strategy):
+        if clears_results(strategy):
+            few = history.near(count_words_back(history, sizes, limit_tokens))
+        else:
+            few, oldest_cut = history.near(counted), oldest_cut_of(history, sizes, counted)
+    make = partial(
+        EvictionRequest,
+        history,
+        sizes,
+        limit_tokens=limit_tokens,
+        constant_limit_tokens=constant_limit_tokens,
+        block=portion.name,
+        led=led,
+    )
+    request = make(alive=few, oldest_cut=oldest_cut)
+    settled = yield from running(strategy, request)
+    if few is not None and not settled.fits:  # how much it takes at least is told by all there is
+        request = make()
+        settled = yield from running(strategy, request)
+    return request, settled
 
 
 @contextmanager

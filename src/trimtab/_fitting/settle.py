@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from trimtab._fitting.allocation import Claim, offers
 from trimtab._fitting.layout import Composition, Part, by_block
-from trimtab._fitting.portion import Decision, in_block
+from trimtab._fitting.portion import Decision, ask, in_block
 from trimtab._fitting.prepare import DEFAULT_STRATEGY
 from trimtab._fitting.request import held
 from trimtab.budget import Budget
@@ -24,7 +24,7 @@ from trimtab.strategies.base import EvictionRequest
 from trimtab.strategies.cuts import count_back
 from trimtab.strategies.drop import Strict
 from trimtab.strategies.openers import begin_of
-from trimtab.strategies.runner import Settled, run, running
+from trimtab.strategies.runner import Settled, run
 from trimtab.strategies.summarizer import SummaryCall
 from trimtab.strategies.truncate_text import TruncateText
 
@@ -316,6 +316,12 @@ class _Settlement:
 
     def claims(self) -> list[Claim]:
         """List what each block asks for."""
+        if not self._composition.is_bound:
+            for part in self._parts:
+                with in_block(part.name):
+                    count_back(part.history, part.sizes, max(0, self.room))
+            if self._composition.look_for_bonds():
+                self._parts = [self._composition.parts[at] for at in self._composition.adding]
         claims = []
         for part in self._parts:
             with in_block(part.name):
@@ -358,12 +364,19 @@ class _Settlement:
         self, part: Part, claim: Claim, limit_tokens: int
     ) -> Generator[SummaryCall, str | None, BlockDecision]:
         """Ask the block's strategy, if it does not fit as it is."""
-        request = self._request(part, limit_tokens)
         need = claim.need_tokens - self._marks[part.name]
         if need <= limit_tokens:
-            decision = _all_of(part, request, tokens=need)
+            decision = _all_of(part, self._request(part, limit_tokens), tokens=need)
         else:
-            settled = yield from running(part.block.gives_way_by, request)
+            additive = part.sizes.additive
+            request, settled = yield from ask(
+                part.block.gives_way_by,
+                part,
+                limit_tokens=limit_tokens,
+                constant_limit_tokens=part.block.cap_tokens(self._budget.input_tokens),
+                counted=count_back(part.history, part.sizes, limit_tokens) if additive else None,
+                led=self._is_led(part),
+            )
             if settled.reason == "over_limit" and limit_tokens == claim.cap_tokens:
                 settled.reason = "over_cap"
             decision = BlockDecision(
@@ -379,11 +392,13 @@ class _Settlement:
             limit_tokens=limit_tokens,
             constant_limit_tokens=part.block.cap_tokens(self._budget.input_tokens),
             block=part.name,
-            led=part.history.format.rules.ordered and self._is_led(part),
+            led=self._is_led(part),
         )
 
     def _is_led(self, part: Part) -> bool:
-        """Tell whether a block in front of this one surely has something that may come first."""
+        """Tell whether a block in front of this one surely has something that may come first, if it has to."""
+        if not part.history.format.rules.ordered:
+            return False
         decided = {id(decision.portion): decision for decision in self._decided.values()}
         for ahead in self._composition.parts:
             if ahead is part:
@@ -412,6 +427,9 @@ class _Settlement:
         )
         _let_go_together(outcome)
         _let_go_misplaced(outcome)
+        for decision in outcome.decisions:
+            with in_block(decision.portion.name):
+                decision.portion.history.look_over(decision.settled.cut, also=decision.settled.before)
         for decision in outcome.decisions:  # another message may carry the mark now
             decision.charge_mark(decision.cap_tokens)
         if not floors_ignored:
@@ -487,7 +505,9 @@ def _all_of(part: Part, request: EvictionRequest, *, tokens: int) -> BlockDecisi
 
 def _least_tokens(part: Part) -> int:
     """Return the size of what may not leave, held texts at their shortest."""
-    units = [unit for unit in part.history.units if unit.state != "free"]
+    history = part.history
+    among = history.near(history.count) if history.walked_from < history.count else None
+    units = [unit for unit in (history.units if among is None else among) if unit.state != "free"]
     request = EvictionRequest(part.history, part.sizes, limit_tokens=0, block=part.name, alive=units)
     if not units or request.fits(units):  # the least there is, which no strategy may be asked for
         return 0

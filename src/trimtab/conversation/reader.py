@@ -91,7 +91,7 @@ class History:
         self._alone: dict[int, bool] = {}
         self._units: tuple[Unit, ...] | None = None
         self._read_apart = False
-        self._is_alone_here = not (elsewhere or followed or self._answered or self._holds or self._apart)
+        self._is_alone_here = not (elsewhere or self._answered or self._holds or self._apart)
         self.head = self._leading() if leading is None else leading
         """Number of leading system messages; 0 where these may leave."""
 
@@ -243,9 +243,9 @@ class History:
         return bool(self._columns(index, index + 1).answers)
 
     @property
-    def is_whole(self) -> bool:
-        """True if each message walked over surely stays or leaves whole."""
-        return self._results_are_messages or (self._walked_from < self.count and not self.walked.odd)
+    def is_ordinary(self) -> bool:
+        """True if of all that was walked over nothing stays or leaves with what is further back."""
+        return self._walked_from < self.count and not self.walked.odd
 
     def calls_in(self, index: int, /) -> tuple[str, ...]:
         """Return the ids of the calls a message makes; looks at that message only."""
@@ -342,7 +342,7 @@ class History:
     def near(self, counted: int, /) -> list[Unit] | None:
         """Tell apart the units near a cut, those at the end, and those that something must stay of.
 
-        What stands between these is a `Stretch`, to be told apart by `part` where a cut comes to fall into it.
+        What stands between these is a `Stretch`, to be told apart by `part` where a cut falls into it.
         What is older than all of them surely leaves. Of older messages those alone are read that are pinned,
         that open the turn cut into, or that stand for what was before them: the latest of these is looked for
         by its shape. A turn in which something is out of the ordinary is read as if it were all there is.
@@ -419,7 +419,7 @@ class History:
         return found
 
     def _listed(self, spans: Sequence[tuple[int, int]], *, start: int, stop: int) -> list[Unit] | None:
-        """List the units of spans, and what stands between them from `start` on; None if it cannot be told."""
+        """List the units of spans, and what stands between them; None if it cannot be told."""
         waiting = set(self.pending_calls)
         units = [Unit((index,), kind=self.kind(index), state="pinned") for index in range(self.head)]
         units = units if stop == self.count else []
@@ -449,13 +449,13 @@ class History:
         return index
 
     def _border_after(self, index: int, count: int = 1) -> int:
-        """Return the so-manieth message after one with which something begins; the length if there is none."""
+        """Return the message after one with which the next thing, or a later one, begins."""
         messages, kind_of, plain = self.messages, self._kind_of, self._plain and index >= self._walked_from
-        for index in range(index + 1, self.count):
-            if (kind_of(messages[index]) != "tool") if plain else self._is_border(index):
+        for at in range(index + 1, self.count):
+            if (kind_of(messages[at]) != "tool") if plain else self._is_border(at):
                 count -= 1
                 if not count:
-                    return index
+                    return at
         return self.count
 
     def _is_border(self, index: int) -> bool:
@@ -559,7 +559,7 @@ class History:
         return units
 
     def _meets(self, start: int) -> bool:
-        """Tell whether the oldest results walked over answer the call at `start`, a little further back."""
+        """Tell whether the oldest results walked over answer the call a little further back."""
         if not self._plain or self._walked_from - start > _FEW:
             return False
         columns = self._columns(start, self._walked_from)

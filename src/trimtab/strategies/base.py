@@ -168,6 +168,7 @@ class EvictionRequest:
         protected: frozenset[int] = frozenset(),
         insertions: Sequence[Insertion] = (),
         led: bool = False,
+        oldest_cut: int = 0,
     ) -> None:
         self.insertions = insertions
         """Messages that earlier steps put in; their tokens are among the fixed ones."""
@@ -184,7 +185,7 @@ class EvictionRequest:
         """First messages of units this request treats as staying, beside pinned and held ones."""
         self.led = led
         """Whether a block in front surely has something that may come first: nothing here needs an opener."""
-        self.oldest_cut = 0
+        self.oldest_cut = oldest_cut
         """A cut before this message surely does not fit; 0 if nothing is known of that."""
         self._made_openers: Openers | None = None
         self._alive = alive

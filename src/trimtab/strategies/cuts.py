@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from trimtab.conversation import History, Unit
@@ -238,6 +238,19 @@ def count_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
     return _back(history, sizes, head, room)
 
 
+def oldest_cut_of(history: History, sizes: Sizes, counted: int) -> int:
+    """Return the oldest message to cut at: the one behind that at which counting passed the limit.
+
+    It is 0 where nothing is known. Where the request came to begin with system text at that message, less may
+    be charged beside the messages.
+    """
+    if not history.is_ordinary:
+        return 0  # with what is older, something that was counted may leave
+    if history.head or counted >= history.count or history.kind(counted) != "system":
+        return counted + 1
+    return counted if sizes.fixed_tokens(True) < sizes.fixed_tokens(False) else counted + 1
+
+
 def count_words_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
     """Count from the newest message back until what is no result alone passes the limit.
 
@@ -255,10 +268,19 @@ def count_words_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
 
 def _back(history: History, sizes: Sizes, start: int, room_tokens: int) -> int:
     """Count from the newest message back to `start`, until the room is passed."""
-    walked, left = history.walked_from, room_tokens
-    if walked < history.count:
-        left -= sizes.total(walked, history.count)
+    count, walked, left = history.count, history.walked_from, room_tokens
+    if walked < count:
+        left -= sizes.total(walked, count)
     if left < 0:
-        return walked
+        return _passed_at(sizes.known, count, room_tokens)
     low = sizes.walk(history, start, left)
-    return sizes.back(start, history.count, room_tokens) if low is None else low
+    return sizes.back(start, count, room_tokens) if low is None else low
+
+
+def _passed_at(known: Sequence[int | None], count: int, room_tokens: int) -> int:
+    """Return the message at which known sizes pass the room, from the newest back."""
+    at = count
+    while at and room_tokens >= 0:
+        at -= 1
+        room_tokens -= known[at] or 0
+    return at
