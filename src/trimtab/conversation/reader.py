@@ -359,11 +359,11 @@ class History:
         index = min(counted, self.count - 1)
         walked = self._walked_from <= counted
         turn = self._turn_at(index)
-        apart = not walked or self.walked.unled or self.format.rules.ordered
+        apart = not walked or self.walked.waits >= 0 or self.format.rules.ordered
         if turn is None and (apart or self.walked.odd):
             return None
         end = self._border_at_or_before(min(max(0, self._last_turn()), self.count - 1))
-        if walked and not self.walked.unled:
+        if walked and self.walked.waits < 0:
             start = self._border_at_or_before(index)
             spans = [(start, self._border_after(start, _FEW)), (end, self.count)]
         else:
@@ -497,9 +497,11 @@ class History:
         """Group a span of messages as if they were all there is; None if they are not."""
         if (ordinary := self._ordinary(start, stop)) is not None:
             return ordinary
-        if start < self._walked_from < stop and (border := self._border_after(start)) < stop:
-            older, newer = self._group(start, border, waiting), self._group(border, stop, waiting)
-            return None if older is None or newer is None else older + newer
+        if start < self._walked_from < stop:  # of what was walked over more is known
+            border = self._border_after(self._walked_from - 1)
+            if border < stop:
+                older, newer = self._group(start, border, waiting), self._group(border, stop, waiting)
+                return None if older is None or newer is None else older + newer
         # What follows shows that the turn is not the last, of which a form may ask for more.
         columns = self._columns(start, min(stop + 1, self.count))
         columns.count = stop - start

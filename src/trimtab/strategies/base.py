@@ -143,6 +143,7 @@ class EvictionRequest:
         "_edits",
         "_inserted_tokens",
         "_made_openers",
+        "_origin",
         "block",
         "constant_limit_tokens",
         "history",
@@ -188,6 +189,7 @@ class EvictionRequest:
         self.oldest_cut = oldest_cut
         """A cut before this message surely does not fit; 0 if nothing is known of that."""
         self._made_openers: Openers | None = None
+        self._origin: EvictionRequest | None = None
         self._alive = alive
         self._edits: dict[int, Mapping[Path, str]] = dict(edits or {})
         self._cuts: Cuts | None = None
@@ -456,11 +458,17 @@ class EvictionRequest:
 
     def part(self, stretch: Stretch, at: int, few: int, /) -> None:
         """Tell apart some units of a stretch from one of its messages on; all units, where it takes them."""
-        units = self.history.part(stretch, at, few)
-        alive = list(self.units)
-        place = alive.index(stretch)
-        self._alive = None if units is None else [*alive[:place], *units, *alive[place + 1 :]]
-        self._made_openers = None
+        self._put_for(stretch, self.history.part(stretch, at, few))
+
+    def _put_for(self, stretch: Stretch, units: Sequence[Unit] | None) -> None:
+        """List units in place of a stretch, here and in the request this one was made from."""
+        if self._alive is not None and stretch in self._alive:
+            place = self._alive.index(stretch)
+            before, after = self._alive[:place], self._alive[place + 1 :]
+            self._alive = None if units is None else [*before, *units, *after]
+            self._made_openers = None
+        if self._origin is not None:
+            self._origin._put_for(stretch, units)
 
     def protecting(self, roles: Iterable[str], /) -> EvictionRequest:
         """Return the same request in which units with a message of these roles stay."""
@@ -497,7 +505,7 @@ class EvictionRequest:
         protected: frozenset[int] | None = None,
         insertions: Sequence[Insertion] | None = None,
     ) -> EvictionRequest:
-        return EvictionRequest(
+        made = EvictionRequest(
             self.history,
             self.sizes,
             limit_tokens=self.limit_tokens,
@@ -509,6 +517,8 @@ class EvictionRequest:
             insertions=self.insertions if insertions is None else insertions,
             led=self.led,
         )
+        made._origin = self
+        return made
 
 
 def waits(strategy: Any, /) -> bool:

@@ -256,12 +256,13 @@ def count_words_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
 
     However small results become, what is older than the message returned, and that one, cannot all stay.
     """
-    index, room = history.count, limit_tokens
     apart = history.format.rules.results_are_messages  # else words of the user may stand beside results
-    while index > history.head and room >= 0:
+    room, index, head, kind = limit_tokens, history.count, history.head, history.kind
+    while index > head and room >= 0:
+        if index <= history.walked_from:  # as much again as results may take up
+            sizes.walk(history, head, limit_tokens)
         index -= 1
-        kind = history.kind(index)
-        if kind == "assistant" or (apart and kind == "user"):
+        if kind(index) == "assistant" or (apart and kind(index) == "user"):
             room -= sizes.of(index)
     return index
 
