@@ -61,7 +61,7 @@ def merge_edits(
     """Lay new texts over old ones, message by message."""
     merged = dict(old)
     for index, texts in new:
-        merged[index] = {**merged.get(index, {}), **texts}
+        merged[index] = {**merged[index], **texts} if index in merged else texts
     return merged
 
 

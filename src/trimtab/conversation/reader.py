@@ -254,6 +254,10 @@ class History:
             return ()  # a role and a text
         return self._columns(index, index + 1).calls.get(0, ())
 
+    def answers_in(self, index: int, /) -> list[str]:
+        """Return the ids of the calls a message answers; looks at that message only."""
+        return [call_id for call_id, _ in self._columns(index, index + 1).answers.get(0, ())]
+
     def _newest_unit(self) -> int:
         if self._newest is None:  # 0 if every message answers something
             self._newest = self.border_at_or_before(max(self.count - 1, 0))

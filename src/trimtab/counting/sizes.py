@@ -148,6 +148,20 @@ class Sizes:
             message = mapping_of(message)
         return checked_count(lambda: self.counter.count_message(message), self.counter, index)
 
+    def with_text(self, index: int, text: str, /) -> int | None:
+        """Return the size of a message with another text for content; None where that has to be counted.
+
+        Of a message with a price for its role and one text, that text alone is charged otherwise.
+        """
+        prices, message = self.counter.prices, self.messages[index]
+        if prices is None or type(message) is not dict or message.get("role") not in prices.bases:
+            return None
+        content = message.get("content")
+        if type(content) is not str or not content or not text:
+            return None
+        counts: dict[Any, int] = prices.counts
+        return self.of(index) - counts[content] + counts[text]
+
     def alone(self, message: Any, /) -> int:
         """Count a message that trimtab wrote; a black box is asked about it, not about a share."""
         return self.message(message)
@@ -290,6 +304,10 @@ class Shares(Sizes):
             return self._estimate.count_message(mapping_of(message))
         except FormatError as error:
             raise (error if index is None else with_index(error, index)) from error.__cause__
+
+    def with_text(self, index: int, text: str, /) -> int | None:
+        """Return None: a black box is asked."""
+        return None
 
     def alone(self, message: Any, /) -> int:
         """Ask for the size of a message that trimtab wrote."""

@@ -130,6 +130,9 @@ def _instead(value: object) -> str:
     return f"{type(value).__name__}, {reprlib.repr(value)}"
 
 
+_CONTENT: Path = ("content",)
+
+
 class EvictionRequest:
     """What a strategy is asked.
 
@@ -140,6 +143,7 @@ class EvictionRequest:
     __slots__ = (
         "_alive",
         "_cuts",
+        "_edited_sizes",
         "_edits",
         "_inserted_tokens",
         "_made_openers",
@@ -190,6 +194,7 @@ class EvictionRequest:
         """A cut before this message surely does not fit; 0 if nothing is known of that."""
         self._made_openers: Openers | None = None
         self._origin: EvictionRequest | None = None
+        self._edited_sizes: dict[int, tuple[Mapping[Path, str], int]] = {}
         self._alive = alive
         self._edits: dict[int, Mapping[Path, str]] = dict(edits or {})
         self._cuts: Cuts | None = None
@@ -260,9 +265,7 @@ class EvictionRequest:
 
     def size(self, unit: Unit, /) -> int:
         """Return the unit's tokens alone; a share if the counter is a black box."""
-        if self._edits or unit.parts:
-            return self._added_tokens(unit, {})
-        return self.sizes.sum(unit.indices)
+        return self._added_tokens(unit, {})
 
     def _size_of(
         self, index: int, texts: Mapping[Path, str] | None, parts: Collection[int] | None = None
@@ -270,14 +273,28 @@ class EvictionRequest:
         """Return the size of a message, or of some of its parts, with texts replaced."""
         if parts is not None and self.history.structure.parts_of(index).issubset(parts):
             parts = None
-        if texts is None and parts is None:
-            return self.sizes.of(index)
+        if parts is None:
+            return self.sizes.of(index) if texts is None else self.size_with(index, texts)
         message = self.history.messages[index]
         if texts is not None:
             message = self.history.format.with_texts(message, texts)
         if parts is not None:
             message = keep_parts(self.history, index, message, parts)
         return self.sizes.message(message, index)
+
+    def size_with(self, index: int, texts: Mapping[Path, str], /) -> int:
+        """Return the size of a message with texts replaced; counted once for the same texts."""
+        texts_before, size = self._edited_sizes.get(index, (None, 0))
+        if texts_before is texts:
+            return size
+        known = None
+        if len(texts) == 1 and _CONTENT in texts:
+            known = self.sizes.with_text(index, texts[_CONTENT])
+        if known is None:
+            message = self.history.messages[index]
+            known = self.sizes.message(self.history.format.with_texts(message, texts), index)
+        self._edited_sizes[index] = (texts, known)
+        return known
 
     def inserted_tokens(self, insertion: Insertion, /) -> int:
         """Return the tokens of a message that is put in."""
@@ -339,8 +356,14 @@ class EvictionRequest:
             edits: Texts replaced, by message; None: those of earlier steps.
         """
         edits, added = self._edits if edits is None else edits, 0
-        if not edits and not unit.parts:
-            return self.size(unit)
+        if not unit.parts:
+            added = self.sizes.sum(unit.indices)
+            if edits:
+                of, size_with = self.sizes.of, self.size_with
+                added += sum(
+                    [size_with(index, edits[index]) - of(index) for index in unit.indices if index in edits]
+                )
+            return added
         for index in unit.indices:
             parts, texts = unit.parts.get(index), edits.get(index)
             if parts is None:
@@ -517,7 +540,7 @@ class EvictionRequest:
             insertions=self.insertions if insertions is None else insertions,
             led=self.led,
         )
-        made._origin = self
+        made._origin, made._edited_sizes = self, self._edited_sizes
         return made
 
 

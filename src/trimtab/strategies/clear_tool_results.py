@@ -105,12 +105,13 @@ class ClearToolResults:
     def _clearable(self, request: EvictionRequest, units: list[Unit]) -> list[_Blank]:
         """List the results that may be blanked, oldest first, with the blank."""
         names = self._tool_names(request, units)
-        results = [index for unit in units for index in unit.indices if _has_result(request, index)]
-        kept = set(sorted(results)[-self.keep_results :]) if self.keep_results else set()
+        is_result = request.history.is_result
+        results = sorted({index for unit in units for index in unit.indices if is_result(index)})
+        newest = len(results) - self.keep_results if self.keep_results else len(results)
         pinned = {index for unit in units if unit.state == "pinned" for index in unit.indices}
         found = []
-        for index in sorted(results):
-            if index in kept or index in pinned or names.get(index) in self.exclude_tools:
+        for index in results[: max(0, newest)]:
+            if index in pinned or names.get(index) in self.exclude_tools:
                 continue
             if (blank := self._blank(request, index)) is not None:
                 found.append(blank)
@@ -125,21 +126,32 @@ class ClearToolResults:
             called: dict[str, str] = {}
             for index in unit.indices:
                 called.update(request.history.format.tool_names(request.message(index)))
-                for call_id, _ in request.history.structure.answers.get(index, ()):
+                for call_id in request.history.answers_in(index):
                     if call_id in called:
                         names[index] = called[call_id]
         return names
 
     def _blank(self, request: EvictionRequest, index: int) -> _Blank | None:
         """Return what blanks a result, if that makes it smaller."""
-        message = request.message(index)
-        slots = [slot for slot in request.history.format.texts(message) if slot.is_result]
-        texts = {slot.path: self.placeholder if at == 0 else "" for at, slot in enumerate(slots)}
-        blanked = request.history.format.with_texts(message, texts)
-        sizes = request.sizes
-        tokens = sizes.message(message, index) if index in request.edits else sizes.of(index)
-        saved = tokens - sizes.message(blanked, index)
-        return _Blank(index, texts, saved) if slots and saved > 0 else None
+        message, sizes, tokens = request.message(index), request.sizes, None
+        if index in request.edits:
+            before = sizes.message(message, index)
+        else:
+            before, tokens = sizes.of(index), sizes.with_text(index, self.placeholder)
+        if tokens is not None:
+            texts: Mapping[Path, str] = self._one_text
+        else:
+            slots = [slot for slot in request.history.format.texts(message) if slot.is_result]
+            if not slots:
+                return None
+            texts = {slot.path: self.placeholder if at == 0 else "" for at, slot in enumerate(slots)}
+            tokens = sizes.message(request.history.format.with_texts(message, texts), index)
+        return _Blank(index, texts, before - tokens) if before > tokens else None
+
+    @property
+    def _one_text(self) -> Mapping[Path, str]:
+        """What blanks a message whose content is one text."""
+        return {("content",): self.placeholder}
 
     def _needed(
         self,
@@ -162,7 +174,3 @@ class ClearToolResults:
             else:
                 low = middle + 1
         return low
-
-
-def _has_result(request: EvictionRequest, index: int) -> bool:
-    return index in request.history.structure.answers

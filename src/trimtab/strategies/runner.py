@@ -286,7 +286,8 @@ def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCa
             if waits(strategy)
             else strategy.evict(request)
         )
-        return _settled(request, answer if is_ours(strategy) else checked_answer(answer, request, name), name)
+        trusted = is_ours(strategy)
+        return _settled(request, answer if trusted else checked_answer(answer, request, name), name, trusted)
     except StrategyContractError as error:
         error.block = request.block
         error.args = (f"block {request.block!r}: {error}",)
@@ -298,9 +299,9 @@ def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCa
         raise
 
 
-def _settled(request: EvictionRequest, result: EvictionResult, name: str) -> Settled:
+def _settled(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:
     """Check a result against the conversation, and say what stays."""
-    settled = _settle_units(request, result, name)
+    settled = _settle_units(request, result, name, trusted)
     settled.actions = result.actions if result.actions is not None else (name,)
     settled.reason = result.reason
     settled.needed_tokens = result.needed_tokens
@@ -323,9 +324,9 @@ def check_step(request: EvictionRequest, result: EvictionResult, name: str) -> N
         _checked_insertions(result, {index for unit in kept for index in unit.indices}, name)
 
 
-def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -> Settled:
+def _settle_units(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:
     kept = _checked_units(request, result, name)
-    edits = _checked_edits(request, kept, result, name)
+    edits = _merged(result) if trusted else _checked_edits(request, kept, result, name)
     kept, misplaced = _in_order(request, kept, edits, result)
     edits = {index: texts for index, texts in edits.items() if index not in misplaced}
     cut = request.history.count
@@ -353,10 +354,7 @@ def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -
         tokens=request._sum(kept, edits, insertions),
     )
     settled.edited_tokens = {
-        index: request.sizes.message(
-            assemble_one(request.history, index, partial.get(index), edits.get(index)), index
-        )
-        for index in settled.changed
+        index: request._size_of(index, edits.get(index), partial.get(index)) for index in settled.changed
     }
     return settled
 
@@ -438,6 +436,10 @@ def _checked_edits(
         known = {slot.path for slot in request.texts(edit.index)}
         if not known.issuperset(edit.texts):
             breach(name, f"edits message {edit.index} at {set(edit.texts) - known}, where no text is")
+    return _merged(result)
+
+
+def _merged(result: EvictionResult) -> dict[int, Mapping[Path, str]]:
     return merge_edits({}, ((edit.index, edit.texts) for edit in result.edits))
 
 
