@@ -198,7 +198,7 @@ def test_half_a_call_beside_a_cut_is_a_breach() -> None:
         long = [*messages[:1], *talk("u9 a9 " * count), *messages[1:]]
         end = len(long)
         decide = half_beside(end)
-        with pytest.raises(StrategyContractError, match="not a unit of the conversation"):
+        with pytest.raises(StrategyContractError, match="not a unit of the request"):
             run(decide, long, 13)
 
 

@@ -389,7 +389,12 @@ class History:
         """
         first, stop = stretch.indices[0], stretch.indices[-1] + 1
         start = max(first, self._border_at_or_before(at))
-        return self._listed([(start, min(stop, self._border_after(start, few)))], start=first, stop=stop)
+        openers = {self.user_at_or_before(start), self._turn_at(start)}
+        spans = self._spans_of(
+            [user for user in openers if user is not None and first <= user < start], first
+        )
+        spans.append((start, min(stop, self._border_after(start, few))))
+        return self._listed(spans, start=first, stop=stop)
 
     def _asked(self, start: int, end: int) -> set[int]:
         """List the messages whose units must be told apart wherever they stand."""
@@ -411,8 +416,10 @@ class History:
     def _spans_of(self, asked: Collection[int], start: int) -> list[tuple[int, int]]:
         """Return for each message where to begin and to end to tell its unit apart."""
         odd = self.walked.odd
-        found = []
+        found: list[tuple[int, int]] = []
         for index in sorted(asked):
+            if found and found[-1][0] <= index < found[-1][1]:
+                continue
             if index >= start and index not in odd:
                 found.append((self._border_at_or_before(index), self._border_after(index)))
             elif self.stands_alone(index) and index not in odd:

@@ -383,6 +383,8 @@ def _in_order(
 def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) -> list[Unit]:
     """Look the kept units over: ours, whole, once each, in order, none missing that must stay."""
     units = request.units
+    if result.cut is not None and not (result.cut == request.history.count or _is_first(units, result.cut)):
+        breach(name, f"cuts at message {result.cut}, where no unit begins")
     if result.cut is not None and not result.kept:
         return [unit for unit in units if unit.indices[0] >= result.cut or request.stays(unit)]
     places = _places(units, result.kept, name)
@@ -399,6 +401,12 @@ def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) 
             state = "protected by an earlier step" if unit.state == "free" else unit.state
             breach(name, f"evicts {unit}, which is {state}")
     return list(result.kept)
+
+
+def _is_first(units: Sequence[Unit], cut: int) -> bool:
+    """Tell whether one of the units begins at a message."""
+    at = bisect_left(units, cut, key=lambda unit: unit.indices[0])
+    return at < len(units) and units[at].indices[0] == cut
 
 
 def _places(units: Sequence[Unit], kept: Iterable[Unit], name: str) -> list[int]:
