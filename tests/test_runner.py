@@ -277,12 +277,10 @@ def test_a_strategy_may_say_that_it_does_not_fit() -> None:
     assert caught.value.needed_tokens == 16
 
 
-def test_a_cut_below_what_was_read_is_settled_by_units() -> None:
-    """The result at 2 belongs to a call before the cut, and leaves with it."""
-    messages = talk("cA a9 rA9 u9 u1")
-    with pytest.raises(BudgetExceededError) as caught:
-        run(cut(2, fits=False), messages, 5)
-    assert places(caught.value.attempt.messages, messages) == [3, 4]
+def test_a_cut_inside_a_unit_is_a_breach_wherever_it_is() -> None:
+    """The result at 2 belongs to the call at 0, though another message stands between."""
+    with pytest.raises(StrategyContractError, match="cuts at message 2, where no unit begins"):
+        run(cut(2, fits=False), talk("cA a9 rA9 u9 u1"), 5)
 
 
 def test_edits_are_laid_over_the_message() -> None:
