@@ -363,11 +363,11 @@ class History:
         index = min(counted, self.count - 1)
         walked = self._walked_from <= counted
         turn = self._turn_at(index)
-        apart = not walked or self.walked.waits >= 0 or self.format.rules.ordered
+        apart = not walked or self._waits or self.format.rules.ordered
         if turn is None and (apart or self.walked.odd):
             return None
         end = self._border_at_or_before(min(max(0, self._last_turn()), self.count - 1))
-        if walked and self.walked.waits < 0:
+        if walked and not self._waits:
             start = self._border_at_or_before(index)
             spans = [(start, self._border_after(start, _FEW)), (end, self.count)]
         else:
@@ -375,6 +375,11 @@ class History:
             spans = [(start, self.count)]
         spans += self._spans_of(self._asked(start, end), start)
         return self._listed(spans, start=max(start, self.head), stop=self.count)
+
+    @property
+    def _waits(self) -> bool:
+        """True if a message of the last turn may be bound to one that was not walked over."""
+        return self.walked.waits >= 0 and not self.walked.opened
 
     def part(self, stretch: Stretch, at: int, few: int, /) -> list[Unit] | None:
         """Tell apart some units of a stretch.

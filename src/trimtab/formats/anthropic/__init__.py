@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from trimtab.errors import FormatError
@@ -99,6 +101,9 @@ _UNMARKED = THINKING | {"fallback", "mcp_tool_listing"}
 """Blocks that cannot carry `cache_control`."""
 
 
+_CONTENT, _TYPE = itemgetter("content"), itemgetter("type")
+
+
 class Anthropic(Format):
     """Messages and request bodies of the Messages API."""
 
@@ -121,6 +126,12 @@ class Anthropic(Format):
         return kind_of(message)
 
     def latest_compaction(self, messages: Sequence[Any], /) -> int:
+        try:  # this runs over all messages, nearly always in vain: a few steps in C for each
+            lists = [one for one in map(_CONTENT, messages) if one.__class__ is not str]
+            if "compaction" not in map(_TYPE, chain.from_iterable(lists)):
+                return -1
+        except (KeyError, TypeError):
+            pass  # one is an object, or has no such key
         for index in range(len(messages) - 1, -1, -1):
             message = messages[index]
             content = message.get("content") if message.__class__ is dict else item_of(message, "content")
