@@ -24,6 +24,13 @@ class Row(NamedTuple):
     message: Any
     owners: Sequence[int] = ()
     """Numbers of what it leaves with: it is there as long as one of these is. One of nothing never leaves."""
+    last: tuple[int, Any] | None = None
+    """Place and message of the last of those that it stands for, which are neighbors; None if it is one."""
+
+    @property
+    def end(self) -> tuple[int, Any]:
+        """Place and message of what is nearest to the row behind."""
+        return (self.place, self.message) if self.last is None else self.last
 
 
 Stands = Callable[[Row | None, Row], bool]
@@ -42,9 +49,10 @@ def stands_apart(format: Format, first: int, *, led: bool = False) -> Stands:
     def stands(before: Row | None, row: Row) -> bool:
         if row.place < 0 or (before is None and (led or row.place == first)):
             return True
-        if before is not None and before.place >= 0 and row.place == before.place + 1:
+        place, message = (-1, None) if before is None else before.end
+        if place >= 0 and row.place == place + 1:
             return True
-        after = None if before is None else mapping_of(before.message)
+        after = None if before is None else mapping_of(message)
         return format.order_fault(after, mapping_of(row.message), parted=True) is None
 
     return stands

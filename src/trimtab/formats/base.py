@@ -622,6 +622,17 @@ class Format(ABC):
             FormatError: A field is nested too deep, or in a circle, to be written as JSON.
         """
 
+    def weight(self, message: Dict, /) -> tuple[int, int]:
+        """Return the bytes of a message's texts and call arguments, and how many calls it makes.
+
+        It tells how much of a conversation a message is without asking a counter.
+        """
+        pieces = self.pieces(message)
+        if not pieces.calls and (slots := self.texts(message)):
+            return sum([bytes_of(slot.text) for slot in slots]), 0
+        written = (*pieces.texts, *(arguments for _, arguments in pieces.calls))
+        return sum(map(bytes_of, written)), len(pieces.calls)
+
     def tool_names(self, message: Dict, /) -> dict[str, str]:
         """Map the call ids of a message to the names of the tools called."""
         return {}
@@ -748,6 +759,11 @@ class Format(ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as the name, with what it takes to be made where nobody registered it."""
         return _find_registered, (type(self), self.name, vars(self))
+
+
+def bytes_of(text: str, /) -> int:
+    """Return the length of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 REGISTRY: dict[str, Format] = {}

@@ -9,6 +9,7 @@ from itertools import takewhile
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, keep_parts
 from trimtab.conversation.order import Row, misplaced, stands_apart
+from trimtab.conversation.reader import Stretch
 from trimtab.formats import mapping_of
 
 __all__ = ["Openers", "in_order"]
@@ -137,7 +138,7 @@ def in_order(
         return chosen, frozenset()
     owners: dict[int, list[int]] = {}
     for at, unit in enumerate(chosen):
-        for index in unit.indices:
+        for index in unit.indices[:1] if isinstance(unit, Stretch) else unit.indices:
             owners.setdefault(index, []).append(at)
 
     def leaving(row: Row, before: Row | None) -> list[int]:
@@ -174,7 +175,9 @@ def _rows(
         parts = {part for at in owners[index] for part in units[at].parts.get(index, ())}
         if parts and parts != structure.parts_of(index):
             message = keep_parts(history, index, message, parts)
-        rows.append(Row(index, message, owners[index]))
+        unit = units[owners[index][0]]
+        last = (unit.indices[-1], history.messages[unit.indices[-1]]) if isinstance(unit, Stretch) else None
+        rows.append(Row(index, message, owners[index], last))
     for shift, one in enumerate(insertions):
         rows.insert(bisect_right(indices, one.at - 1) + shift, Row(-2, one.message))
     return rows

@@ -108,17 +108,8 @@ class _Weights:
                     answer=weight,
                 )
             return float(weight)
-        history = self._request.history
-        # Reading texts alone is quicker; a message that also makes calls, or has none, is read in full.
-        if not history.calls_in(index) and (slots := history.format.texts(message)):
-            return sum([_bytes(slot.text) for slot in slots]) / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT
-        pieces = history.format.pieces(message)
-        size = sum(map(_bytes, pieces.texts)) + sum(_bytes(arguments) for _, arguments in pieces.calls)
-        return size / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT + _CALL_WEIGHT * len(pieces.calls)
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+        size, calls = self._request.history.format.weight(message)
+        return size / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT + _CALL_WEIGHT * calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from trimtab.formats.base import (
     Rules,
     Structure,
     TextSlot,
+    bytes_of,
     content_of,
     named_in,
     numbered,
@@ -189,6 +190,20 @@ class OpenAIChat(Format):
         if _function_id(item_of(message, "function_call")) in call_ids:
             changed = without_keys(changed, ("function_call",))
         return changed if changed is message or _says_something(changed) else None
+
+    def weight(self, message: Dict, /) -> tuple[int, int]:
+        content, made = message.get("content"), message.get("tool_calls")
+        if type(content) is str and not made and "function_call" not in message:
+            return bytes_of(content), 0
+        try:
+            if type(made) is list and len(message) == 3 and (content is None or type(content) is str):
+                size = bytes_of(content or "")
+                for call in made:
+                    size += bytes_of(call["function"]["arguments"])
+                return size, len(made)
+        except (KeyError, TypeError, AttributeError):
+            pass  # not plain function calls
+        return super().weight(message)
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
         return {call_id: call_text(call)[0] for call_id, call in _calls(message)}

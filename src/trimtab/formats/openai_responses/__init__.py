@@ -128,6 +128,11 @@ class OpenAIResponses(Format):
         return kind_of(message)
 
     def latest_compaction(self, messages: Sequence[Any], /) -> int:
+        try:  # this runs over all items, nearly always in vain
+            if "compaction" not in [item.get("type") for item in messages]:
+                return -1
+        except AttributeError:
+            pass  # one is an object
         for index in range(len(messages) - 1, -1, -1):
             item = messages[index]
             kind = item.get("type") if item.__class__ is dict else item_of(item, "type")
