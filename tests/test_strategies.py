@@ -254,7 +254,7 @@ def test_no_more_is_counted_than_what_passes_the_limit(line: str, limit: int, lo
             return super().count_message(message)
 
     history = History(messages, format=get_format("openai_chat"))
-    eviction_request(history, limit, counter=Noting())
+    eviction_request(history, limit, counter=Noting(), lazy=True)
     assert set(asked) == {*range(history.head), *range(lowest, len(history)), history.latest_user}
 
 
