@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
+from trimtab.budget import MOST_TOKENS
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, assembled, keep_parts, merge_edits
 from trimtab.conversation.reader import Stretch
@@ -262,6 +263,11 @@ class EvictionRequest:
         return unit.state != "free" or unit.first in self.protected
 
     # -- how large it is
+
+    def count_each(self) -> None:
+        """Count every message, which takes less time in one go than one by one."""
+        if self.sizes.additive and self._alive is None:
+            self.sizes.walk(self.history, self.history.head, MOST_TOKENS)
 
     def size(self, unit: Unit, /) -> int:
         """Return the unit's tokens alone; a share if the counter is a black box."""

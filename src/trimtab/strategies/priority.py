@@ -111,6 +111,7 @@ class PriorityBased:
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Take units greedily by score."""
+        request.count_each()
         units = list(request.units)
         stays = [unit for unit in units if request.stays(unit)]
         if not request.fits(stays):
