@@ -18,7 +18,6 @@ FLOORS = (
     ("conversation", "counting"),
     ("strategies", "budget"),
     ("_fitting",),
-    ("_quick",),
     ("_fit", "context", "history"),
     ("session", "policy", "summaries", "testing"),
     ("cli",),

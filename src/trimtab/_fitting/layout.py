@@ -322,7 +322,7 @@ class Composition:
     bind: Callable[[], tuple[list[Part], Bonds]]
     """Makes the parts again, with what spans them."""
     is_bound: bool
-    """False while nothing was looked for that spans blocks: what is read of them tells whether there is any."""
+    """False while nothing was looked for that spans blocks."""
     _request_sizes: Sizes | None = None
 
     def look_for_bonds(self) -> bool:

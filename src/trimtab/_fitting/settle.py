@@ -396,7 +396,7 @@ class _Settlement:
         )
 
     def _is_led(self, part: Part) -> bool:
-        """Tell whether a block in front of this one surely has something that may come first, if it has to."""
+        """Tell whether a block in front surely has something that may come first, where that matters."""
         if not part.history.format.rules.ordered:
             return False
         decided = {id(decision.portion): decision for decision in self._decided.values()}

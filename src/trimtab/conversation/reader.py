@@ -538,43 +538,37 @@ class History:
         return units
 
     def _ordinary(self, start: int, stop: int) -> list[Unit] | None:
-        """Group a span of which the walk has told enough: each message, and the results directly behind it."""
-        walked = self.walked
-        if self.pending_calls:
+        """Group a span of which the walk has told enough: each message with the results behind it."""
+        if not self._is_told(start, stop):
             return None
-        if start < self._walked_from:
-            alone = stop == start + 1 and self.stands_alone(start)
-            if not alone and not (self._walked_from < stop and self._meets(start)):
-                return None
-        if walked.odd or walked.unanswered or walked.bound:
-            within = range(start, stop)
-            if not all(map(set(within).isdisjoint, (walked.odd, walked.unanswered, walked.bound))):
-                return None
-        units: list[Unit] = []
-        # The state of a unit is asked for where more than the usual has a say in it.
-        usual = self.protect and not self.pins and not walked.kept and start >= self.head
-        user, newest = self.latest_user if usual else None, self.count - 1
+        in_row = self._results_are_messages and not self._plain
         kinds: list[Kind | None] = [*map(self._kind_of, self.messages[start:stop]), None]
+        units: list[Unit] = []
         first = 0
         while first < stop - start:
             kind, end = kinds[first], first + 1
             while kinds[end] == "tool":
                 end += 1
-            if end > first + 1 and kind != "assistant":
+            if kind == "assistant":
+                if in_row and kinds[end] == "assistant":
+                    return None  # they may be answered behind all of them
+            elif end > first + 1:
                 return None
-            if self._results_are_messages and not self._plain and kind == "assistant" == kinds[end]:
-                return None  # they may be answered behind all of them
             indices = tuple(range(start + first, start + end))
-            state: State = "free"
-            if not usual:
-                state = self._state(indices, False)
-            elif user is not None and indices[0] <= user <= indices[-1]:
-                state = "pinned"
-            elif indices[-1] == newest:
-                state = "held"
-            units.append(Unit(indices, kind=kind or "other", state=state))
+            units.append(Unit(indices, kind=kind or "other", state=self._state(indices, False)))
             first = end
         return units
+
+    def _is_told(self, start: int, stop: int) -> bool:
+        """Tell whether in a span each message begins a unit, but for results, which follow their call."""
+        if self.pending_calls:
+            return False
+        if start < self._walked_from:
+            alone = stop == start + 1 and self.stands_alone(start)
+            if not alone and not (self._walked_from < stop and self._meets(start)):
+                return False
+        noted = (self.walked.odd, self.walked.unanswered, self.walked.bound)
+        return not any(noted) or all(map(set(range(start, stop)).isdisjoint, noted))
 
     def _meets(self, start: int) -> bool:
         """Tell whether the oldest results walked over answer the call a little further back."""
