@@ -126,17 +126,22 @@ class Cuts:
         `fits` must hold for every newer cut once it holds for one. With `also` it is one behind which the
         provider takes what is kept; without it something is put in there.
         """
-        if not fits(self._end):
-            return None
         cut = self._oldest(fits, also)
-        while self._part_before(cut):
+        while cut is not None and self._part_before(cut):
             cut = self._oldest(fits, also)
         return cut
 
-    def _oldest(self, fits: Callable[[int], bool], also: Also | None) -> int:
-        found = self._firsts[bisect_left(self._firsts, True, key=fits) :]
-        for cut in found:
-            if (also is None or self.stands(cut, also(cut))) and (cut == found[0] or fits(cut)):
+    def _oldest(self, fits: Callable[[int], bool], also: Also | None) -> int | None:
+        # Where it is known at which message the limit was passed, mostly the first or second place fits.
+        near = 2 if self._request.oldest_cut else 0
+        at = next((at for at, cut in enumerate(self._firsts[:near]) if fits(cut)), None)
+        if at is None:
+            if not fits(self._end):
+                return None
+            at = bisect_left(self._firsts, True, key=fits, lo=min(near, len(self._firsts)))
+        for place in range(at, len(self._firsts)):
+            cut = self._firsts[place]
+            if (also is None or self.stands(cut, also(cut))) and (place == at or fits(cut)):
                 return cut
         return self._end
 
