@@ -268,3 +268,19 @@ def context_calls(messages: list[Any]) -> bool:
     return any(
         isinstance(message["content"], list) and message["role"] == "assistant" for message in messages
     )
+
+
+def test_a_call_that_may_not_stand_first_leaves_the_words_beside_its_result() -> None:
+    """The message with its result also holds words of the user, which stay; `fit` of the same agrees."""
+    answer = {"type": "tool_result", "tool_use_id": "a", "content": "r"}
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
+        {"role": "user", "content": [answer, {"type": "text", "text": "and now this"}]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "b", "name": "f", "input": {}}]},
+    ]
+    context = Context(8, counter=WordCounter(), format="anthropic")
+    fitted = context.add("before", messages[:1]).add("after", messages[1:]).fit()
+    words = {"role": "user", "content": [{"type": "text", "text": "and now this"}]}
+    assert fitted.messages == [words, messages[3]]
+    assert fitted.report.tokens_after == WordCounter().with_format("anthropic").count(fitted.messages)

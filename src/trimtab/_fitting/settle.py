@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -15,7 +15,7 @@ from trimtab._fitting.prepare import DEFAULT_STRATEGY
 from trimtab._fitting.request import held
 from trimtab.budget import Budget
 from trimtab.conversation import History
-from trimtab.conversation.assemble import keep_parts
+from trimtab.conversation.assemble import assemble_one, keep_parts
 from trimtab.conversation.order import Row, misplaced, stands_apart
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
@@ -95,15 +95,29 @@ class BlockDecision(Decision[Part]):
     def _unmarked(self) -> list[Any]:
         return _merged(self.portion, self.entries())
 
-    def take_out(self, gone: set[int], *, reason: Reason) -> None:
-        """Let more messages go, and note what that frees."""
+    def take_out(
+        self, gone: set[int], *, reason: Reason, parted: Mapping[int, frozenset[int]] | None = None
+    ) -> None:
+        """Let more messages go, and note what that frees.
+
+        Args:
+            gone: Messages that leave.
+            reason: Why.
+            parted: Messages of which only some parts stay: which.
+        """
         portion, settled = self.portion, self.settled
         known, count = portion.sizes.known, len(portion.history)
         less = settled.without(gone, count=count, tokens=settled.tokens, reason=reason)
+        less.partial = {**less.partial, **(parted or {})}
         if isinstance(portion.sizes, Shares):
             less.tokens = portion.sizes.request_tokens(less.assemble(self.request))
         else:
             less.tokens -= sum(settled.edited_tokens.get(i, known[i] or 0) for i in gone)
+            for index, parts in (parted or {}).items():
+                message = assemble_one(portion.history, index, parts, less.edits.get(index))
+                size = portion.sizes.message(message, index)
+                less.tokens -= settled.edited_tokens.get(index, known[index] or 0) - size
+                less.edited_tokens = {**less.edited_tokens, index: size}
         self.settled = less
         self.freed_tokens += settled.tokens - less.tokens
 
@@ -572,7 +586,7 @@ def _let_go_misplaced(outcome: Outcome) -> None:
         history = decision.portion.history
         for index, message in decision.rows():
             place = start + index if index >= 0 else -2
-            rows.append(Row(place, message, [together.of(place)] if index >= 0 else []))
+            rows.append(Row(place, message, together.of(place) if index >= 0 else []))
         if begin == start:  # nothing but system text so far
             stop = begin_of(history)
             begin = starts[at + 1] if stop == len(history) and at + 1 < len(starts) else start + stop
@@ -586,42 +600,63 @@ def _let_go_misplaced(outcome: Outcome) -> None:
         return []
 
     leave = misplaced(format, rows, first=begin, stands=stands_apart(format, begin), leaving=leaving)
-    gone = ((row.place, row.place) for row in rows if not set(row.owners).isdisjoint(leave))
-    for at, places in by_block(starts, gone).items():
-        decisions[at].take_out({place for place, _ in places}, reason="cannot_lead")
+    left = set(leave)
+    gone = [(row.place, row.place) for row in rows if row.owners and left.issuperset(row.owners)]
+    parted = [(row.place, row.place) for row in rows if not left.isdisjoint(row.owners)]
+    leaving_of = by_block(starts, gone)
+    for at, places in by_block(starts, parted).items():
+        out = {place for place, _ in leaving_of.get(at, ())}
+        there = decisions[at].settled.partial
+        staying = {
+            place: together.parts(index, left) & there.get(place, together.parts(index, ()))
+            for place, index in places
+            if place not in out
+        }
+        decisions[at].take_out(out, parted=staying, reason="cannot_lead")
 
 
 class _Together:
-    """Messages of a request that leave together, whatever block they are in."""
+    """Units of a request that leave together, whatever block they are in."""
 
     def __init__(self, composition: Composition) -> None:
-        self._first: dict[int, int] = {}
+        self._of: dict[int, list[int]] = {}
+        """Numbers of the units of each message."""
+        self._parts: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._joined: list[int] = []
         staying = set[int]()
         for part, start in zip(composition.parts, composition.starts, strict=True):
             for unit in part.history.units:
-                self._join([start + index for index in unit.indices])
+                number = len(self._joined)
+                self._joined.append(number)
+                for index in unit.indices:
+                    self._of.setdefault(start + index, []).append(number)
+                    self._parts[start + index, number] = unit.parts.get(index, ())
                 if unit.state != "free":
-                    staying.add(start + unit.first)
+                    staying.add(number)
         for members in composition.bonds.units:
-            self._join(sorted(members))
-        self._staying = {self.of(index) for index in staying}
+            numbers = [number for index in sorted(members) for number in self._of[index]]
+            for number in numbers[1:]:
+                one, other = sorted((self._first(numbers[0]), self._first(number)))
+                self._joined[other] = one
+        self._staying = {self._first(number) for number in staying}
 
-    def of(self, index: int) -> int:
-        """Return the message that stands for all that leaves with one."""
-        first = index
-        while (one := self._first.get(first, first)) != first:
-            first = one
-        self._first[index] = first
-        return first
+    def of(self, index: int) -> list[int]:
+        """Return the units of a message, each as the one that stands for all that leaves with it."""
+        return list(dict.fromkeys(map(self._first, self._of[index])))
 
-    def may_leave(self, first: int) -> bool:
-        """Tell whether nothing among them must stay."""
-        return first not in self._staying
+    def parts(self, index: int, gone: Collection[int]) -> frozenset[int]:
+        """Return the parts of a message that stay where some of its units left."""
+        staying = (number for number in self._of[index] if self._first(number) not in gone)
+        return frozenset(part for number in staying for part in self._parts[index, number])
 
-    def _join(self, indices: Sequence[int]) -> None:
-        for index in indices[1:]:
-            one, other = sorted((self.of(indices[0]), self.of(index)))
-            self._first[other] = one
+    def may_leave(self, number: int) -> bool:
+        """Tell whether nothing that leaves with a unit must stay."""
+        return number not in self._staying
+
+    def _first(self, number: int) -> int:
+        while (one := self._joined[number]) != number:
+            number = one
+        return number
 
 
 def _stays(decisions: list[BlockDecision], starts: list[int], index: int) -> bool:
