@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import assistant, call, result, system, talk, user
+from tests.builders import assistant, talk
 from trimtab import ConfigurationError
 from trimtab.conversation import History, group, resolve_pins
 from trimtab.formats import OpenAIChat, Structure, get_format
@@ -184,35 +184,6 @@ def test_the_next_question_is_found(line: str, index: int, expected: int | None)
     assert history(talk(line)).user_at_or_after(index) == expected
 
 
-@pytest.mark.parametrize(
-    ("line", "start", "expected"),
-    [
-        ("u cA rA u", 0, True),
-        ("u cA,B rB rA a", 0, True),
-        ("u cA,B rB a rA", 0, False),
-        ("cA a rA u", 0, False),
-        ("u rA u", 0, False),
-        ("u cA rA rA u", 0, False),
-        ("u cA,B rA rA rB u", 0, False),
-        ("rA cB rB u", 1, True),
-        ("u cA rA cB rB u", 2, False),
-        ("cA a rA cB rB u", 3, True),
-        ("cA a rA cB rB u", 1, False),
-        ("cA cB rA rB u", 0, False),
-        ("u cA u", 0, True),
-        ("", 0, True),
-    ],
-)
-def test_a_part_is_tidy_if_each_result_stands_right_behind_its_call(
-    line: str, start: int, expected: bool
-) -> None:
-    """Only the part from the start on is asked about, whatever else was read."""
-    assert history(talk(line)).tidy(start) is expected
-    all_read = history(talk(line))
-    all_read.read(0)
-    assert all_read.tidy(start) is expected
-
-
 def test_a_history_is_read_from_the_end_message_by_message() -> None:
     """And remembers how far."""
     read = history(talk("u a u"))
@@ -222,37 +193,7 @@ def test_a_history_is_read_from_the_end_message_by_message() -> None:
     assert read.read_from == 0
 
 
-def test_pins_and_pending_calls_ask_for_everything() -> None:
-    """Then nothing is decided from the tail."""
-    assert not history(talk("u a u"), pins=[0]).tidy(0)
-    assert not history(talk("u a u"), pending_calls=["A"]).tidy(0)
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["s u cA rA a u cB,C rC rB a u a", "u a", "s s u cA", "u cA,B rA", "a u cA rA", "u cA a cB u a", "s d"],
-)
-def test_a_tidy_history_gives_the_same_units_one_by_one(line: str) -> None:
-    """`unit_at`, `staying` and `units` agree."""
-    alone, whole = history(talk(line)), history(talk(line)).units
-    alone.read(0)
-    assert [(u.indices, u.kind, u.state, u.open) for u in whole] == [
-        (u.indices, u.kind, u.state, u.open) for u in (alone.unit_at(unit.first) for unit in whole)
-    ]
-    stays = [i for unit in whole if unit.state != "free" and unit.first >= alone.head for i in unit.indices]
-    assert alone.staying() == stays
-
-
 @pytest.mark.parametrize(("line", "expected"), [("", 0), ("u", 0), ("s d u s", 2), ("s s", 2), ("a s", 0)])
 def test_only_leading_system_messages_are_at_the_head(line: str, expected: int) -> None:
     """A later one is an ordinary unit."""
     assert history(talk(line)).head == expected
-
-
-def test_nothing_stays_of_itself_in_a_history_that_protects_nothing() -> None:
-    """But open calls and what the caller pins (blocks of a Context, `evict_messages`)."""
-    made = history([system(), user(), assistant(), call("A")], protect=False, pins=[1])
-    assert [unit.state for unit in made.units] == ["free", "pinned", "free", "held"]
-    tidy = history([system(), user(), call("A"), result("A")], protect=False)
-    assert [unit.state for unit in tidy.units] == ["free", "free", "free"]
-    assert history([user(), call("A")], protect=False).staying() == [1]

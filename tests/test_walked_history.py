@@ -1,18 +1,18 @@
 """A history that is counted while it is looked over: the same sizes and the same answers as one that is read.
 
-The loop for plain messages must tell every other shape from them, and note every result that is not in
-its place.
+The loop for plain messages must tell every other shape from them, and what is fitted after it must be what
+is fitted where all is grouped.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.builders import assistant, call, places, result, system, talk, user
+from tests.outcomes import agree
 from tests.properties.toy_format import ToyFormat, answers, asks, said, words
 from trimtab import EstimateCounter, fit
 from trimtab.conversation import History
@@ -75,18 +75,23 @@ LINES = (
 )
 
 
+def fits_as_grouped(messages: list[Any]) -> None:
+    """Fit into many budgets, with and without all grouped, also behind older messages and before newer."""
+    for talked in (messages, [*talk("s1 u1 a2"), *messages], [*messages, *talk("a1 u1")]):
+        for budget in range(1, COUNTER.count(talked) + 1, 11):
+            agree(talked, budget, counter=COUNTER, format="openai_chat")
+
+
 @pytest.mark.parametrize("line", LINES)
-def test_what_was_walked_over_is_as_tidy_as_what_was_read(line: str) -> None:
-    """From every start, after counting back to that message or to any newer one."""
+def test_what_was_walked_over_is_fitted_as_what_was_read(line: str) -> None:
+    """Whatever is out of its place, at the cut, before it and behind it."""
     messages = talk(line)
     for start in range(len(messages)):
-        expected = read(messages).tidy(start)
-        for low in range(start, len(messages)):
-            made, sizes = walked(messages, low)
-            assert made.walked_from == low
-            assert sizes[low:] == [COUNTER.count_message(message) for message in messages[low:]]
-            assert sizes[:low] == [None] * low
-            assert made.tidy(start) is expected, (start, low)
+        made, sizes = walked(messages, start)
+        assert made.walked_from == start
+        assert sizes[start:] == [COUNTER.count_message(message) for message in messages[start:]]
+        assert sizes[:start] == [None] * start
+    fits_as_grouped(messages)
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -99,7 +104,6 @@ def test_a_history_may_be_walked_in_two_steps(line: str) -> None:
         assert made.walk(0, 10_000, sizes, COUNTER.prices) == 0
         assert made.walk(0, 10_000, sizes, COUNTER.prices) == 0
         assert sizes == [COUNTER.count_message(message) for message in messages]
-        assert made.tidy(0) is read(messages).tidy(0)
 
 
 @pytest.mark.parametrize(("room", "low"), [(-1, 3), (0, 3), (3, 3), (4, 2), (8, 2), (9, 1), (14, 1), (15, 0)])
@@ -153,7 +157,7 @@ SHAPES: tuple[dict[str, Any], ...] = (
 
 @pytest.mark.parametrize("shape", SHAPES, ids=repr)
 def test_every_shape_is_walked_over_as_it_is_read(shape: dict[str, Any]) -> None:
-    """Between all that may stand around it: its size, and whether results are in their places."""
+    """Between all that may stand around it: its size, and what is fitted."""
     around = (
         [user(), shape, user()],
         [call("A"), shape, user()],
@@ -170,9 +174,11 @@ def test_every_shape_is_walked_over_as_it_is_read(shape: dict[str, Any]) -> None
     )
     for messages in around:
         for start in range(len(messages)):
-            made, sizes = walked(messages, start)
+            _, sizes = walked(messages, start)
             assert sizes[start:] == [COUNTER.count_message(message) for message in messages[start:]]
-            assert made.tidy(start) is read(messages).tidy(start), (messages, start)
+        if not isinstance(shape.get("tool_call_id"), list):
+            for budget in range(1, COUNTER.count(messages) + 1, 19):
+                agree(messages, budget, counter=COUNTER, format="openai_chat")
 
 
 class Model:
@@ -199,7 +205,6 @@ def test_objects_are_walked_over_and_come_out_as_they_are(budget: int) -> None:
         assert prices is not None
         low = history.walk(0, budget, sizes, prices)
         assert low is not None
-        assert history.tidy(history.border_at_or_before(low))
         assert [history.kind(at) for at in range(7)] == [read(dicts).kind(at) for at in range(7)]
         assert history.latest_user == 6
         assert "name" not in history.messages[6]
@@ -243,15 +248,6 @@ def test_a_message_that_calls_answers_or_is_bound_does_not_stand_alone(read_befo
         assert made.stands_alone(at) is alone
 
 
-def test_a_thought_before_the_start_is_looked_at() -> None:
-    """The message at the start is bound to it, so that the part from there is not tidy."""
-    messages = [said("thought", words("a")), said("user", words("b")), said("user", words("c"))]
-    form = ToyFormat()
-    form.rules = replace(form.rules, ordered=False)  # else nothing is tidy
-    assert not History(list(messages), format=form).tidy(1)
-    assert History(list(messages), format=form).tidy(2)
-
-
 @pytest.mark.parametrize(
     ("options", "states"),
     [
@@ -267,17 +263,13 @@ def test_other_blocks_close_calls_and_hold_messages(options: Any, states: list[s
     """A call is open unless messages follow elsewhere, or answer it there."""
     made = History([user(), call("A")], format=OPENAI, protect=False, **options)
     assert [unit.state for unit in made.units] == states
-    assert made.may_hold() is ("held" in states or made.asks_for_all)
-    assert made.tidy(0) is not made.asks_for_all
-    if not made.asks_for_all:
-        assert made.staying() == [at for at, state in enumerate(states) if state != "free"]
+    assert made.may_hold() or "held" not in states
 
 
 def test_results_of_calls_elsewhere_are_nobodys_here() -> None:
     """Though a call here has their id."""
     made = History(talk("cA rA u"), format=OPENAI, protect=False, apart=[(1, "A")])
     assert [unit.indices for unit in made.units] == [(0,), (1,), (2,)]
-    assert not made.tidy(0)
 
 
 def test_what_is_pinned_or_unprotected_is_told_after_a_walk_too() -> None:
@@ -287,7 +279,7 @@ def test_what_is_pinned_or_unprotected_is_told_after_a_walk_too() -> None:
     pinned = History(messages, format=OPENAI, pins=[1], protect=False)
     assert pinned.may_hold()
     assert pinned.walk(0, 99, [None] * 4, COUNTER.prices) == 0
-    assert not pinned.tidy(2)
+    assert [unit.state for unit in pinned.units] == ["free", "pinned", "free", "free"]
     assert (pinned.head, read(messages).head) == (0, 1)
 
 
@@ -321,7 +313,7 @@ def test_an_open_call_at_the_very_beginning_stays() -> None:
     for line, stays in (("cA", [0]), ("cA s", [0]), ("cA u", []), ("cA rA", []), ("a", []), ("", [])):
         made = History(talk(line), format=OPENAI, protect=False)
         assert made.may_hold() is bool(stays)
-        assert made.staying() == stays
+        assert [unit.first for unit in made.units if unit.state != "free"] == stays
     assert History([system(), user()], format=OPENAI).may_hold()
     assert not History([assistant()], format=OPENAI, protect=False).may_hold()
 

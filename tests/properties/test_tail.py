@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import conversations, places, talk, valid_conversations
 from tests.properties.answers import answer_of
 from tests.properties.cases import ADDITIVE, DEFAULT, MINIMUMS, STRIDES, WINDOWS, WORDS, limits
-from trimtab import BudgetExceededError, Cascade, SlidingWindow, TruncateText, fit
+from trimtab import (
+    BudgetExceededError,
+    Cascade,
+    ClearToolResults,
+    ContextError,
+    SlidingWindow,
+    TruncateText,
+    fit,
+)
 from trimtab.strategies import Strategy
-from trimtab.testing import eviction_request
+from trimtab.testing import eviction_request, group_all, request_bodies
 
 BY_CUTS = (
     *WINDOWS,
@@ -24,12 +34,8 @@ BY_CUTS = (
 
 
 def assert_same(messages: list[Any], limit: int, strategy: Strategy, counter: Any) -> None:
-    """Compare both ways and `fit`: the same messages, the same size, the same verdict."""
-    lazy, grouped = (
-        answer_of(strategy, eviction_request(messages, limit, counter=counter, lazy=lazy))
-        for lazy in (True, False)
-    )
-    assert lazy == grouped
+    """Compare `fit` with a strategy that is asked about all units: the same messages, size and verdict."""
+    grouped = answer_of(strategy, eviction_request(messages, limit, counter=counter))
     try:
         fitted = fit(messages, limit, counter=counter, strategy=strategy)
         assert grouped.fits
@@ -98,3 +104,39 @@ def test_a_result_between_system_messages_closes_its_call() -> None:
     """It answers the last turn, far before the newest unit."""
     for line in ("u1 a9 cA s20 rA2 s3", "u1 a9 cA s2 rA2 s30 s3"):
         assert_same(talk(line), 8, SlidingWindow(), WORDS)
+
+
+KEYS = {"gemini": "contents", "openai_responses": "input"}
+NEWEST_FIRST = (
+    DEFAULT,
+    SlidingWindow(target_ratio=0.5),
+    SlidingWindow(min_messages=3),
+    Cascade(ClearToolResults(keep_results=1), SlidingWindow(), TruncateText()),
+)
+
+
+@pytest.mark.parametrize("form", ["openai_chat", "openai_responses", "anthropic", "gemini"])
+def test_reading_only_the_end_changes_nothing_in_any_form(form: str) -> None:
+    """With pins, at any budget, for each strategy that lets the oldest leave; the report is the same, too."""
+    random, compared = Random(form), 0
+    for body in request_bodies(60, format=form, seed=7, valid=True, max_messages=20):
+        messages = body[KEYS.get(form, "messages")]
+        total = WORDS.with_format(form).count(messages)
+        for strategy in NEWEST_FIRST:
+            budget = random.randint(1, total)
+            pin = random.sample(range(len(messages)), k=random.choice((0, 0, 1)))
+            lazy = answer(messages, budget, form, strategy, pin)
+            with group_all():
+                assert answer(messages, budget, form, strategy, pin) == lazy
+            compared += 1
+    assert compared > 100
+
+
+def answer(messages: list[Any], budget: int, form: str, strategy: Strategy, pin: list[int]) -> Any:
+    """Fit, and give the messages and the rows of the report, or the words of the error."""
+    try:
+        fitted = fit(messages, budget, counter=WORDS, format=form, strategy=strategy, pin=pin)
+    except ContextError as error:
+        return type(error), str(error)
+    rows = [(row.fate, row.reason) for row in fitted.report.messages]
+    return fitted.messages, fitted.report.tokens_after, rows

@@ -244,7 +244,7 @@ class History:
 
     @property
     def is_ordinary(self) -> bool:
-        """True if of all that was walked over nothing stays or leaves with what is further back."""
+        """True if nothing walked over stays or leaves with what is further back."""
         return self._walked_from < self.count and not self.walked.odd
 
     def calls_in(self, index: int, /) -> tuple[str, ...]:
@@ -344,7 +344,7 @@ class History:
         return self._units
 
     def near(self, counted: int, /) -> list[Unit] | None:
-        """Tell apart the units near a cut, those at the end, and those that something must stay of.
+        """Tell apart the units near a cut, at the end, and those that must stay.
 
         What stands between these is a `Stretch`, to be told apart by `part` where a cut falls into it.
         What is older than all of them surely leaves. Of older messages those alone are read that are pinned,
@@ -381,7 +381,7 @@ class History:
         """True if a message of the last turn may be bound to one that was not walked over."""
         return self.walked.waits >= 0 and not self.walked.opened
 
-    def part(self, stretch: Stretch, at: int, few: int, /) -> list[Unit] | None:
+    def part(self, stretch: Stretch, /, *, at: int, few: int) -> list[Unit] | None:
         """Tell apart some units of a stretch.
 
         Args:

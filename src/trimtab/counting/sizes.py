@@ -131,9 +131,9 @@ class Sizes:
 
     def sum(self, indices: Sequence[int], /) -> int:
         """Sum the sizes of some messages."""
-        known = self.known
+        known: Any = self.known
         try:
-            return sum([known[index] for index in indices])  # type: ignore[misc]
+            return int(sum([known[index] for index in indices]))
         except TypeError:  # one is not known
             return sum(map(self.of, indices))
 

@@ -623,9 +623,9 @@ class Format(ABC):
         """
 
     def weight(self, message: Dict, /) -> tuple[int, int]:
-        """Return the bytes of a message's texts and call arguments, and how many calls it makes.
+        """Return the bytes of a message's texts and call arguments, and its calls.
 
-        It tells how much of a conversation a message is without asking a counter.
+        It tells how much of a conversation a message is without asking a counter; of the calls, how many.
         """
         pieces = self.pieces(message)
         if not pieces.calls and (slots := self.texts(message)):

@@ -7,11 +7,11 @@ request only, which answers them from what is known or from the counter.
 from __future__ import annotations
 
 import reprlib
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
-from trimtab.budget import MOST_TOKENS
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, assembled, keep_parts, merge_edits
 from trimtab.conversation.reader import Stretch
@@ -267,7 +267,7 @@ class EvictionRequest:
     def count_each(self) -> None:
         """Count every message, which takes less time in one go than one by one."""
         if self.sizes.additive and self._alive is None:
-            self.sizes.walk(self.history, self.history.head, MOST_TOKENS)
+            self.sizes.walk(self.history, self.history.head, sys.maxsize)
 
     def size(self, unit: Unit, /) -> int:
         """Return the unit's tokens alone; a share if the counter is a black box."""
@@ -289,7 +289,7 @@ class EvictionRequest:
         return self.sizes.message(message, index)
 
     def size_with(self, index: int, texts: Mapping[Path, str], /) -> int:
-        """Return the size of a message with texts replaced; counted once for the same texts."""
+        """Return the size of a message with texts replaced; it is counted once."""
         texts_before, size = self._edited_sizes.get(index, (None, 0))
         if texts_before is texts:
             return size
@@ -485,9 +485,9 @@ class EvictionRequest:
         """Walk the units from the newest to the oldest."""
         return reversed(self.units)
 
-    def part(self, stretch: Stretch, at: int, few: int, /) -> None:
-        """Tell apart some units of a stretch from one of its messages on; all units, where it takes them."""
-        self._put_for(stretch, self.history.part(stretch, at, few))
+    def part(self, stretch: Stretch, /, *, at: int, few: int) -> None:
+        """Tell apart some units of a stretch, from one of its messages on."""
+        self._put_for(stretch, self.history.part(stretch, at=at, few=few))
 
     def _put_for(self, stretch: Stretch, units: Sequence[Unit] | None) -> None:
         """List units in place of a stretch, here and in the request this one was made from."""

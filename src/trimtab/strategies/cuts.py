@@ -91,16 +91,16 @@ class Cuts:
             kept = [u for u in self._units if u.first >= cut or u.first in firsts or request.stays(u)]
             return request.total(kept)
         if self._stay_tokens is None:
-            self._stay_tokens = self._added(self._stay, self._there_anyway)
+            self._stay_tokens = self._sum(self._stay, self._there_anyway)
             self._there.update(self._there_anyway)
         newer, sums = len(self._free) - bisect_left(self._free_firsts, cut), self._sums
         while len(sums) <= newer:
             newest = self._free[-len(sums)]
             sums.append(sums[-1] + request._added_tokens(newest, self._there))
-        beside = self._added([self._by_first[first] for first in also]) if also else 0
+        beside = self._sum([self._by_first[first] for first in also]) if also else 0
         return request._fixed_tokens_of(self._first(newer, also)) + self._stay_tokens + sums[newer] + beside
 
-    def _added(self, units: list[Unit], there: dict[int, set[int]] | None = None) -> int:
+    def _sum(self, units: list[Unit], there: dict[int, set[int]] | None = None) -> int:
         """Return the tokens of units beside a cut: what shares a message with them is older, or stays."""
         request = self._request
         if not (self._shared or request.edits):
@@ -151,7 +151,7 @@ class Cuts:
         for unit in self._units[max(0, at - 1) : at + 1]:
             if isinstance(unit, Stretch):
                 self._few *= 4
-                self._request.part(unit, unit.first, self._few)
+                self._request.part(unit, at=unit.first, few=self._few)
                 self._list()
                 return True
         return False
@@ -161,7 +161,7 @@ class Cuts:
         at = bisect_right(self._units, cut, key=_first_of)
         unit = self._units[at - 1] if at else None
         if isinstance(unit, Stretch) and cut <= unit.indices[-1]:
-            self._request.part(unit, cut, 1)
+            self._request.part(unit, at=cut, few=1)
             self._list()
 
     def stands(self, cut: int, also: tuple[int, ...], /) -> bool:

@@ -2,9 +2,9 @@
 
 `check_strategy`, `check_counter`, `check_store` and `check_format` run what trimtab relies on and raise
 `ContractBroken` with what, where and the numbers; `conversations` and `request_bodies` make the samples they
-run on, `eviction_request` what a strategy is asked, and `ask_summarizer` asks a summarizer; `WordCounter` is
-a counter one can check by eye; `trimtab.testing.corpus` has requests that break trimmers. Nothing here needs
-more than the standard library.
+run on; `WordCounter` is a counter one can check by eye; `eviction_request` makes what a strategy is asked;
+`group_all` has every fit read everything, to hold the lazy way to; `trimtab.testing.corpus` has requests that
+break trimmers. Nothing here needs more than the standard library.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from trimtab.testing.generate import conversations
 from trimtab.testing.stores import check_store
 from trimtab.testing.strategies import check_strategy, eviction_request
 from trimtab.testing.summarizers import aask_summarizer, ask_summarizer
+from trimtab.testing.whole import group_all
 from trimtab.testing.word_counter import WordCounter
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "check_strategy",
     "conversations",
     "eviction_request",
+    "group_all",
     "request_bodies",
     "spoil_messages",
 ]
