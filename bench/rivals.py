@@ -45,7 +45,8 @@ def as_chat(request: Mapping[str, Any], format: str, /) -> tuple[list[Message], 
         if message["role"] == "tool":
             message["tool_call_id"] = "call_0"
         messages.append(message)
-    return messages, [*map(_tool, _functions(body.tools or ()))]
+    tools = [body.tools] if isinstance(body.tools, dict) else body.tools  # Gemini's may be one tool
+    return messages, [*map(_tool, _functions(tools or ()))]
 
 
 _DECLARED = ("functionDeclarations", "function_declarations")
