@@ -296,8 +296,9 @@ class SessionUnit:
         To compare costs a twentieth of a copy. What holds numbers is always copied: True is equal to 1.
         """
         held = list(self.members.values())
-        if self._copies == held:
-            return self._copies
+        known = self._copies
+        if known is not None and known == held:
+            return known
         copies: list[dict[str, Any]] = copy_plain(held)
         self._copies = copies if holds_texts(held) else None
         return copies

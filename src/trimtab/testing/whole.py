@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from trimtab.conversation import History
 
 
 @contextmanager
-def group_all() -> Iterator[None]:
+def group_all() -> Generator[None]:
     """Group each conversation as a whole; nothing is told from its newest part.
 
     What a fit answers must be the same as without it: reading less is a matter of time alone.

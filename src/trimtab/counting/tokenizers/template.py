@@ -297,7 +297,8 @@ def _environment() -> Any:
         return datetime.now().astimezone().strftime(format)
 
     environment.filters["tojson"] = _to_json
-    environment.globals.update({"raise_exception": raise_exception, "strftime_now": strftime_now})
+    names: dict[str, Any] = environment.globals
+    names.update(raise_exception=raise_exception, strftime_now=strftime_now)
     return environment
 
 

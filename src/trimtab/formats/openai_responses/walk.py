@@ -144,7 +144,7 @@ class Walk:
         prices, sealed, summary = self._prices, item.get("encrypted_content"), item["summary"]
         if item.get("content") or summary.__class__ is not list or prices.thoughts_counted is None:
             raise KeyError
-        tokens = prices.sealed_tokens(len(sealed)) if sealed.__class__ is str else 0
+        tokens = prices.sealed_tokens(len(sealed)) if isinstance(sealed, str) else 0
         if not prices.thoughts_counted:
             return tokens
         if not all(part["text"] for part in summary):
