@@ -317,7 +317,7 @@ def test_a_long_text_is_fitted_in_linear_time(
         budget = 300 + size // bytes_a_token if bytes_a_token else 300
         return lambda counter: fit(messages, budget, counter=counter)
 
-    assert_linear(case, (30_000, 120_000))
+    assert_linear(case, (62_500, 250_000))  # shorter ones may fit as they are
 
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
@@ -342,7 +342,7 @@ def test_the_estimate_takes_linear_time(text: Callable[[int], str]) -> None:
         message = user(text(size))
         return lambda _: EstimateCounter().count_message(message)
 
-    assert_linear(case, (30_000, 120_000))
+    assert_linear(case, (62_500, 250_000))  # shorter ones may fit as they are
 
 
 def _deep(depth: int) -> Any:

@@ -276,17 +276,20 @@ def _back(history: History, sizes: Sizes, start: int, room_tokens: int) -> int:
     """Count from the newest message back to `start`, until the room is passed."""
     count, walked, left = history.count, history.walked_from, room_tokens
     if walked < count:
-        left -= sizes.total(walked, count)
+        known_from = max(walked, start)
+        left -= sizes.total(known_from, count)
+        if left < 0 or walked <= start:
+            return _passed_at(sizes.known, known_from, count, room_tokens)
     if left < 0:
-        return _passed_at(sizes.known, count, room_tokens)
+        return count
     low = sizes.walk(history, start, left)
     return sizes.back(start, count, room_tokens) if low is None else low
 
 
-def _passed_at(known: Sequence[int | None], count: int, room_tokens: int) -> int:
-    """Return the message at which known sizes pass the room, from the newest back."""
+def _passed_at(known: Sequence[int | None], start: int, count: int, room_tokens: int) -> int:
+    """Return the message at which known sizes pass the room, from the newest back; `start` if none does."""
     at = count
-    while at and room_tokens >= 0:
+    while at > start and room_tokens >= 0:
         at -= 1
         room_tokens -= known[at] or 0
     return at
