@@ -53,11 +53,11 @@ class Cuts:
                 firsts.append(first)
             if unit.kind == "user":
                 self._users.append(unit)
-                self._by_first[first] = unit
-            else:  # of several units of one message the user's words are the one that opens a turn
-                self._by_first.setdefault(first, unit)
+            self._by_first[first] = unit
             shared = shared or bool(unit.parts)
         self._user_firsts = [unit.indices[0] for unit in self._users]
+        # Of several units of one message the user's words are the one that opens a turn.
+        self._by_first.update(zip(self._user_firsts, self._users, strict=True))
         self._firsts = firsts if not shared else sorted(set(firsts))
         if oldest:
             self._firsts = self._firsts[bisect_left(self._firsts, oldest) :]
