@@ -191,7 +191,7 @@ class Sitting:
             "pendingBuffer": zones["pending"],
             "summaryRounds": zones["rounds"],
             "tokenCounts": shown["zones"]["token_counts"],
-            "version": snapshot["version"],
+            "version": 1,  # of the form written here; that of a snapshot is another
         }
 
 
