@@ -30,6 +30,7 @@ from tests.mutants.front import FRONT
 from tests.mutants.kernel import KERNEL
 from tests.mutants.models import MODELS
 from tests.mutants.mutants import Module, Mutant, mutated
+from tests.mutants.near import NEAR
 from tests.mutants.reading import READING
 from tests.mutants.responses import RESPONSES
 from tests.mutants.servers import SERVERS
@@ -39,7 +40,8 @@ from tests.mutants.strategies import STRATEGIES
 from tests.mutants.summaries import SUMMARIES
 
 SERVICES = (*STORES, *SERVERS, *SESSIONS, *BASELINE)
-MODULES = (*KERNEL, *READING, *RESPONSES, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *MODELS, *SERVICES)
+ENGINE = (*KERNEL, *NEAR, *READING)
+MODULES = (*ENGINE, *RESPONSES, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *MODELS, *SERVICES)
 
 SECONDS = 120
 """A mutant that makes the tests run so long is as good as dead: it loops."""

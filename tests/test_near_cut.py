@@ -1,0 +1,179 @@
+"""What is told apart near a cut alone is what grouping the whole conversation tells, in every wire form.
+
+A strategy of a class derived from ours is asked about all units, ours about those near the cut: both must
+keep the same messages at every limit. The conversations are small tables, each with something in them at
+which a border could be missed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import talk
+from tests.chat_in_forms import said_in
+from trimtab import BudgetExceededError, ClearToolResults, Context, SlidingWindow, fit
+from trimtab.counting import TextCounter
+from trimtab.models import Framing
+from trimtab.strategies import Strategy
+from trimtab.testing import WordCounter
+
+
+class AllUnits(SlidingWindow):
+    """Asked about all units: a class of a user's may ask for more than ours."""
+
+
+class AllCleared(ClearToolResults):
+    """Asked about all units."""
+
+
+TALKS = (
+    "u1 a2 u3 a4 u1 a2 u2 a1",
+    "s2 u1 a2 u3 a4 s1 u1 a2 s2 a1",
+    "u4 a1 a2 a1 u2",
+    "u1 cA rA4 a1 u2 cB,C rB2 rC3 a2 u1 cD rD2",
+    "u1 cA rA4 cB rB3 cC rC2 a1 cD rD3 cE rE1 u1 a1",
+    "u2 cA,B rA3 rB3 cC rC2 u1",
+    "u2 cA,B rB3 rA3 cC rC2 u1 a3",
+    "u1 a5 u2 cA,B,C rA9 rB9 rC9",
+    "u1 a2 u2 a1 cA rA3 cB",
+    "u1 cA rA3 a2 u1 cB,C rB2",
+    "u1 cA rA3 a2 cB,C rB2",
+    "u1 cA s3 rA2 u2 a1 u1 a1",
+    "u1 a9 cA s2 rA2 s6 s3",
+    "u1 a3 cA s9 s9",
+    "u1 cA u2 rA6 a4 a5",
+    "u1 a2 cZ u1 cA rA2 rZ3 a2 u2",
+    "u1 cA rA9 rZ5",
+    "rZ2 rY3 u1 a2 u3 a1",
+    "rZ2 rY3 a1 a2",
+    "a3 a2 cA rA2 a1",
+    "u1 a2 rZ3 a1 u2 a2",
+    "u1 cA rA2 cA rA3 a1 cA rA2 u1",
+    "u1 cA cB rA2 rB2 a1 u1 a2",
+    "u1 cA cB rA2 rB2 a1 cC rC3 a2",
+    "u1 cA rA2 rA3 a1 u1 a1",
+    "u9 a1 cA rA1 a1 cB rB1",
+    "d1 s1 u2 a3 u1",
+    "u1 u2 u3 a1 a2 u1 u2 a2 a2",
+    "cA u1 a2 rA2 a1 u1 a1",
+    "s1 a1 cA rA2 a2 s2 cB rB2",
+    "u1 a1 s2 s1 a2 u1 s1 a1 s3",
+)
+
+
+def words(name: str) -> TextCounter:
+    """Count words while a wire form is read."""
+    return TextCounter(
+        lambda text: len(text.split()),
+        name="words",
+        framing=Framing(per_request_tokens=0, per_message_tokens=0, roles_counted=False),
+        format=name,
+    )
+
+
+def written(line: str, form: str) -> list[dict[str, Any]]:
+    """Write a conversation in a wire form."""
+    messages = talk(line)
+    if form == "openai_chat":
+        return messages
+    if form != "openai_responses":
+        return said_in(form, messages)
+    items: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == "tool":
+            call_id, output = message["tool_call_id"], message["content"]
+            items.append({"type": "function_call_output", "call_id": call_id, "output": output})
+            continue
+        if message["content"]:
+            items.append({"role": message["role"], "content": message["content"]})
+        for call in message.get("tool_calls", ()):
+            made = {"name": "f", "arguments": "{}"}
+            items.append({"type": "function_call", "call_id": call["id"], **made})
+    return items
+
+
+def outcome(messages: list[Any], limit: int, **options: Any) -> tuple[Any, ...]:
+    """Fit, and say what stays, what it takes and what would not fit."""
+    try:
+        fitted = fit(messages, limit, **options)
+        fits = True
+    except BudgetExceededError as error:
+        fitted, fits = error.attempt, False
+    places = [row.index for row in fitted.report.messages if row.fate != "evicted"]
+    return fits, places, fitted.messages, fitted.report.tokens_after
+
+
+def assert_same_at_every_limit(
+    messages: list[Any], near: Strategy, grouped: Strategy, counter: Any, **options: Any
+) -> None:
+    """Compare what is told apart near the cut with what grouping everything says."""
+    total = counter.count(messages)
+    for limit in sorted({3, 5, *range(7, total, 5), total - 1}):
+        few, all_ = (
+            outcome(messages, limit, counter=counter, strategy=one, **options) for one in (near, grouped)
+        )
+        assert few == all_, limit
+
+
+FORMS = ("openai_chat", "anthropic", "gemini", "openai_responses")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_cut_keeps_what_grouping_everything_keeps(form: str) -> None:
+    """Walked over while it is counted, or counted first and read then."""
+    for line in TALKS:
+        messages = written(line, form)
+        for counter in (words(form), WordCounter(format=form)):
+            assert_same_at_every_limit(messages, SlidingWindow(), AllUnits(), counter, format=form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_pins_and_pending_calls_stay_wherever_they_stand(form: str) -> None:
+    """Far before the cut, in it, behind it; a pending call that is not there changes nothing."""
+    for line in TALKS[3:16:2]:
+        messages = written(line, form)
+        for options in (
+            {"pin": [1]},
+            {"pin": [len(messages) - 2, 0]},
+            {"pending_calls": ["B"]},
+            {"pending_calls": ["A", "X"]},
+        ):
+            assert_same_at_every_limit(
+                messages, SlidingWindow(), AllUnits(), words(form), format=form, **options
+            )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_results_are_cleared_as_if_everything_was_grouped(form: str) -> None:
+    """Old results, however far back they stand."""
+    for line in TALKS:
+        for keep in (0, 2):
+            options: dict[str, Any] = {"keep_results": keep, "placeholder": "-"}
+            assert_same_at_every_limit(
+                written(line, form),
+                ClearToolResults(**options),
+                AllCleared(**options),
+                words(form),
+                format=form,
+            )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_blocks_are_cut_as_if_everything_was_grouped(form: str) -> None:
+    """Calls whose results stand in the next block are seen, wherever the border falls."""
+    for line in TALKS[3:16:2]:
+        messages = written(line, form)
+        for border in (2, len(messages) - 2):
+            for limit in (5, 11):
+                found = []
+                for strategy in (SlidingWindow(), AllUnits()):
+                    context = Context(budget=limit, counter=words(form), format=form)
+                    context.add("old", messages[:border], strategy=strategy)
+                    context.add("new", messages[border:], strategy=strategy)
+                    try:
+                        found.append(context.fit().messages)
+                    except BudgetExceededError as error:
+                        found.append(error.attempt.messages)
+                assert found[0] == found[1], (line, border, limit)
