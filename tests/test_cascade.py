@@ -8,10 +8,10 @@ import pytest
 
 from tests.builders import talk
 from tests.test_runner import LINE, WORDS, Custom, cut, kept, written
-from tests.test_strategies import request_of
 from trimtab import Cascade, Drop, SlidingWindow, Strict, Summarize, TruncateText, fit
 from trimtab.errors import StrategyContractError
 from trimtab.strategies import EvictionRequest, EvictionResult
+from trimtab.testing import eviction_request
 
 ALL = (0, 1, 2, 3, 4, 6)
 
@@ -38,9 +38,9 @@ def test_it_asks_a_model_if_one_of_its_steps_does() -> None:
 
 def test_the_first_step_that_fits_is_the_answer() -> None:
     """As it is, with its cut: nothing is grouped for the steps behind it."""
-    expected = SlidingWindow().evict(request_of(LINE, 15))
+    expected = SlidingWindow().evict(eviction_request(talk(LINE), 15, counter=WORDS))
     cascade = Cascade(SlidingWindow(), Custom(never))
-    assert cascade.evict(request_of(LINE, 15)).cut == expected.cut
+    assert cascade.evict(eviction_request(talk(LINE), 15, counter=WORDS)).cut == expected.cut
     assert expected.cut is not None
 
 
@@ -88,7 +88,7 @@ def test_the_answer_says_what_every_step_said() -> None:
         ),
         Custom(kept(0, 3, 6, fits=False, insertions=[written(4, 5)], needed_tokens=77, notes=("C.",))),
     )
-    answer = Cascade(*steps).evict(request_of(LINE, 5))
+    answer = Cascade(*steps).evict(eviction_request(talk(LINE), 5, counter=WORDS))
     assert [unit.first for unit in answer.kept] == [0, 3, 6]
     assert answer.actions == ("one", "two", "three", "mine")
     assert answer.notes == ("A.", "B.", "C.")

@@ -367,3 +367,17 @@ class TestFits:
             if all(accepted_by_openai(one) for one in given):
                 assert all(accepted_by_openai(one) for one in less.messages)
         assert shortened > 20
+
+
+def test_a_cut_in_strides_never_parts_an_item_from_the_thought_it_is_bound_to() -> None:
+    """Its fixed places, every 64 items, fall on answers here: the cut is moved to where a unit begins."""
+    turns = [
+        [user("w w"), thought(f"rs_{at}", encrypted_content="gAAAA"), said("w " * 9, f"msg_{at}")]
+        for at in range(64)
+    ]
+    items = [item for turn in turns for item in turn]
+    strides = SlidingWindow(target_ratio=0.7)
+    for budget in range(60, 700, 20):
+        kept = fit(items, budget, format=FORM, counter=WORDS, strategy=strides).messages
+        assert rules_of(kept) == []
+        assert kept[-3:] == items[-3:]

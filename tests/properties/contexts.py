@@ -284,12 +284,12 @@ class Plain:
             pending_calls=case.pending,
             followed=any(m["role"] in ("user", "assistant") for m in case.messages[span.stop :]),
             answered=[
-                (call - piece.start, case.messages[at]["tool_call_id"])
+                (call - piece.start, oracle.answered_id(case.messages[at]))
                 for at, call in owner.items()
                 if call is not None and call in span and at not in span
             ],
             apart=[
-                (at - piece.start, case.messages[at]["tool_call_id"])
+                (at - piece.start, oracle.answered_id(case.messages[at]))
                 for at, call in owner.items()
                 if call is not None and at in span and call not in span
             ],
@@ -382,6 +382,8 @@ def context_cases(
 def misplaced(messages: list[Any], pieces: list[Piece]) -> bool:
     """D4: an orphan stands in a block before that of a call with its id, which nothing answers."""
     block = {at: p.place for p in pieces for at in range(p.start, p.start + len(p.messages))}
-    orphans = [(at, messages[at]["tool_call_id"]) for at, c in oracle.owners(messages).items() if c is None]
+    orphans = [
+        (at, oracle.answered_id(messages[at])) for at, c in oracle.owners(messages).items() if c is None
+    ]
     waiting = oracle.unanswered(messages)
     return any(block[call] > block[at] for at, i in orphans for call, call_id in waiting if call_id == i)

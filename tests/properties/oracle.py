@@ -18,8 +18,16 @@ class Group(NamedTuple):
 
 
 def call_ids(message: Mapping[str, Any]) -> list[str]:
-    """Ids a message calls."""
-    return [call["id"] for call in message.get("tool_calls") or ()]
+    """Ids a message calls; a call in the old way has none, and is known by its function."""
+    old = [f"function:{message['function_call']['name']}"] if "function_call" in message else []
+    return [*(call["id"] for call in message.get("tool_calls") or ()), *old]
+
+
+def answered_id(message: Mapping[str, Any]) -> str | None:
+    """Id of the call a message answers; None if it answers none."""
+    if message["role"] == "function":
+        return f"function:{message['name']}"
+    return message["tool_call_id"] if message["role"] == "tool" else None
 
 
 def owners(messages: Messages) -> dict[int, int | None]:
@@ -30,9 +38,9 @@ def owners(messages: Messages) -> dict[int, int | None]:
     answered: set[tuple[int, str]] = set()
     found: dict[int, int | None] = {}
     for at, message in enumerate(messages):
-        if message["role"] != "tool":
+        call_id = answered_id(message)
+        if call_id is None:
             continue
-        call_id = message["tool_call_id"]
         earlier = [i for i in range(at) if call_id in call_ids(messages[i])]
         waiting = [i for i in earlier if (i, call_id) not in answered]
         if waiting:
@@ -45,7 +53,7 @@ def unanswered(messages: Messages) -> set[tuple[int, str]]:
     """Calls nothing answers."""
     made = {(at, call_id) for at, message in enumerate(messages) for call_id in call_ids(message)}
     owner = owners(messages)
-    return made - {(call, messages[at]["tool_call_id"]) for at, call in owner.items() if call is not None}
+    return made - {(call, answered_id(messages[at])) for at, call in owner.items() if call is not None}
 
 
 def open_calls(messages: Messages, pending: Collection[str] = ()) -> set[tuple[int, str]]:
@@ -61,7 +69,7 @@ def violations(messages: Messages, pending: Collection[str] = ()) -> set[tuple[i
     found = {(at, "unanswered", i) for at, i in unanswered(messages) - open_calls(messages, pending)}
     seen: set[tuple[int, str]] = set()
     for at, call in owner.items():
-        call_id = messages[at]["tool_call_id"]
+        call_id = answered_id(messages[at])
         if call is None:
             found.add((at, "orphan", call_id))
             continue

@@ -24,6 +24,7 @@ from trimtab import (
     fit,
     validate,
 )
+from trimtab.conversation import Unit
 from trimtab.errors import StrategyContractError
 from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
 from trimtab.testing import WordCounter
@@ -231,14 +232,14 @@ class AnyOrderFormat(ToyFormat):
 
 @pytest.mark.parametrize("form", [TOY, AnyOrderFormat()], ids=lambda form: form.name)
 def test_a_strategy_cannot_keep_a_shared_message_whole_when_a_call_of_it_leaves(form: ToyFormat) -> None:
-    """Below what was read a unit is taken for one message only if that message is no one else's."""
+    """A unit of one message, made by hand, is none of the request's if the message is shared."""
 
     class Whole:
         name = "whole"
 
         def evict(self, request: EvictionRequest, /) -> EvictionResult:
             """Cut at the last message, and keep the second one beside it."""
-            return EvictionResult(cut=13, kept=[request.history.unit_at(1)])
+            return EvictionResult(cut=13, kept=[Unit((1,), kind="user")])
 
     messages = [
         said("assistant", asks("a1")),
@@ -250,14 +251,14 @@ def test_a_strategy_cannot_keep_a_shared_message_whole_when_a_call_of_it_leaves(
 
 
 def test_a_strategy_cannot_keep_a_message_without_the_thought_bound_to_it() -> None:
-    """Neither of them was read when the end was; asked for by itself, it is looked at with what is before."""
+    """A unit of one message, made by hand, is none of the request's if what is before is bound to it."""
 
     class Second:
         name = "second"
 
         def evict(self, request: EvictionRequest, /) -> EvictionResult:
             """Cut at the last message, and keep the second one beside it."""
-            return EvictionResult(cut=13, kept=[request.history.unit_at(1)])
+            return EvictionResult(cut=13, kept=[Unit((1,), kind="user")])
 
     form = AnyOrderFormat()
     messages = [

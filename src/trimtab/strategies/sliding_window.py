@@ -53,14 +53,19 @@ def stride_cut(
     least = ratio * limit / 2
     weights = _Weights(request)
     for _ in range(_HALVINGS + 1):
-        mark = next((m for m in _marks(request, oldest, stride, weights) if m >= oldest), None)
-        if mark is not None:
-            request.cuts.part(mark)
+        marks = _marks(request, oldest, stride, weights)
+        mark = next((m for m in marks if m >= oldest and _begins(request, m)), None)
         leaves = mark is not None and _tokens_left(request, mark, also) >= least
         if mark is not None and leaves and request.cuts.stands(mark, also(mark)):
             return mark
         stride /= 2
     return oldest
+
+
+def _begins(request: EvictionRequest, index: int) -> bool:
+    """Tell whether a unit that is still there begins at a message: some are bound to the one before."""
+    request.cuts.part(index)
+    return request.cuts.holds(index)
 
 
 def _tokens_left(request: EvictionRequest, cut: int, also: Callable[[int], tuple[int, ...]]) -> int:
