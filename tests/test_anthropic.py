@@ -261,7 +261,7 @@ class TestEdits:
 
     def test_results_join_those_that_are_there(self) -> None:
         """Behind them, and before the user's own words."""
-        joined = FORM.joined(user(result("a"), text("go on")), user(result("b"), result("c")))
+        joined = FORM.join_results(user(result("a"), text("go on")), user(result("b"), result("c")))
         assert joined == user(result("a"), result("b"), result("c"), text("go on"))
 
     def test_the_packages_own_objects_are_copied_as_such(self) -> None:

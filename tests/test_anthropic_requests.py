@@ -172,8 +172,8 @@ class TestMaking:
         context = Context(99, counter=COUNTER, format=FORM, system="first")
         fitted = context.add("system", "be brief").add("question", "hi").fit()
         assert fitted.messages == [user("hi")]
-        assert FORM.lifted([system("s")], None) == "s"
-        assert FORM.lifted([system("s"), system(text("t"))], "a") == [text("a"), text("s"), text("t")]
+        assert FORM.lift_system([system("s")], None) == "s"
+        assert FORM.lift_system([system("s"), system(text("t"))], "a") == [text("a"), text("s"), text("t")]
 
     def test_a_summary_is_the_users(self) -> None:
         """A system message could not stand there."""

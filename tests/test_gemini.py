@@ -284,7 +284,7 @@ class TestEdits:
     def test_two_contents_are_joined_in_a_copy(self) -> None:
         """The role is the first one's."""
         first, second = user(response("f", "a")), user(response("f", "b"))
-        assert GEMINI.joined(first, second) == user(response("f", "a"), response("f", "b"))
+        assert GEMINI.join_results(first, second) == user(response("f", "a"), response("f", "b"))
         assert first == user(response("f", "a"))
 
     def test_roles_and_texts_are_put_into_copies(self) -> None:
@@ -305,8 +305,8 @@ class TestEdits:
     def test_system_contents_are_lifted_into_system_text(self) -> None:
         """Behind what the request says already."""
         lead = [GEMINI.message("system", ["be"]), GEMINI.message("system", ["kind"])]
-        assert GEMINI.lifted(lead, None) == [words("be"), words("kind")]
-        assert GEMINI.lifted(lead, "do") == [{"text": "do"}, words("be"), words("kind")]
+        assert GEMINI.lift_system(lead, None) == [words("be"), words("kind")]
+        assert GEMINI.lift_system(lead, "do") == [{"text": "do"}, words("be"), words("kind")]
 
 
 class TestReading:

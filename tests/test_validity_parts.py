@@ -37,7 +37,7 @@ class PartsFormat(OpenAIChat):
                 else:
                     structure.kinds[index] = "tool"
 
-    def joined(self, message: Any, other: Any, /) -> Any:
+    def join_results(self, message: Any, other: Any, /) -> Any:
         """Put results behind those of the message."""
         parts = message["content"]
         end = 1 + max(i for i, part in enumerate(parts) if "answers" in part)

@@ -216,7 +216,7 @@ class _Lines(Format):
     def message(self, role: str, parts: Sequence[Any], /) -> dict[str, Any]:
         return {"role": role, "says": " ".join(map(str, parts))}
 
-    def redacted(self, message: dict[str, Any], /) -> dict[str, Any]:
+    def redact(self, message: dict[str, Any], /) -> dict[str, Any]:
         return {"role": message.get("role"), "says": "[redacted]"}
 
 
@@ -226,7 +226,7 @@ class _Alike:
     name = "alike"
     rules = _Lines.rules
     kind, texts, pieces = _Lines.kind, _Lines.texts, _Lines.pieces
-    matches, message, redacted = _Lines.matches, _Lines.message, _Lines.redacted
+    matches, message, redact = _Lines.matches, _Lines.message, _Lines.redact
 
 
 LINES: list[list[Any]] = [

@@ -22,7 +22,8 @@ RESPONSES = (
         ("answered_id_of", 'return as_text(item.get("approval_request_id")) or ""', 'return ""'),
         (
             "call_id_of",
-            'if name == "mcp_approval_request":\n        return next(numbered([as_text(item.get("id"))]))',
+            'if name == "mcp_approval_request":\n'
+            '        return next(complete_ids([as_text(item.get("id"))]))',
             "if False:\n        pass",
         ),
         (
@@ -49,13 +50,21 @@ RESPONSES = (
             "is_plain_message(item) and is_plain_message(following)",
             "is_plain_message(following)",
         ),
-        ("dangling", 'while after < len(items) and type_of(items[after]) == "reasoning":', "while False:"),
         (
-            "dangling",
+            "lone_reasoning",
+            'while after < len(items) and type_of(items[after]) == "reasoning":',
+            "while False:",
+        ),
+        (
+            "lone_reasoning",
             'followed = kind_of(item) == "assistant"\n        elif',
             "followed = True\n        elif",
         ),
-        ("dangling", 'elif not followed and as_text(item.get("id")) is not None:', "elif not followed:"),
+        (
+            "lone_reasoning",
+            'elif not followed and as_text(item.get("id")) is not None:',
+            "elif not followed:",
+        ),
         ("_answers_nothing", 'and item.get("call_id") is None', "and True"),
         ("tool_name", '.removesuffix("_call")', ""),
     ),
@@ -67,7 +76,7 @@ RESPONSES = (
         ("OpenAIResponses.scan", "                structure.elsewhere = True\n", ""),
         ("OpenAIResponses.scan", "if beyond == stop and is_bound(previous, following):", "if False:"),
         ("OpenAIResponses.scan", "        self._bind_references(messages, start, stop, structure)\n", ""),
-        ("OpenAIResponses.scan", "structure.dangling.update(dangling(messages, start, stop))", "pass"),
+        ("OpenAIResponses.scan", "structure.dangling.update(lone_reasoning(messages, start, stop))", "pass"),
         ("OpenAIResponses.with_texts", "if item_of(part, key):", "if False:"),
         (
             "OpenAIResponses.without_calls",

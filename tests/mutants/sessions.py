@@ -186,7 +186,7 @@ SESSIONS = (
         "formats/openai_chat/edit.py",
         "session/test_recall.py session/test_writers.py",
         ("_function", '"arguments": "{}"', '"arguments": REDACTED'),
-        ("_said", 'value if message.get("role") == "function" else REDACTED_NAME', "REDACTED_NAME"),
+        ("_blank_key", 'value if message.get("role") == "function" else REDACTED_NAME', "REDACTED_NAME"),
         ("redacted_of", 'if "audio" in message and', "if False and"),
         ("redacted_of", 'if key != "audio"', "if True"),
     ),

@@ -96,7 +96,7 @@ class ToyFormat(Format):
         parts = [p for p in message["parts"] if p["type"] != "asks" or p["id"] not in call_ids]
         return {**message, "parts": parts} if parts else None
 
-    def joined(self, message: Any, other: Any, /) -> Any:
+    def join_results(self, message: Any, other: Any, /) -> Any:
         """Copy with the results of another message behind its own."""
         return {
             **message,
@@ -132,7 +132,7 @@ class ToyFormat(Format):
         system = {} if request.system is None else {"system": request.system}
         return {**request.body, **system, "turns": messages}
 
-    def redacted(self, message: Message, /) -> Message:
+    def redact(self, message: Message, /) -> Message:
         """Blank every text, and keep what calls and answers."""
         parts = message.get("parts", ())
         blanked = [{key: _BLANK.get(key, value) for key, value in part.items()} for part in parts]
@@ -162,7 +162,7 @@ class ToyFormat(Format):
         """Copy with a mark."""
         return {**message, "cache": value}
 
-    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+    def lift_system(self, messages: Sequence[Any], system: Any, /) -> Any:
         """Return the system text: no message of this form is one."""
         return system
 

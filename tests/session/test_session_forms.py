@@ -153,7 +153,7 @@ def test_a_redacted_conversation_says_nothing_and_is_taken(form: str) -> None:
             continue
         halves = [list(range(first, len(messages), 2)) for first in (0, 1)]
         for ids in [*([at] for at in range(len(messages))), *filter(None, halves)]:
-            some = [format.redacted(one) if at in ids else one for at, one in enumerate(messages)]
+            some = [format.redact(one) if at in ids else one for at, one in enumerate(messages)]
             made = {**body, KEYS[form]: some}
             assert not check_types(form, made), made
             assert refusals(form, made) == [], made

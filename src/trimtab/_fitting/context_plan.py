@@ -60,7 +60,7 @@ class ContextPlan:
         """What was asked for, as a request; messages that were lifted are its system text."""
         body, lifted = self.outcome.composition.body, self.outcome.messages()[: self._lifted()]
         given = lifted or (self.format.rules.lifts_system and body.system is not None)
-        return replace(body, system=self.format.lifted(lifted, body.system)) if given else body
+        return replace(body, system=self.format.lift_system(lifted, body.system)) if given else body
 
     def messages(self) -> list[Any]:
         """Put the output together."""

@@ -78,7 +78,7 @@ class Work(Portion):
         if self.body is None:
             system = None if self.lead else ask.system
             if system is not None and self.format.rules.lifts_system:
-                system = self.format.lifted((), system)
+                system = self.format.lift_system((), system)
             return Request(messages=ask.messages, system=system, tools=ask.tools)
         return replace(self.body, system=None) if self.lead else self.body
 

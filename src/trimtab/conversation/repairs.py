@@ -222,7 +222,7 @@ class _Work:
         first, *rest = (last, *moved) if index in self.structure.answers else moved
         message = first.message
         for placed in rest:
-            message = self.format.joined(message, placed.message)
+            message = self.format.join_results(message, placed.message)
         there = [] if index in self.structure.answers else [last]
         return [*there, Placed(first.position, message)]
 
@@ -340,7 +340,7 @@ class _Work:
             results = {part for _, part in self.structure.answers[index] if part is not None}
             rest = self.format.without_parts(message, sorted(results | parts))
             first = self.format.without_parts(message, sorted(parts.union(self.structure.loose[index])))
-            message = self.format.joined(rest, first)
+            message = self.format.join_results(rest, first)
         elif parts:
             message = self.format.without_parts(message, sorted(parts))
         if calls := self.calls_out.get(index):

@@ -138,7 +138,7 @@ _OF_THE_OBJECT: Any = None
 class _Adapted(Format):
     """A wire form whose class does not derive from `Format`: what it lacks has the default."""
 
-    kind = texts = pieces = matches = redacted = message = _OF_THE_OBJECT
+    kind = texts = pieces = matches = redact = message = _OF_THE_OBJECT
 
     def __init__(self, form: Any) -> None:
         for name in vars(Format):

@@ -44,10 +44,10 @@ __all__ = [
     "SystemLike",
     "TextSlot",
     "ToolSchema",
+    "complete_ids",
     "content_of",
     "faults_at",
     "named_in",
-    "numbered",
     "output_schema",
     "text_part",
 ]
@@ -170,7 +170,7 @@ class Structure:
         behind.clear()
 
 
-def numbered(ids: Iterable[str | None], /) -> Iterator[str]:
+def complete_ids(ids: Iterable[str | None], /) -> Iterator[str]:
     """Yield the ids of a message's calls, each that is missing or empty as a number of its own."""
     unnamed = 0
     for call_id in ids:
@@ -381,7 +381,7 @@ class Rules:
     results_lead: bool = False
     """Results stand before all else in what answers a turn's calls, though they are parts of it."""
     results_in_one: bool = False
-    """All results of one turn's calls stand in the one message behind it, and are `joined` there."""
+    """All results of one turn's calls stand in the one message behind it; `join_results` puts them there."""
     system_in_messages: bool = True
     """System text stands among the messages; else the request holds it apart."""
     parts_key: str = "content"
@@ -675,7 +675,7 @@ class Format(ABC):
         """Return a shallow copy without those calls; None if nothing would be left."""
         return message
 
-    def joined(self, message: Any, other: Any, /) -> Any:
+    def join_results(self, message: Any, other: Any, /) -> Any:
         """Return a copy with the results of `other` behind those of `message`.
 
         Where a result is a message of its own nothing is joined, and the message itself comes back.
@@ -698,7 +698,7 @@ class Format(ABC):
         return message
 
     @abstractmethod
-    def redacted(self, message: Dict, /) -> Dict:
+    def redact(self, message: Dict, /) -> Dict:
         """Return a message that says nothing any more and is as valid as it was.
 
         What stays is whose it is, and which calls it makes or answers.
@@ -749,7 +749,7 @@ class Format(ABC):
             written[key] = request.system
         return {**written, "tools": request.tools} if request.tools else written
 
-    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+    def lift_system(self, messages: Sequence[Any], system: Any, /) -> Any:
         """Return a request's system text with that of system messages behind it.
 
         For wire forms that know no such message (`Rules.lifts_system`); others return `system`.

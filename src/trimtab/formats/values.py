@@ -58,8 +58,8 @@ def _dump(message: Any) -> Dict:
         if isinstance(dumped, dict):
             return dumped
     raise FormatError(
-        f"a message must be a mapping or have model_dump(), not {type(message).__name__}: {shown(message)}"
-        f"{_instead(message)}"
+        f"a message must be a mapping or have model_dump(), not {type(message).__name__}:"
+        f" {short_repr(message)}{_instead(message)}"
     )
 
 
@@ -111,7 +111,7 @@ def entry_of(messages: Sequence[Any], index: int, /) -> Dict:
         raise FormatError(f"{path}: {error}", path=path) from error
 
 
-def shown(value: object, /) -> str:
+def short_repr(value: object, /) -> str:
     """Write a value of the caller's into an error: short, whatever its size and depth."""
     return reprlib.repr(value)[:80]
 

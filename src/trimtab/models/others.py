@@ -46,14 +46,14 @@ _PAGE = "https://docs.mistral.ai/models/"
 _CARDS = _PAGE + "model-cards/"
 
 
-def _closed(provider: str, source: str = _TABLE) -> ModelFacts:
+def _closed_kind(provider: str, source: str = _TABLE) -> ModelFacts:
     """Give a kind of models whose vocabulary nobody outside has: estimates, which err high."""
     return ModelFacts(name="", provider=provider, source=source, checked=_CHECKED)
 
 
 # Before Tekken: their vocabulary needs a package that is not asked for.
-_OLD_MISTRAL = _closed("mistral")
-_GROK, _NOVA, _COMMAND = _closed("xai"), _closed("amazon"), _closed("cohere")
+_OLD_MISTRAL = _closed_kind("mistral")
+_GROK, _NOVA, _COMMAND = _closed_kind("xai"), _closed_kind("amazon"), _closed_kind("cohere")
 
 # Where a table gives the whole window as the most output, nothing else limits it: None here.
 ROWS = (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trimtab.errors import FormatError
-from trimtab.formats.values import message_in, shown
+from trimtab.formats.values import message_in, short_repr
 
 _DEEPEST = 200
 """Levels of nesting a message may have; JSON of other languages reads no more."""
@@ -44,7 +44,7 @@ def _plain(value: Any, path: str, depth: int) -> Any:
     if callable(dump):
         return _plain(dump(), path, depth + 1)
     raise FormatError(
-        f"{path} is {shown(value)} ({type(value).__name__}): a session keeps plain data, as JSON has it",
+        f"{path} is {short_repr(value)} ({type(value).__name__}): a session keeps plain data, as JSON has it",
         path=path,
     )
 
@@ -52,7 +52,7 @@ def _plain(value: Any, path: str, depth: int) -> Any:
 def _items(value: Mapping[Any, Any], path: str) -> list[tuple[str, Any]]:
     for key in value:
         if not isinstance(key, str):
-            raise FormatError(f"{path} has the key {shown(key)}, which is no text", path=path)
+            raise FormatError(f"{path} has the key {short_repr(key)}, which is no text", path=path)
     return list(value.items())
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from trimtab.errors import ConfigurationError, CorruptSessionError
-from trimtab.formats.values import shown
+from trimtab.formats.values import short_repr
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.log import Pages, event_at, live_units
@@ -192,12 +192,12 @@ def events_from(given: Any, /) -> tuple[str, Any, list[Event]]:
         CorruptSessionError: It is none, of another version, or was changed after it was taken.
     """
     if not isinstance(given, Mapping):
-        raise CorruptSessionError(f"a snapshot is a mapping, as snapshot() makes it, not {shown(given)}")
+        raise CorruptSessionError(f"a snapshot is a mapping, as snapshot() makes it, not {short_repr(given)}")
     version = given.get("version")
     if type(version) is not int or version not in (VERSION, UNSEALED):
         raise CorruptSessionError(
-            f"the snapshot has version {shown(version)} and this trimtab reads version {VERSION}: restore it"
-            " with the trimtab that made it"
+            f"the snapshot has version {short_repr(version)} and this trimtab reads version {VERSION}:"
+            " restore it with the trimtab that made it"
         )
     try:
         if version == VERSION and given.get("seal") != seal_of(given):

@@ -246,4 +246,4 @@ def first_stale(core: Core, working_set: WorkingSet, stale: set[int]) -> Steps[i
 
 
 def _redacted_data(data: Mapping[str, Any], format: Format) -> dict[str, Any]:
-    return {**data, "message": format.redacted(data["message"]), "redacted": True}
+    return {**data, "message": format.redact(data["message"]), "redacted": True}

@@ -369,11 +369,11 @@ def _check_written(format: Format, message: Any, where: str) -> None:
 def _check_redacted(format: Format, sample: list[Any], where: str) -> None:
     """Check that redaction leaves no text, and every call and result."""
     plain = [copy.deepcopy(mapping_of(message)) for message in sample]
-    made = [format.redacted(message) for message in plain]
+    made = [format.redact(message) for message in plain]
     for index, message in enumerate(plain):
         at = f"{where}, message {index}"
         if message != mapping_of(sample[index]):
-            fail("input_unchanged", f"{at}: was changed by redacted()")
+            fail("input_unchanged", f"{at}: was changed by redact()")
         said = {text for text in _texts(format, message) if len(text) > _SHORT}
         left = next((text for text in said if text in str(made[index])), None)
         if left is not None:

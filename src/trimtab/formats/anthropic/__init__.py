@@ -215,7 +215,7 @@ class Anthropic(Format):
             gone.add(left.pop())
         return self.without_parts(message, sorted(gone)) if left else None
 
-    def joined(self, message: Any, other: Any, /) -> Any:
+    def join_results(self, message: Any, other: Any, /) -> Any:
         blocks, added = blocks_of(message), blocks_of(other)
         end = 1 + max((at for at, block in enumerate(blocks) if type_of(block) == "tool_result"), default=-1)
         return with_values(message, {("content",): [*blocks[:end], *added, *blocks[end:]]})
@@ -237,7 +237,7 @@ class Anthropic(Format):
         """
         return replace(
             super().read_request(body),
-            extra={**_output_schema(body), **_charged(body)},
+            extra={**_output_schema(body), **_settings(body)},
             unseen=named_in(body, _UNSEEN),
             unsure=_unsure(body),
         )
@@ -257,7 +257,7 @@ class Anthropic(Format):
         """Make a message of texts and ready-made blocks.
 
         A role the API lacks is the user's. One of the role "system" is for the front of a request, from where
-        its text is lifted; see `lifted`.
+        its text is lifted; see `lift_system`.
         """
         return {"role": _role(role), "content": content_of(parts, text_part)}
 
@@ -279,7 +279,7 @@ class Anthropic(Format):
                 return with_values(message, {("content", at): {**block, "cache_control": value}})
         return message
 
-    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+    def lift_system(self, messages: Sequence[Any], system: Any, /) -> Any:
         """Return system text with that of system messages behind it.
 
         It is blocks if any of it is.
@@ -290,7 +290,7 @@ class Anthropic(Format):
             return "\n\n".join(filter(None, (*given, *said)))
         return [block for one in (*given, *said) for block in _system_blocks(one)]
 
-    def redacted(self, message: Dict, /) -> Dict:
+    def redact(self, message: Dict, /) -> Dict:
         return redacted_of(message)
 
     def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
@@ -368,7 +368,7 @@ def _unsure(body: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"what {kind} thinking adds (thinking)",)
 
 
-def _charged(body: Mapping[str, Any]) -> Dict:
+def _settings(body: Mapping[str, Any]) -> Dict:
     charged = {key: body[key] for key in ("tool_choice", "thinking") if body.get(key)}
     budget = item_of(body.get("output_config"), "task_budget")
     return {**charged, "task_budget": budget} if budget else charged

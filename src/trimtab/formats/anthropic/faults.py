@@ -21,7 +21,7 @@ from trimtab.formats.anthropic.read import (
     type_of,
 )
 from trimtab.formats.base import Fault, Finding, Request, faults_at
-from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, item_of, shown, type_name
+from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, item_of, short_repr, type_name
 
 _ROLES = ("user", "assistant", "system")
 _MESSAGE_KEYS = frozenset({"role", "content"})
@@ -195,7 +195,7 @@ def _message_faults(message: Dict, last: bool) -> Iterator[Finding]:
         return
     if not isinstance(role, str) or role not in _ROLES:
         listed = "'user', 'assistant' or 'system'"
-        yield "unknown_role", f"role: Input should be {listed}, not {shown(role)}", ("role",)
+        yield "unknown_role", f"role: Input should be {listed}, not {short_repr(role)}", ("role",)
         return
     known = _SYSTEM_KEYS if role == "system" else _MESSAGE_KEYS
     for key in message:
@@ -253,10 +253,10 @@ def _block_faults(role: str, value: Any, path: Path) -> Iterator[Finding]:
         return
     kind = block.get("type")
     if not isinstance(kind, str) or not (kind in _KNOWN or is_server_result(kind)):
-        detail = f"Input tag {shown(kind)} found using 'type' does not match any of the expected tags"
+        detail = f"Input tag {short_repr(kind)} found using 'type' does not match any of the expected tags"
         yield "unknown_block", detail, (*path, "type")
         return
-    if (words := _misplaced(role, kind)) is not None:
+    if (words := _role_fault(role, kind)) is not None:
         yield "misplaced_block", words, path
         return
     yield from _field_faults(kind, block, path)
@@ -264,7 +264,7 @@ def _block_faults(role: str, value: Any, path: Path) -> Iterator[Finding]:
         yield "cached_thinking", f"{kind}.cache_control: {_EXTRA}", (*path, "cache_control")
 
 
-def _misplaced(role: str, kind: str) -> str | None:
+def _role_fault(role: str, kind: str) -> str | None:
     if role == "system":
         return None if kind in _SYSTEM_TYPES else _SYSTEM_BLOCKS
     if role == "assistant":
@@ -332,7 +332,7 @@ def _result_faults(kind: str, block: Dict, path: Path) -> Iterator[Finding]:
         if (found := type_of(as_dict(value))) not in _IN_RESULTS:
             yield (
                 "unknown_block",
-                f"a result cannot hold a block of type {shown(found)}",
+                f"a result cannot hold a block of type {short_repr(found)}",
                 (*path, "content", at),
             )
 
@@ -345,7 +345,9 @@ def _source_faults(kind: str, value: Any, path: Path) -> Iterator[Finding]:
     way = source.get("type")
     if not isinstance(way, str) or way not in ways:
         listed = ", ".join(map(repr, ways))
-        detail = f"{kind}.source: Input tag {shown(way)} does not match any of the expected tags: {listed}"
+        detail = (
+            f"{kind}.source: Input tag {short_repr(way)} does not match any of the expected tags: {listed}"
+        )
         yield "bad_source", detail, (*path, "type")
     elif not source.get(ways[way]):
         yield "bad_source", f"{kind}.source.{way}.{ways[way]}: {_REQUIRED}", (*path, ways[way])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from trimtab.formats.base import Found, Kind, Media, Pieces, Structure, TextSlot, numbered
+from trimtab.formats.base import Found, Kind, Media, Pieces, Structure, TextSlot, complete_ids
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, item_of, to_text
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
@@ -50,7 +50,7 @@ def calls_in(message: Any) -> Iterator[tuple[int, str]]:
         for at, block in enumerate(blocks_of(message))
         if type_of(block) == "tool_use" or (type_of(block) in SERVER_CALLS and call_id_of(block) is not None)
     ]
-    yield from zip((at for at, _ in calls), numbered(call_id for _, call_id in calls), strict=True)
+    yield from zip((at for at, _ in calls), complete_ids(call_id for _, call_id in calls), strict=True)
 
 
 def kind_of(message: Any) -> Kind:
@@ -163,7 +163,7 @@ class Scan:
             elif is_server_result(kind) and not self._close(result_id_of(block), index):
                 strays.append((result_id_of(block), at))
         if calls:
-            structure.calls[index] = tuple(numbered(calls))
+            structure.calls[index] = tuple(complete_ids(calls))
         if strays:
             self._put_apart(index, len(blocks), strays, whole=whole)
         if calls or (blocks and type_of(blocks[-1]) in THINKING):
@@ -443,12 +443,12 @@ def texts_of(message: Dict, *, whole: bool = False) -> Iterator[TextSlot]:
     for at, block in enumerate(blocks):
         path: Path = ("content", at)
         if type_of(block) == "tool_result":
-            yield from _nested(item_of(block, "content"), (*path, "content"), is_result=True)
+            yield from _texts_in(item_of(block, "content"), (*path, "content"), is_result=True)
         elif not (by_model and item_of(block, "citations")):
             yield from _block_texts(block, path, is_result=False)
 
 
-def _nested(content: Any, path: Path, *, is_result: bool) -> Iterator[TextSlot]:
+def _texts_in(content: Any, path: Path, *, is_result: bool) -> Iterator[TextSlot]:
     if isinstance(content, str):
         yield TextSlot(path, content, is_result)
         return
@@ -463,11 +463,12 @@ def _block_texts(block: Any, path: Path, *, is_result: bool) -> Iterator[TextSlo
         if isinstance(text, str):
             yield TextSlot((*path, "text"), text, is_result)
     elif kind == "search_result":
-        yield from _nested(item_of(block, "content"), (*path, "content"), is_result=is_result)
+        yield from _texts_in(item_of(block, "content"), (*path, "content"), is_result=is_result)
     elif kind == "document":
         source = item_of(block, "source")
         way, data = type_of(source), item_of(source, "data")
         if way == "text" and isinstance(data, str):
             yield TextSlot((*path, "source", "data"), data, is_result)
         elif way == "content":
-            yield from _nested(item_of(source, "content"), (*path, "source", "content"), is_result=is_result)
+            path = (*path, "source", "content")
+            yield from _texts_in(item_of(source, "content"), path, is_result=is_result)

@@ -15,7 +15,7 @@ from trimtab.formats.anthropic.read import (
     result_id_of,
     type_of,
 )
-from trimtab.formats.base import Prices, Structure, numbered
+from trimtab.formats.base import Prices, Structure, complete_ids
 from trimtab.formats.values import Dict, compact_json
 
 __all__ = ["Walk"]
@@ -179,7 +179,7 @@ class Walk:
             if None in calls or any(kind in SERVER_CALLS or is_server_result(kind) for kind in kinds):
                 structure.odd.add(index)
             thoughts = [kind in THINKING for kind in kinds] or [False]
-            self._note_answer(index, _Read(tuple(numbered(calls)), (), thoughts[0], thoughts[-1]))
+            self._note_answer(index, _Read(tuple(complete_ids(calls)), (), thoughts[0], thoughts[-1]))
         elif role == "system":
             self._note_system(index)
         elif role == "user" and "tool_result" in kinds:

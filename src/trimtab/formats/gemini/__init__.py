@@ -252,11 +252,11 @@ class Gemini(Format):
         """Return a shallow copy of the caller's content with one text for parts."""
         return with_values(message, {("parts",): parts_for(message, [{"text": text}])})
 
-    def joined(self, message: Any, other: Any, /) -> Any:
+    def join_results(self, message: Any, other: Any, /) -> Any:
         parts = [*(as_list(item_of(message, "parts")) or ()), *(as_list(item_of(other, "parts")) or ())]
         return with_values(message, {("parts",): parts})
 
-    def lifted(self, messages: Sequence[Any], system: Any, /) -> Any:
+    def lift_system(self, messages: Sequence[Any], system: Any, /) -> Any:
         """Return a request's system text with that of system contents, as parts.
 
         Raises:
@@ -267,7 +267,7 @@ class Gemini(Format):
         given = [] if system is None else parts_of_system(system)
         return [*given, *(part for message in messages for part in parts_of_system(message))]
 
-    def redacted(self, message: Dict, /) -> Dict:
+    def redact(self, message: Dict, /) -> Dict:
         return redacted_of(message)
 
     def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
@@ -284,7 +284,7 @@ class Gemini(Format):
         if made:
             return f"{role}: [function_calls] {_json(made)}"
         lines = [f"TOOL({result.name}): {_answer(parts[result.part])}" for result in results_of(parts)]
-        said = "\n".join(text for part in parts for text in _said(part))
+        said = "\n".join(text for part in parts for text in _part_texts(part))
         return "\n".join([*lines, f"{role}: {said}"] if said or not lines else lines)
 
 
@@ -327,7 +327,7 @@ def _items(value: Any) -> list[tuple[str | int, Any]]:
     return list(enumerate(as_list(value) or ()))
 
 
-def _said(part: Dict) -> Iterator[str]:
+def _part_texts(part: Dict) -> Iterator[str]:
     if isinstance(part.get("text"), str) and part.get("thought") is not True:
         yield part["text"]
     for name, field in (("executable_code", "code"), ("code_execution_result", "output")):

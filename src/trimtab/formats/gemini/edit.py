@@ -21,7 +21,7 @@ from trimtab.formats.values import (
     as_dict,
     as_list,
     item_of,
-    shown,
+    short_repr,
     texts_of_ids,
     with_values,
 )
@@ -114,7 +114,7 @@ def _check_entry(index: int, entry: Any) -> None:
     if found is None or any(key_in(found, key) is not None for key in DATA_KEYS):
         path = f"contents[{index}]"
         raise FormatError(
-            f"{path} is no content but {type(entry).__name__} {shown(entry)}: "
+            f"{path} is no content but {type(entry).__name__} {short_repr(entry)}: "
             'write it as {"role": "user", "parts": [...]}',
             path=path,
         )
@@ -147,7 +147,9 @@ def parts_of_system(system: Any) -> list[Any]:
         return [part for one in listed for part in parts_of_system(one)]
     entry = as_dict(system)
     if entry is None:
-        raise FormatError(f"system text is texts and parts, not {type(system).__name__}: {shown(system)}")
+        raise FormatError(
+            f"system text is texts and parts, not {type(system).__name__}: {short_repr(system)}"
+        )
     if "parts" not in entry and "role" not in entry:
         return [system]
     held = item_of(system, "parts")

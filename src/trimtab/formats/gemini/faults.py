@@ -22,7 +22,7 @@ from trimtab.formats.gemini.read import (
     speaker,
     value_in,
 )
-from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, shown, type_name
+from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, short_repr, type_name
 
 UNEQUAL = (
     "Please ensure that the number of function response parts is equal to the number of function call parts "
@@ -83,7 +83,7 @@ def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault
         return [Fault(index=None, rule="no_messages", detail=_NO_CONTENTS)]
     model = "" if request is None else request.model
     found: list[Fault] = []
-    unsigned = set(_unsigned(messages, model))
+    unsigned = set(_unsigned_steps(messages, model))
     for index, message in enumerate(messages):
         parts = parts_in(message)
         found += faults_at(index, _faults(index, message, parts))
@@ -110,7 +110,7 @@ def _faults(index: int, message: Dict, parts: Sequence[Dict]) -> Iterator[Findin
         if value is not None and key not in ("role", "parts"):
             yield "unknown_key", _UNKNOWN.format(key, f"contents[{index}]"), (str(key),)
     if role not in (None, "", *_ROLES):
-        yield "unknown_role", f"{_ROLE} Not {shown(role)}", ("role",)
+        yield "unknown_role", f"{_ROLE} Not {short_repr(role)}", ("role",)
     if listed is None and message.get("parts") is not None:
         yield "bad_parts", f"parts must be a list, not {type_name(message['parts'])}", ("parts",)
         return
@@ -164,7 +164,7 @@ def _named_faults(index: int, name: str, value: Dict, path: Path, whose: str) ->
         yield "bad_part", f"{field} must be an object, not {type_name(held)}", (*path, field)
 
 
-def _unsigned(messages: list[Any], model: str) -> Iterator[int]:
+def _unsigned_steps(messages: list[Any], model: str) -> Iterator[int]:
     """List the steps of the current turn whose first call lacks its signature.
 
     Where no model is named, a turn without any signature is one of a model that needs none.

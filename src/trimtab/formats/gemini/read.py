@@ -121,7 +121,7 @@ def calls_of(parts: Sequence[Dict]) -> list[Call]:
         call = value_in(part, "function_call")
         if call is None:
             continue
-        name, call_id = _named(call)
+        name, call_id = _name_and_id(call)
         if call_id is None:
             number = seen[name] = seen.get(name, -1) + 1
             found.append(Call(at, f"{CALL_PREFIX}{name}:{number}", name, given=False))
@@ -136,7 +136,7 @@ def results_of(parts: Sequence[Dict]) -> list[Result]:
     for at, part in enumerate(parts):
         response = value_in(part, "function_response")
         if response is not None:
-            name, call_id = _named(response)
+            name, call_id = _name_and_id(response)
             found.append(Result(at, call_id, name))
     return found
 
@@ -225,7 +225,7 @@ def is_signed(part: Dict) -> bool:
     return key_in(part, SIGNATURE) is not None
 
 
-def _named(value: Any) -> tuple[str, str | None]:
+def _name_and_id(value: Any) -> tuple[str, str | None]:
     entry = as_dict(value) or {}
     return as_text(entry.get("name")) or "", as_text(entry.get("id"))
 

@@ -22,9 +22,9 @@ from trimtab.formats.base import (
     Structure,
     TextSlot,
     bytes_of,
+    complete_ids,
     content_of,
     named_in,
-    numbered,
     text_part,
 )
 from trimtab.formats.openai_chat.edit import redacted_of
@@ -181,7 +181,7 @@ class OpenAIChat(Format):
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
         changed = message
         tool_calls = as_list(item_of(message, "tool_calls")) or ()
-        ids = numbered(map(call_id_of, map(as_dict, tool_calls)))
+        ids = complete_ids(map(call_id_of, map(as_dict, tool_calls)))
         gone = {at for at, call_id in enumerate(ids) if call_id in call_ids}
         if gone and len(gone) == len(tool_calls):
             changed = without_keys(changed, ("tool_calls",))
@@ -258,7 +258,7 @@ class OpenAIChat(Format):
             return with_values(message, {("content", len(parts) - 1, "cache_control"): value})
         return with_values(message, {("cache_control",): value})
 
-    def redacted(self, message: Dict, /) -> Dict:
+    def redact(self, message: Dict, /) -> Dict:
         return redacted_of(message)
 
     def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
@@ -281,7 +281,7 @@ class OpenAIChat(Format):
 def _calls(message: Dict) -> Iterator[tuple[str, Dict]]:
     """Yield (id, call) of the calls, the legacy one last."""
     calls = [as_dict(value) for value in as_list(message.get("tool_calls")) or ()]
-    for call_id, call in zip(numbered(map(call_id_of, calls)), calls, strict=True):
+    for call_id, call in zip(complete_ids(map(call_id_of, calls)), calls, strict=True):
         if call is not None:
             yield call_id, call
     legacy = _function_id(message.get("function_call"))

@@ -15,13 +15,13 @@ def redacted_of(message: Dict) -> Dict:
     What stays is who says it and which call it makes or answers, where the wire form has that and nowhere
     else: role, ids of calls, the name that is the id of a call without one, kinds of parts and of calls.
     """
-    made = {key: _said(message, key, value) for key, value in message.items() if key != "audio"}
+    made = {key: _blank_key(message, key, value) for key, value in message.items() if key != "audio"}
     if "audio" in message and message.get("content") is None:
         made["content"] = REDACTED  # a provider looks up what was said by its id: it goes as a whole
     return made
 
 
-def _said(message: Dict, key: str, value: Any) -> Any:
+def _blank_key(message: Dict, key: str, value: Any) -> Any:
     if key in ("role", "tool_call_id") and isinstance(value, str):
         return value
     if key == "name" and isinstance(value, str):  # has to stay a name

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trimtab.formats.base import Fault, Finding, Request, faults_at
-from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, shown, type_name
+from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, short_repr, type_name
 
 _ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 
@@ -77,7 +77,7 @@ def _faults(message: Dict) -> Iterator[Finding]:
         return
     if not isinstance(role, str) or role not in _ROLES:
         listed = ", ".join(map(repr, _ROLES))
-        yield "unknown_role", f"Invalid value: {shown(role)}. Supported values are: {listed}.", ("role",)
+        yield "unknown_role", f"Invalid value: {short_repr(role)}. Supported values are: {listed}.", ("role",)
         return
     yield from _content_faults(role, message)
     if message.get("name") is not None and not isinstance(message["name"], str):
@@ -132,7 +132,7 @@ def _part_faults(role: str, value: Any, path: Path) -> Iterator[Finding]:
         listed = ", ".join(map(repr, sorted(_PART_TYPES[role])))
         yield (
             "unknown_part",
-            f"Invalid value: {shown(kind)}. Supported values are: {listed}.",
+            f"Invalid value: {short_repr(kind)}. Supported values are: {listed}.",
             (*path, "type"),
         )
     elif kind not in _PART_TYPES[role]:
@@ -181,7 +181,7 @@ def _one_call_faults(call: Dict, path: Path) -> Iterator[Finding]:
         )
     key, field = ("custom", "input") if call.get("type") == "custom" else ("function", "arguments")
     if call.get("type") not in ("function", "custom"):
-        detail = f"Invalid value: {shown(call.get('type'))}. Supported values are: 'function', 'custom'."
+        detail = f"Invalid value: {short_repr(call.get('type'))}. Supported values are: 'function', 'custom'."
         yield "bad_tool_call", detail, (*path, "type")
         key, field = ("custom", "input") if "custom" in call else (key, field)
     yield from _named_faults(call.get(key), field, (*path, key))

@@ -34,11 +34,11 @@ from trimtab.formats.openai_responses.read import (
     OUTPUT_OF,
     answered_id_of,
     call_id_of,
-    dangling,
     is_bound,
     is_output_message,
     is_reference,
     kind_of,
+    lone_reasoning,
     needs_of,
     pieces_of,
     text_paths,
@@ -166,7 +166,7 @@ class OpenAIResponses(Format):
             if type_of(following) != "reasoning":
                 break
             beyond += 1
-        structure.dangling.update(dangling(messages, start, stop))
+        structure.dangling.update(lone_reasoning(messages, start, stop))
         self._bind_references(messages, start, stop, structure)
         structure.needs.update(needs_of(messages) if stop - start == len(messages) else ())
 
@@ -328,7 +328,7 @@ class OpenAIResponses(Format):
             return with_values(entry, {(key, len(parts) - 1, "prompt_cache_breakpoint"): mode})
         return message
 
-    def redacted(self, message: Dict, /) -> Dict:
+    def redact(self, message: Dict, /) -> Dict:
         return redacted_of(message)
 
     def transcript(self, message: Dict, /) -> str:

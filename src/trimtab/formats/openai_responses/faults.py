@@ -15,12 +15,12 @@ from trimtab.formats.openai_responses.read import (
     OUTPUT_OF,
     answered_id_of,
     call_id_of,
-    dangling,
     is_reference,
     kind_of,
+    lone_reasoning,
     type_of,
 )
-from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, shown
+from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, short_repr
 
 # Both as shravankshenoy notes them in AI-ML-Notes (2025) and as codex and agents report them, for example
 # BigPizzaV3/CodexPlusPlus#315 (empty string) and newo-ether/Agora#141 (`summary`).
@@ -131,7 +131,7 @@ def _not_stored(items: list[Any]) -> Iterator[Fault]:
     """Look for references where nothing is stored that they could be to."""
     for index, item in enumerate(items):
         if is_reference(item):
-            said = _NOT_STORED.format(shown(item.get("id")).strip("'"))
+            said = _NOT_STORED.format(short_repr(item.get("id")).strip("'"))
             yield Fault(index=index, rule="not_stored", detail=said, path=("id",))
 
 
@@ -142,12 +142,12 @@ def _faults(index: int, item: Dict) -> Iterator[Finding]:
         return
     if name not in ITEM_TYPES:
         if "type" in item:
-            said = _VALUE.format(shown(item["type"]).strip("'"), _listed(sorted(ITEM_TYPES)))
+            said = _VALUE.format(short_repr(item["type"]).strip("'"), _name_list(sorted(ITEM_TYPES)))
             yield "unknown_item", said, ("type",)
         else:
             yield (
                 "missing_role",
-                f"neither a type nor a role; {_VALUE.format('', _listed(_ROLES))}",
+                f"neither a type nor a role; {_VALUE.format('', _name_list(_ROLES))}",
                 ("role",),
             )
         return
@@ -176,8 +176,8 @@ def _message_faults(index: int, item: Dict) -> Iterator[Finding]:
     role, content = item.get("role"), item.get("content")
     if not isinstance(role, str) or role not in _ROLES:
         rule = "missing_role" if role is None else "unknown_role"
-        said = "" if role is None else shown(role).strip("'")
-        yield rule, _VALUE.format(said, _listed(_ROLES)), ("role",)
+        said = "" if role is None else short_repr(role).strip("'")
+        yield rule, _VALUE.format(said, _name_list(_ROLES)), ("role",)
         return
     for key in _CHAT_KEYS:
         if key in item:
@@ -198,13 +198,13 @@ def _part_faults(index: int, value: Any, path: Path, taken: tuple[str, ...]) -> 
         return
     kind = part.get("type")
     if not isinstance(kind, str) or kind not in taken:
-        said = _VALUE.format(shown(kind).strip("'"), _listed(taken))
+        said = _VALUE.format(short_repr(kind).strip("'"), _name_list(taken))
         yield "misplaced_part", said, (*path, "type")
         return
     key = "refusal" if kind == "refusal" else "text"
     if kind.endswith("_text") or kind == "refusal":
         if key not in part:
-            yield "missing_value", _MISSING.format(index=index, key=_dotted((*path, key))), (*path, key)
+            yield "missing_value", _MISSING.format(index=index, key=_key_path((*path, key))), (*path, key)
         elif not isinstance(part[key], str):
             yield "bad_part", _wrong_type(index, (*path, key), "a string", part[key]), (*path, key)
 
@@ -220,7 +220,7 @@ def _among_others(items: list[Any]) -> Iterator[Fault]:
             if item_id in seen:
                 yield Fault(index=index, rule="duplicate_id", detail=_DUPLICATE.format(item_id), path=("id",))
             if prefix is not None and not item_id.startswith(prefix):
-                detail = _BAD_ID.format(index, shown(item_id).strip("'"), prefix)
+                detail = _BAD_ID.format(index, short_repr(item_id).strip("'"), prefix)
                 yield Fault(index=index, rule="bad_id", detail=detail, path=("id",))
             seen.add(item_id)
         if (call_id := call_id_of(item)) is not None:
@@ -230,21 +230,21 @@ def _among_others(items: list[Any]) -> Iterator[Fault]:
             yield Fault(index=index, rule="mismatched_output", detail=detail, path=("type",))
         if name == "compaction_trigger" and index + 1 < len(items):
             yield Fault(index=index, rule="misplaced_trigger", detail="it must be the final input item")
-    for index in dangling(items, 0, len(items)):
-        said = _DANGLING.format(shown(items[index].get("id")).strip("'"))
+    for index in lone_reasoning(items, 0, len(items)):
+        said = _DANGLING.format(short_repr(items[index].get("id")).strip("'"))
         yield Fault(index=index, rule="dangling_reasoning", detail=said)
 
 
 def _wrong_type(index: int, path: Path, expected: str, value: Any) -> str:
-    return _WRONG_TYPE.format(index=index, key=_dotted(path), expected=expected, got=_type(value))
+    return _WRONG_TYPE.format(index=index, key=_key_path(path), expected=expected, got=_type(value))
 
 
-def _dotted(path: Path) -> str:
+def _key_path(path: Path) -> str:
     keys = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
     return keys.removeprefix(".")
 
 
-def _listed(names: Any) -> str:
+def _name_list(names: Any) -> str:
     quoted = [f"'{name}'" for name in names]
     return f"{', '.join(quoted[:-1])}{',' * (len(quoted) > 2)} and {quoted[-1]}"
 

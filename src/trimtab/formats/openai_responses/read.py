@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from trimtab.formats.base import Kind, Media, Pieces, numbered
+from trimtab.formats.base import Kind, Media, Pieces, complete_ids
 from trimtab.formats.openai_chat.read import OpenAIFound
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, to_text
 
@@ -98,10 +98,10 @@ def call_id_of(item: Dict) -> str | None:
     if name not in OUTPUT_OF:
         return None
     if name == "mcp_approval_request":
-        return next(numbered([as_text(item.get("id"))]))
+        return next(complete_ids([as_text(item.get("id"))]))
     if name == "tool_search_call" and not _by_client(item):
         return None
-    return next(numbered([as_text(item.get("call_id"))]))
+    return next(complete_ids([as_text(item.get("call_id"))]))
 
 
 def answered_id_of(item: Dict) -> str | None:
@@ -137,7 +137,7 @@ def is_bound(item: Dict, following: Dict) -> bool:
     return not (is_plain_message(item) and is_plain_message(following))
 
 
-def dangling(items: list[Any], start: int, stop: int) -> set[int]:
+def lone_reasoning(items: list[Any], start: int, stop: int) -> set[int]:
     """List reasoning that nothing of the model follows, among dicts; reasoning without an id may stand alone.
 
     openai-agents leaves the ids out for that (`reasoning_item_id_policy`, 2026).
