@@ -103,7 +103,7 @@ def ask(
         block=portion.name,
         led=led,
     )
-    request = make(alive=few, oldest_cut=oldest_cut)
+    request = make(row=few, oldest_cut=oldest_cut)
     settled = yield from running(strategy, request)
     if few is not None and not settled.fits:  # how much it takes at least is told by all there is
         request = make()

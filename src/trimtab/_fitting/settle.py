@@ -17,6 +17,7 @@ from trimtab.budget import Budget
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble_one, keep_parts
 from trimtab.conversation.order import Row, misplaced, stands_apart
+from trimtab.conversation.units import span_of, unit_of
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
 from trimtab.formats import Format, mapping_of
@@ -521,7 +522,8 @@ def _least_tokens(part: Part) -> int:
     """Return the size of what may not leave, held texts at their shortest."""
     history = part.history
     among = history.near(history.count) if history.walked_from < history.count else None
-    units = [unit for unit in (history.units if among is None else among) if unit.state != "free"]
+    spans = map(span_of, history.units) if among is None else among
+    units = [unit_of(span) for span in spans if span[2] != "free"]
     request = EvictionRequest(part.history, part.sizes, limit_tokens=0, block=part.name, alive=units)
     if not units or request.fits(units):  # the least there is, which no strategy may be asked for
         return 0

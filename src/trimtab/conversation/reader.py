@@ -11,9 +11,12 @@ from trimtab.conversation.units import (
     NO_PARTS,
     Group,
     Parts,
+    Span,
     State,
     Unit,
     members,
+    span_of,
+    unit_of,
     unresolved,
     with_openers,
     with_stored,
@@ -22,12 +25,6 @@ from trimtab.errors import FormatError
 from trimtab.formats import Format, Kind, Prices, Structure, refuse_foreign
 
 __all__ = ["History"]
-
-
-class Stretch(Unit):
-    """Neighboring messages that are not told apart into units, and stay or leave together until they are."""
-
-    __slots__ = ()
 
 
 class History:
@@ -66,7 +63,11 @@ class History:
         rules = format.rules
         self._plain = rules.results_are_messages and not rules.binds_messages
         """Each message that is no result begins something."""
-        self._results_are_messages = format.rules.results_are_messages
+        self._results_are_messages = rules.results_are_messages
+        self._ordered = rules.ordered
+        """Not every message may come first, or behind every other."""
+        self._users_open = rules.users_stand_alone and not rules.ordered
+        """Every message of the user may come first, and belongs to nothing before it."""
         self.structure = self.walked = Structure(self.count)
         """What was read of its messages; until all units are asked for, what was noted while walking, too."""
         self.structure.elsewhere = self.elsewhere = elsewhere
@@ -89,6 +90,7 @@ class History:
         self._turn = (-1, -1)
         self._newest: int | None = None
         self._alone: dict[int, bool] = {}
+        self._marks: list[tuple[int, State]] = []
         self._units: tuple[Unit, ...] | None = None
         self._read_apart = False
         self._is_alone_here = not (elsewhere or self._answered or self._holds or self._apart)
@@ -166,6 +168,11 @@ class History:
             self._columns(index, index + 1)
             message = self.messages[index]
         return self._kind_of(message)
+
+    def message(self, index: int, /) -> Any:
+        """Return one message as a dict, to be read only."""
+        self.kind(index)
+        return self.messages[index]
 
     def _columns(self, start: int, stop: int) -> Structure:
         """Read a few messages into columns of their own; what is no dict becomes one."""
@@ -272,6 +279,15 @@ class History:
             index -= 1
         return index
 
+    def border_at_or_after(self, index: int, /) -> int:
+        """Return the nearest message at or after `index` that answers nothing.
+
+        It is the length if none is.
+        """
+        while index < self.count and self.is_result(index):
+            index += 1
+        return index
+
     def stands_alone(self, index: int, /) -> bool:
         """Tell whether a message neither calls, answers nor is bound.
 
@@ -338,15 +354,15 @@ class History:
             groups = members(self.structure, pairing, whole={index for index, _ in self._apart})
             units = [self._unit_of(group, opened) for group in groups]
             units.sort(key=lambda unit: unit.indices[0])
-            if self.format.rules.ordered:
+            if self._ordered:
                 units = self._with_openers(units)
             self._units = tuple(with_stored(units, pairing) if self.elsewhere else units)
         return self._units
 
-    def near(self, counted: int, /) -> list[Unit] | None:
+    def near(self, counted: int, /) -> list[Span] | None:
         """Tell apart the units near a cut, at the end, and those that must stay.
 
-        What stands between these is a `Stretch`, to be told apart by `part` where a cut falls into it.
+        What stands between these is a stretch, to be told apart by `part` where a cut falls into it.
         What is older than all of them surely leaves. Of older messages those alone are read that are pinned,
         that open the turn cut into, or that stand for what was before them: the latest of these is looked for
         by its shape. A turn in which something is out of the ordinary is read as if it were all there is.
@@ -355,23 +371,21 @@ class History:
             counted: The newest message that cannot stay along with all behind it.
 
         Returns:
-            Units in order; None where it takes the whole conversation to tell: a result whose call is in
-            another turn, ids of calls that wait and are not found, parts of the conversation elsewhere.
+            Their spans in order; None where it takes the whole conversation to tell: a result whose call is
+            in another turn, ids of calls that wait and are not found, parts of the conversation elsewhere.
         """
         if self._units is not None or not self._is_alone_here or not self.count:
             return None
         index = min(counted, self.count - 1)
-        walked = self._walked_from <= counted
-        turn = self._turn_at(index)
-        apart = not walked or self._waits or self.format.rules.ordered
-        if turn is None and (apart or self.walked.odd):
+        told = self._walked_from <= counted and not self._waits
+        start = None if told else self._turn_at(index) or 0
+        if (self._ordered or not told or self.walked.odd) and self._turn_at(index) is None:
             return None
         end = self._border_at_or_before(min(max(0, self._last_turn()), self.count - 1))
-        if walked and not self._waits:
+        if start is None:
             start = self._border_at_or_before(index)
             spans = [(start, self._border_after(start, _FEW)), (end, self.count)]
         else:
-            start = turn or 0
             spans = [(start, self.count)]
         spans += self._spans_of(self._asked(start, end), start)
         return self._listed(spans, start=max(start, self.head), stop=self.count)
@@ -381,23 +395,20 @@ class History:
         """True if a message of the last turn may be bound to one that was not walked over."""
         return self.walked.waits >= 0 and not self.walked.opened
 
-    def part(self, stretch: Stretch, /, *, at: int, few: int) -> list[Unit] | None:
+    def part(self, first: int, stop: int, /, *, at: int, few: int) -> list[Span] | None:
         """Tell apart some units of a stretch.
 
         Args:
-            stretch: What `near` did not tell apart.
+            first: Where the stretch begins that `near` did not tell apart.
+            stop: Where it ends.
             at: A message of it, from which on units are told apart.
             few: How many at least, if there are as many.
 
         Returns:
-            Units in order, and what of the stretch is not told apart; None if they cannot be.
+            Spans in order, and what of the stretch is not told apart; None if they cannot be.
         """
-        first, stop = stretch.indices[0], stretch.indices[-1] + 1
         start = max(first, self._border_at_or_before(at))
-        openers = {self.user_at_or_before(start), self._turn_at(start)}
-        spans = self._spans_of(
-            [user for user in openers if user is not None and first <= user < start], first
-        )
+        spans = self._spans_of([user for user in self._openers_of(start) if first <= user < start], first)
         spans.append((start, min(stop, self._border_after(start, few))))
         return self._listed(spans, start=first, stop=stop)
 
@@ -406,17 +417,25 @@ class History:
         asked = {index for index in self.pins if index >= self.head}
         if self.protect and self.latest_user is not None:
             asked.add(self.latest_user)
-        if (kept := self._latest_kept(start)) is not None:
-            self.structure.kept = {kept}
+        if self.format.rules.keeps_messages and (kept := self.format.latest_compaction(self.messages)) >= 0:
+            self.structure.kept = {kept}  # it stands for what was before it
             asked.add(kept)
         if self.pending_calls:
             asked.update(self.walked.unanswered)
         # Each of them, and what is cut into, stays together with the message that opens its turn.
-        for index in (start, *((end, *asked) if self.format.rules.ordered else ())):
-            users = (self.user_at_or_before(index), self._turn_at(index))
-            asked.update(user for user in users if user is not None)
-        asked.update(index for index in self.walked.odd if index >= start)
-        return {index for index in asked if index >= self.head}
+        for index in (start, end, *asked) if self._ordered else (start,):
+            asked.update(self._openers_of(index))
+        if self.walked.odd:
+            asked.update(index for index in self.walked.odd if index >= start)
+        return asked if not self.head else {index for index in asked if index >= self.head}
+
+    def _openers_of(self, index: int) -> list[int]:
+        """List the user's message before one, and, if that cannot open a turn, the one before it that can."""
+        user = self.user_at_or_before(index)
+        if user is None:
+            return []
+        opener = user if self._opens(user) else self._turn_at(user)
+        return [user] if opener is None or opener == user else [user, opener]
 
     def _spans_of(self, asked: Collection[int], start: int) -> list[tuple[int, int]]:
         """Return for each message where to begin and to end to tell its unit apart."""
@@ -434,29 +453,43 @@ class History:
                 found.append((self.count if first is None else first, self._turn_after(index)))
         return found
 
-    def _listed(self, spans: Sequence[tuple[int, int]], *, start: int, stop: int) -> list[Unit] | None:
-        """List the units of spans, and what stands between them; None if it cannot be told."""
-        waiting = set(self.pending_calls)
-        units = [Unit((index,), kind=self.kind(index), state="pinned") for index in range(self.head)]
-        units = units if stop == self.count else []
+    def _listed(self, spans: list[tuple[int, int]], *, start: int, stop: int) -> list[Span] | None:
+        """List the units in some places, and what stands between these; None if it cannot be told."""
+        waiting, head = set(self.pending_calls), self.head
+        found: list[Span] = []
+        if stop == self.count:
+            found += [(index, index + 1, "pinned", self.kind(index), None) for index in range(head)]
+            self._marks = self._marked()
         at = start
         for first, end in _joined(spans):
-            if first >= end or first < self.head:
+            if first >= end or first < head:
                 return None  # no turn is known that it could be read in
             if first > at:
-                units.append(Stretch(tuple(range(at, first)), kind="other"))
+                found.append((at, first, "free", None, None))
             group = self._group(first, end, waiting)
             if group is None:
                 return None
-            units += group
+            found += group
             at = max(at, end)
         if at < stop:
-            units.append(Stretch(tuple(range(at, stop)), kind="other"))
+            found.append((at, stop, "free", None, None))
         if stop < self.count:
-            return units
+            return found
         if waiting:
             return None
-        return self._with_openers(units) if self.format.rules.ordered else units
+        return list(map(span_of, self._with_openers(list(map(unit_of, found))))) if self._ordered else found
+
+    def _marked(self) -> list[tuple[int, State]]:
+        """List messages that decide on the state of their unit, the strongest first."""
+        marks: list[tuple[int, State]] = [(index, "pinned") for index in self.pins]
+        if self.protect and self.latest_user is not None:
+            marks.append((self.latest_user, "pinned"))
+        if self.structure.kept:
+            marks.append((max(self.structure.kept), "held"))
+        if self.protect:
+            marks.append((self.count - 1, "held"))
+        marks += [(index, "held") for index in self._holds if not self.protect]
+        return marks
 
     def _border_at_or_before(self, index: int) -> int:
         """Return the nearest message at or before one with which something begins."""
@@ -500,18 +533,13 @@ class History:
 
     def _opens(self, user: int) -> bool:
         """Tell whether a message of the user stands alone and may come first."""
-        return user not in self.walked.odd and self.stands_alone(user) and not self.cannot_lead(user)
+        if user in self.walked.odd:
+            return False
+        return self._users_open or (self.stands_alone(user) and not self.cannot_lead(user))
 
-    def _latest_kept(self, start: int) -> int | None:
-        """Find the latest message that stands for what was before it, if it is older than what is read."""
-        if not self.format.rules.keeps_messages:
-            return None
-        found = self.format.latest_compaction(self.messages)
-        return found if found >= 0 else None
-
-    def _group(self, start: int, stop: int, waiting: set[str]) -> list[Unit] | None:
-        """Group a span of messages as if they were all there is; None if they are not."""
-        if (ordinary := self._ordinary(start, stop)) is not None:
+    def _group(self, start: int, stop: int, waiting: set[str]) -> list[Span] | None:
+        """Group some neighboring messages as if they were all there is; None if they are not."""
+        if self._is_told(start, stop) and (ordinary := self._ordinary(start, stop)) is not None:
             return ordinary
         if start < self._walked_from < stop:  # of what was walked over more is known
             border = self._border_after(self._walked_from - 1)
@@ -535,29 +563,27 @@ class History:
         waiting.difference_update(call_id for ids in columns.calls.values() for call_id in ids)
         units = [self._unit_of(group.moved(start), at) for group in members(columns, pairing)]
         units.sort(key=lambda unit: unit.indices[0])
-        return units
+        return list(map(span_of, units))
 
-    def _ordinary(self, start: int, stop: int) -> list[Unit] | None:
-        """Group a span of which the walk has told enough: each message with the results behind it."""
-        if not self._is_told(start, stop):
-            return None
+    def _ordinary(self, start: int, stop: int) -> list[Span] | None:
+        """Group what the walk has told enough of: each message with the results behind it."""
+        messages, kind_of = self.messages, self._kind_of
         in_row = self._results_are_messages and not self._plain
-        kinds: list[Kind | None] = [*map(self._kind_of, self.messages[start:stop]), None]
-        units: list[Unit] = []
-        first = 0
-        while first < stop - start:
-            kind, end = kinds[first], first + 1
-            while kinds[end] == "tool":
+        found: list[Span] = []
+        while start < stop:
+            kind, end = kind_of(messages[start]), start + 1
+            following: Kind | None = None
+            while end < stop and (following := kind_of(messages[end])) == "tool":
                 end += 1
             if kind == "assistant":
-                if in_row and kinds[end] == "assistant":
+                if in_row and end < stop and following == "assistant":
                     return None  # they may be answered behind all of them
-            elif end > first + 1:
+            elif end > start + 1:
                 return None
-            indices = tuple(range(start + first, start + end))
-            units.append(Unit(indices, kind=kind or "other", state=self._state(indices, False)))
-            first = end
-        return units
+            states = [state for index, state in self._marks if start <= index < end]
+            found.append((start, end, states[0] if states else "free", kind, None))
+            start = end
+        return found
 
     def _is_told(self, start: int, stop: int) -> bool:
         """Tell whether in a span each message begins a unit, but for results, which follow their call."""
@@ -567,8 +593,11 @@ class History:
             alone = stop == start + 1 and self.stands_alone(start)
             if not alone and not (self._walked_from < stop and self._meets(start)):
                 return False
-        noted = (self.walked.odd, self.walked.unanswered, self.walked.bound)
-        return not any(noted) or all(map(set(range(start, stop)).isdisjoint, noted))
+        odd, unanswered, bound = self.walked.odd, self.walked.unanswered, self.walked.bound
+        if not (odd or unanswered or bound):
+            return True
+        within = set(range(start, stop))
+        return within.isdisjoint(odd) and within.isdisjoint(unanswered) and within.isdisjoint(bound)
 
     def _meets(self, start: int) -> bool:
         """Tell whether the oldest results walked over answer the call a little further back."""
@@ -646,10 +675,11 @@ _FEW = 4
 """Units near a cut that are told apart at first."""
 
 
-def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Put spans in order, those that overlap as one."""
+def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Put pairs of beginning and end in order, those that overlap as one."""
     found: list[tuple[int, int]] = []
-    for start, stop in sorted(spans):
+    spans.sort()
+    for start, stop in spans:
         if found and start < found[-1][1]:
             found[-1] = (found[-1][0], max(stop, found[-1][1]))
         else:

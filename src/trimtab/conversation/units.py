@@ -15,12 +15,16 @@ __all__ = [
     "NO_PARTS",
     "Group",
     "Parts",
+    "Span",
     "State",
+    "Stretch",
     "Unit",
     "members",
     "resolve_pins",
     "results_behind",
     "results_in_place",
+    "span_of",
+    "unit_of",
     "unresolved",
     "with_openers",
     "with_stored",
@@ -109,6 +113,35 @@ _put_parts = Unit.__dict__["parts"].__set__
 def _unit(indices: tuple[int, ...], kind: Kind, state: State, open: bool, parts: Parts) -> Unit:
     """Make a unit again from a copy or a pickle."""
     return Unit(indices, kind=kind, state=state, open=open, parts=parts)
+
+
+class Stretch(Unit):
+    """Neighboring messages that are not told apart into units, and stay or leave together until they are."""
+
+    __slots__ = ()
+
+
+Span = tuple[int, int, State, "Kind | None", "Unit | None"]
+"""Where a unit begins and ends, its state and kind (None: a stretch), and the unit, where it was made.
+
+Of neighboring whole messages no unit has to be made to know all there is of it.
+"""
+
+
+def span_of(unit: Unit) -> Span:
+    """Write a unit as a span."""
+    kind = None if isinstance(unit, Stretch) else unit.kind
+    return unit.indices[0], unit.indices[-1] + 1, unit.state, kind, unit
+
+
+def unit_of(span: Span) -> Unit:
+    """Make the unit of a span, unless it is made."""
+    first, stop, state, kind, unit = span
+    if unit is not None:
+        return unit
+    if kind is None:
+        return Stretch(tuple(range(first, stop)), kind="other")
+    return Unit(tuple(range(first, stop)), kind=kind, state=state)
 
 
 class Group:

@@ -214,8 +214,11 @@ class Sizes:
             raise with_index(error, at) from error.__cause__
 
     def total(self, start: int, stop: int, /) -> int:
-        """Sum messages already counted."""
-        return sum(cast("list[int]", self.known[start:stop]))
+        """Sum neighboring messages."""
+        try:
+            return sum(cast("list[int]", self.known[start:stop]))
+        except TypeError:  # one is not known
+            return sum(map(self.of, range(start, stop)))
 
 
 def shared_out(total_tokens: int, weights: Sequence[int], /) -> list[int]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, assembled, keep_parts, merge_edits
-from trimtab.conversation.reader import Stretch
+from trimtab.conversation.units import Span, span_of, unit_of
 from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.shorten import Keep, shorten
 from trimtab.counting.sizes import Shares, Sizes
@@ -143,12 +143,12 @@ class EvictionRequest:
 
     __slots__ = (
         "_alive",
-        "_cuts",
         "_edited_sizes",
         "_edits",
         "_inserted_tokens",
         "_made_openers",
         "_origin",
+        "_row",
         "block",
         "constant_limit_tokens",
         "history",
@@ -170,6 +170,7 @@ class EvictionRequest:
         constant_limit_tokens: int | None = None,
         block: str = "history",
         alive: Sequence[Unit] | None = None,
+        row: list[Span] | None = None,
         edits: Mapping[int, Mapping[Path, str]] | None = None,
         protected: frozenset[int] = frozenset(),
         insertions: Sequence[Insertion] = (),
@@ -197,15 +198,31 @@ class EvictionRequest:
         self._origin: EvictionRequest | None = None
         self._edited_sizes: dict[int, tuple[Mapping[Path, str], int]] = {}
         self._alive = alive
+        self._row = row
         self._edits: dict[int, Mapping[Path, str]] = dict(edits or {})
-        self._cuts: Cuts | None = None
 
     # -- what there is
 
     @property
     def units(self) -> Sequence[Unit]:
         """All units that are still there, in order. Reads the whole conversation."""
-        return self.history.units if self._alive is None else self._alive
+        if self._alive is None:
+            if self._row is None:
+                return self.history.units
+            self._alive = list(map(unit_of, self._row))
+        return self._alive
+
+    @property
+    def row(self) -> list[Span]:
+        """The same as spans, of which no unit has to be made."""
+        if self._row is None:
+            self._row = list(map(span_of, self.units))
+        return self._row
+
+    @property
+    def is_whole(self) -> bool:
+        """True as long as no earlier step let go of any unit."""
+        return self._origin is None
 
     @property
     def additive(self) -> bool:
@@ -266,7 +283,7 @@ class EvictionRequest:
 
     def count_each(self) -> None:
         """Count every message, which takes less time in one go than one by one."""
-        if self.sizes.additive and self._alive is None:
+        if self.sizes.additive and self._alive is None and self._row is None:
             self.sizes.walk(self.history, self.history.head, sys.maxsize)
 
     def size(self, unit: Unit, /) -> int:
@@ -476,28 +493,26 @@ class EvictionRequest:
 
     @property
     def cuts(self) -> Cuts:
-        """The places where the conversation may be cut, with what each would cost."""
-        if self._cuts is None:
-            self._cuts = Cuts(self)
-        return self._cuts
+        """The places where it may be cut, with what each costs; made anew each time."""
+        return Cuts(self)
 
     def newest_first(self) -> Iterator[Unit]:
         """Walk the units from the newest to the oldest."""
         return reversed(self.units)
 
-    def part(self, stretch: Stretch, /, *, at: int, few: int) -> None:
+    def part(self, stretch: Span, /, *, at: int, few: int) -> None:
         """Tell apart some units of a stretch, from one of its messages on."""
-        self._put_for(stretch, self.history.part(stretch, at=at, few=few))
+        self._put_for(stretch, self.history.part(stretch[0], stretch[1], at=at, few=few))
 
-    def _put_for(self, stretch: Stretch, units: Sequence[Unit] | None) -> None:
-        """List units in place of a stretch, here and in the request this one was made from."""
-        if self._alive is not None and stretch in self._alive:
-            place = self._alive.index(stretch)
-            before, after = self._alive[:place], self._alive[place + 1 :]
-            self._alive = None if units is None else [*before, *units, *after]
-            self._made_openers = None
+    def _put_for(self, stretch: Span, spans: list[Span] | None) -> None:
+        """List spans in place of a stretch, here and in the request this one was made from."""
+        row = self.row
+        place = next((at for at, span in enumerate(row) if span[:2] == stretch[:2] and span[3] is None), None)
+        if place is not None:
+            self._row = None if spans is None else [*row[:place], *spans, *row[place + 1 :]]
+            self._alive = self._made_openers = None
         if self._origin is not None:
-            self._origin._put_for(stretch, units)
+            self._origin._put_for(stretch, spans)
 
     def protecting(self, roles: Iterable[str], /) -> EvictionRequest:
         """Return the same request in which units with a message of these roles stay."""
@@ -541,6 +556,7 @@ class EvictionRequest:
             constant_limit_tokens=self.constant_limit_tokens,
             block=self.block,
             alive=self._alive if alive is None else alive,
+            row=self._row if alive is None else None,
             edits=self._edits if edits is None else edits,
             protected=self.protected if protected is None else protected,
             insertions=self.insertions if insertions is None else insertions,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from trimtab.conversation import History, Unit
-from trimtab.conversation.reader import Stretch
+from trimtab.conversation.units import Span, span_of, unit_of
 from trimtab.counting.sizes import Sizes
 
 if TYPE_CHECKING:
@@ -31,37 +32,25 @@ class Cuts:
     def _list(self) -> None:
         """Take the units of the request."""
         request = self._request
-        units, protected, oldest = request.units, request.protected, request.oldest_cut
-        self._units = units
+        row, protected = request.row, request.protected
+        self._row = row
         self._end = request.history.count
-        self._stay: list[Unit] = []
-        self._free: list[Unit] = []
-        self._free_firsts: list[int] = []
-        self._users: list[Unit] = []
-        self._by_first: dict[int, Unit] = {}
-        firsts: list[int] = []
-        head, shared = request.history.head, False
-        for unit in units:
-            first = unit.indices[0]
-            if unit.state != "free" or first in protected:
-                self._stay.append(unit)
-                if first >= head:  # units that stay are places to cut at, too
-                    firsts.append(first)
-            else:
-                self._free.append(unit)
-                self._free_firsts.append(first)
-                firsts.append(first)
-            if unit.kind == "user":
-                self._users.append(unit)
-            self._by_first[first] = unit
-            shared = shared or bool(unit.parts)
-        self._user_firsts = [unit.indices[0] for unit in self._users]
-        # Of several units of one message the user's words are the one that opens a turn.
-        self._by_first.update(zip(self._user_firsts, self._users, strict=True))
-        self._firsts = firsts if not shared else sorted(set(firsts))
-        if oldest:
-            self._firsts = self._firsts[bisect_left(self._firsts, oldest) :]
-        self._shared = shared
+        self._all_firsts = firsts = [span[0] for span in row]
+        self._stay = [span for span in row if span[2] != "free" or (protected and span[0] in protected)]
+        made = [span[4] for span in row if span[4] is not None]
+        self._shared = any([unit.parts for unit in made])
+        self._in_row = (
+            not (self._shared or request.edits) and request.is_whole and not any(map(_is_torn, made))
+        )
+        """Whether what is there from a cut on is all that stays beside what stays anyway."""
+        # Other units that stay than leading system text are places to cut at, too.
+        self._firsts = firsts[bisect_left(firsts, max(request.oldest_cut, request.history.head)) :]
+        if self._shared:
+            self._firsts = sorted(set(self._firsts))
+        self._users: list[Span] | None = None
+        self._user_firsts: list[int] = []
+        self._free: list[Span] = []
+        self._free_firsts: list[int] | None = None
         self._stay_tokens: int | None = None
         self._sums = [0]
         self._there: dict[int, set[int]] = {}
@@ -74,9 +63,10 @@ class Cuts:
         self._says = self._end
         """The first of them that is no system text."""
         if self._openers is not None:
-            self._staying = sorted({index for unit in self._stay for index in unit.indices})
-            at = self._openers.front(self._stay)
-            self._says = self._end if at is None else self._stay[at].first
+            stay = list(map(unit_of, self._stay))
+            self._staying = sorted({index for unit in stay for index in unit.indices})
+            front = self._openers.front(stay)
+            self._says = self._end if front is None else stay[front].first
 
     @property
     def end(self) -> int:
@@ -88,37 +78,54 @@ class Cuts:
         request = self._request
         if not request.additive:
             firsts = set(also)
-            kept = [u for u in self._units if u.first >= cut or u.first in firsts or request.stays(u)]
+            kept = [u for u in request.units if u.first >= cut or u.first in firsts or request.stays(u)]
             return request.total(kept)
+        if self._in_row:
+            return self._tokens_in_row(cut, also)
         if self._stay_tokens is None:
-            self._stay_tokens = self._sum(self._stay, self._there_anyway)
+            self._stay_tokens = self._sum(list(map(unit_of, self._stay)), self._there_anyway)
             self._there.update(self._there_anyway)
+        if self._free_firsts is None:
+            self._free = [
+                span for span in self._row if span[2] == "free" and span[0] not in request.protected
+            ]
+            self._free_firsts = [span[0] for span in self._free]
         newer, sums = len(self._free) - bisect_left(self._free_firsts, cut), self._sums
         while len(sums) <= newer:
-            newest = self._free[-len(sums)]
+            newest = unit_of(self._free[-len(sums)])
             sums.append(sums[-1] + request._added_tokens(newest, self._there))
-        beside = self._sum([self._by_first[first] for first in also]) if also else 0
-        return request._fixed_tokens_of(self._first(newer, also)) + self._stay_tokens + sums[newer] + beside
+        beside = self._sum(list(map(self.unit, also))) if also else 0
+        first = min(
+            (*self._stay[:1], *self._free[len(self._free) - newer :][:1], *map(self._span, also)),
+            key=_first_of,
+            default=None,
+        )
+        return self._fixed_tokens(first) + self._stay_tokens + sums[newer] + beside
+
+    def _tokens_in_row(self, cut: int, also: tuple[int, ...]) -> int:
+        """Return the same where all from the cut on stays."""
+        sizes, before = self._request.sizes, [span for span in self._stay if span[0] < cut]
+        if also:
+            before = sorted([*before, *map(self._span, also)], key=_first_of)
+        tokens = sizes.total(cut, self._end)
+        for first, stop, _, _, unit in before:
+            tokens += sizes.total(first, stop) if unit is None else sizes.sum(unit.indices)
+        return self._fixed_tokens(before[0] if before else self._span_from(cut)) + tokens
+
+    def _fixed_tokens(self, first: Span | None) -> int:
+        """Return what is charged beside the messages, where the first is of this unit."""
+        request = self._request
+        if request.insertions:
+            return request._fixed_tokens_of(None if first is None else unit_of(first))
+        return request.sizes.fixed_tokens(first is not None and first[3] == "system")
 
     def _sum(self, units: list[Unit], there: dict[int, set[int]] | None = None) -> int:
         """Return the tokens of units beside a cut: what shares a message with them is older, or stays."""
         request = self._request
-        if not (self._shared or request.edits):
-            return request.sizes.sum([index for unit in units for index in unit.indices])
         if there is None:
             indices = (index for unit in units for index in unit.parts)
             there = {index: self._there_anyway[index] for index in indices if index in self._there_anyway}
         return sum([request._added_tokens(unit, there) for unit in units])
-
-    def _first(self, newer: int, also: tuple[int, ...]) -> Unit | None:
-        """Return the first of the units that stay beside the newest of the free ones."""
-        found = self._stay[0] if self._stay else None
-        if newer and (found is None or self._free_firsts[-newer] < found.indices[0]):
-            found = self._free[-newer]
-        for first in also:
-            if found is None or first < found.indices[0]:
-                found = self._by_first[first]
-        return found
 
     def oldest(self, fits: Callable[[int], bool], also: Also | None = None, /) -> int | None:
         """Return the oldest cut that fits, found by halves; None if what must stay alone does not fit.
@@ -147,21 +154,21 @@ class Cuts:
 
     def _part_before(self, cut: int) -> bool:
         """Tell units apart where older ones than those behind a cut may stay; False if all of these are."""
-        at = bisect_left(self._units, cut, key=_first_of)
-        for unit in self._units[max(0, at - 1) : at + 1]:
-            if isinstance(unit, Stretch):
+        at = bisect_left(self._all_firsts, cut)
+        for span in self._row[max(0, at - 1) : at + 1]:
+            if span[3] is None:
                 self._few *= 4
-                self._request.part(unit, at=unit.first, few=self._few)
+                self._request.part(span, at=span[0], few=self._few)
                 self._list()
                 return True
         return False
 
     def part(self, cut: int, /) -> None:
         """Tell units apart where a cut is to fall."""
-        at = bisect_right(self._units, cut, key=_first_of)
-        unit = self._units[at - 1] if at else None
-        if isinstance(unit, Stretch) and cut <= unit.indices[-1]:
-            self._request.part(unit, at=cut, few=1)
+        at = bisect_right(self._all_firsts, cut)
+        span = self._row[at - 1] if at else None
+        if span is not None and span[3] is None and cut < span[1]:
+            self._request.part(span, at=cut, few=1)
             self._list()
 
     def stands(self, cut: int, also: tuple[int, ...], /) -> bool:
@@ -169,13 +176,13 @@ class Cuts:
         openers = self._openers
         if openers is None:
             return True
-        at = bisect_left(self._units, cut, key=_first_of)
-        if at == len(self._units):
+        span = self._span_from(cut)
+        if span is None:
             return True
-        unit = self._units[at]
+        unit = unit_of(span)
         first = unit.first
         older = bisect_left(self._staying, first)
-        beside = (index for one in also for index in self._by_first[one].indices if index < first)
+        beside = (index for one in also for index in self.unit(one).indices if index < first)
         before = max((*self._staying[max(0, older - 1) : older], *beside), default=-1)
         if before < 0 or (first < self._says and not also):
             return openers.says(unit) is None or self._request.stays(unit) or openers.leads(unit)
@@ -188,31 +195,55 @@ class Cuts:
         """
         if cut >= self._end:
             return ()
+        if self._users is None:
+            self._users = [span for span in self._row if span[3] == "user"]
+            self._user_firsts = [span[0] for span in self._users]
         at = bisect_right(self._user_firsts, cut)
-        unit = self._users[at - 1] if at else self._opener_otherwise(cut)
-        if unit is None or unit.indices[0] == cut or self._request.stays(unit):
+        span = self._users[at - 1] if at else self._opener_otherwise(cut)
+        if span is None or span[0] == cut or self._stays(span):
             return ()
-        return (unit.indices[0],)
+        return (span[0],)
 
-    def _opener_otherwise(self, cut: int) -> Unit | None:
+    def _opener_otherwise(self, cut: int) -> Span | None:
         """Return what a cut in no user's turn needs in front, where it may not come first."""
-        openers, at = self._openers, bisect_left(self._units, cut, key=_first_of)
-        if openers is None or self._says < cut or at == len(self._units):
+        openers, span = self._openers, self._span_from(cut)
+        if openers is None or self._says < cut or span is None or self._stays(span):
             return None
-        unit = self._units[at]
-        return None if self._request.stays(unit) else openers.of(unit)
+        unit = openers.of(unit_of(span))
+        return None if unit is None else span_of(unit)
+
+    def _stays(self, span: Span) -> bool:
+        return span[2] != "free" or span[0] in self._request.protected
 
     def holds(self, first: int, /) -> bool:
         """Tell whether a unit that is still there begins at a message."""
-        return first in self._by_first
+        at = bisect_left(self._all_firsts, first)
+        return at < len(self._row) and self._all_firsts[at] == first
 
     def unit(self, first: int, /) -> Unit:
-        """Return the unit that begins at a message."""
-        return self._by_first[first]
+        """Return the unit that begins at a message; of several the user's words, which open a turn."""
+        return unit_of(self._span(first))
+
+    def _span(self, first: int) -> Span:
+        at = bisect_left(self._all_firsts, first)
+        if self._shared:
+            few = [*takewhile(lambda span: span[0] == first, self._row[at:])]
+            return max(reversed(few), key=lambda span: span[3] == "user")
+        return self._row[at]
+
+    def _span_from(self, cut: int) -> Span | None:
+        """Return the first unit from a message on; None behind the last."""
+        at = bisect_left(self._all_firsts, cut)
+        return self._row[at] if at < len(self._row) else None
 
 
-def _first_of(unit: Unit) -> int:
-    return unit.indices[0]
+def _is_torn(unit: Unit) -> bool:
+    """Tell whether something else stands between the messages of a unit."""
+    return unit.indices[-1] - unit.indices[0] + 1 != len(unit.indices)
+
+
+def _first_of(span: Span) -> int:
+    return span[0]
 
 
 SMALL_SHARE = 16

@@ -9,7 +9,7 @@ from itertools import takewhile
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, keep_parts
 from trimtab.conversation.order import Row, misplaced, stands_apart
-from trimtab.conversation.reader import Stretch
+from trimtab.conversation.units import Stretch
 from trimtab.formats import mapping_of
 
 __all__ = ["Openers", "in_order"]

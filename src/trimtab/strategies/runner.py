@@ -11,12 +11,13 @@ from bisect import bisect_left
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from trimtab.conversation import Unit
 from trimtab.conversation.assemble import Insertion, assemble_one, merge_edits, owns_text, put_in
 from trimtab.errors import ContextError, FormatError, StrategyContractError
-from trimtab.formats import Path, Structure
+from trimtab.formats import Kind, Path, Structure
 from trimtab.strategies.base import (
     Edit,
     EvictionRequest,
@@ -301,7 +302,7 @@ def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCa
 
 def _settled(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:
     """Check a result against the conversation, and say what stays."""
-    settled = _settle_units(request, result, name, trusted)
+    settled = _settle_cut(request, result, name) or _settle_units(request, result, name, trusted)
     settled.actions = result.actions if result.actions is not None else (name,)
     settled.reason = result.reason
     settled.needed_tokens = result.needed_tokens
@@ -322,6 +323,42 @@ def check_step(request: EvictionRequest, result: EvictionResult, name: str) -> N
     _checked_edits(request, kept, result, name)
     if result.insertions:
         _checked_insertions(result, {index for unit in kept for index in unit.indices}, name)
+
+
+def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> Settled | None:
+    """Settle a cut by what stands before it; None if units have to be looked at one by one.
+
+    They have to where one goes on behind the cut, shares a message, or changed, and where order counts.
+    """
+    cut, row, sizes = result.cut, request.row, request.sizes
+    if cut is None or result.edits or result.insertions or request.insertions or request.edits:
+        return None
+    if not request.is_whole or not request.additive or request.history.format.rules.ordered:
+        return None
+    older = bisect_left(row, cut, key=itemgetter(0))
+    if cut != request.history.count and (older == len(row) or row[older][0] != cut):
+        breach(name, f"cuts at message {cut}, where no unit begins")
+    also = {unit.indices[0]: unit for unit in result.kept}
+    before: list[int] = []
+    leads: Kind | None = row[older][3] if older < len(row) else None
+    for first, stop, state, kind, unit in row[:older]:
+        if unit is not None and (unit.parts or unit.indices[-1] >= cut):
+            return None
+        if state != "free" or first in request.protected or first in also:
+            leads = leads if before else kind
+            before += range(first, stop) if unit is None else unit.indices
+            if (kept := also.pop(first, None)) is not None and (
+                kept.parts or kept.indices != (tuple(range(first, stop)) if unit is None else unit.indices)
+            ):
+                return None
+    if also:
+        return None
+    tokens = sizes.fixed_tokens(leads == "system") + sizes.sum(before)
+    tokens += sizes.total(cut, request.history.count)
+    before.sort()  # something else may stand between the messages of a unit
+    while before and before[-1] == cut - 1:
+        cut = before.pop()
+    return Settled(before=before, cut=cut, tokens=tokens)
 
 
 def _settle_units(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate, islice
 from typing import Any
 
 from trimtab._shared.checks import check_flag, check_fraction, check_roles, check_whole
 from trimtab.conversation import Unit
-from trimtab.counting.base import counter_name
+from trimtab.counting.base import RequestCounter, counter_name
 from trimtab.errors import CountingError
 from trimtab.strategies.base import EvictionRequest, EvictionResult
 from trimtab.strategies.cuts import Cuts
@@ -35,6 +37,7 @@ _LEAST_GRID_MESSAGES = 64
 
 def stride_cut(
     request: EvictionRequest,
+    cuts: Cuts,
     oldest: int,
     *,
     ratio: float,
@@ -44,77 +47,96 @@ def stride_cut(
 
     Args:
         request: The request; its constant limit gives the stride.
+        cuts: Where it may be cut.
         oldest: The oldest cut that fits.
         ratio: Share of the limit to keep at least about, 0 < ratio < 1.
         also: Units that stay beside a cut.
     """
-    limit = request.constant_limit_tokens
-    stride = (1.0 - ratio) * limit
-    least = ratio * limit / 2
-    weights = _Weights(request)
+    limit, head = request.constant_limit_tokens, request.history.head
+    stride, least = (1.0 - ratio) * limit, ratio * limit / 2
+    grid = max(_LEAST_GRID_MESSAGES, limit // 16)
+    weights = _Weights(request, head + (oldest - head) // grid * grid)
     for _ in range(_HALVINGS + 1):
-        marks = _marks(request, oldest, stride, weights)
-        mark = next((m for m in marks if m >= oldest and _begins(request, m)), None)
-        leaves = mark is not None and _tokens_left(request, mark, also) >= least
-        if mark is not None and leaves and request.cuts.stands(mark, also(mark)):
+        marks = _marks(request, grid, stride, weights)
+        mark = next((m for m in marks if m >= oldest and _begins(cuts, m)), None)
+        leaves = mark is not None and cuts.tokens(mark, also(mark)) >= least
+        if mark is not None and leaves and cuts.stands(mark, also(mark)):
             return mark
         stride /= 2
     return oldest
 
 
-def _begins(request: EvictionRequest, index: int) -> bool:
+def _begins(cuts: Cuts, index: int) -> bool:
     """Tell whether a unit that is still there begins at a message: some are bound to the one before."""
-    request.cuts.part(index)
-    return request.cuts.holds(index)
+    cuts.part(index)
+    return cuts.holds(index)
 
 
-def _tokens_left(request: EvictionRequest, cut: int, also: Callable[[int], tuple[int, ...]]) -> int:
-    return request.cuts.tokens(cut, also(cut))
-
-
-def _marks(request: EvictionRequest, oldest: int, stride: float, weights: _Weights) -> Iterator[int]:
-    """Walk the marks from the last fixed place at or before the oldest cut."""
-    history = request.history
-    grid = max(_LEAST_GRID_MESSAGES, request.constant_limit_tokens // 16)
-    start = history.head + (oldest - history.head) // grid * grid
-    passed, next_grid = 0.0, start
-    for index in range(start, len(history)):
-        if not history.is_result(index) and (index >= next_grid or passed >= stride):
-            yield index
-            passed = 0.0
-            next_grid = history.head + ((index - history.head) // grid + 1) * grid
-        passed += weights[index]
+def _marks(request: EvictionRequest, grid: int, stride: float, weights: _Weights) -> Iterator[int]:
+    """Walk the marks from the fixed place on where the weights begin."""
+    history, head = request.history, request.history.head
+    mark = weights.start
+    while (mark := history.border_at_or_after(mark)) < history.count:
+        yield mark
+        next_grid = head + ((mark - head) // grid + 1) * grid
+        mark = min(next_grid, weights.passed_at(mark, stride))
 
 
 class _Weights:
-    """Weight of each message, computed once: bytes of its texts and call arguments."""
+    """What the messages from one on weigh, by bytes of texts and call arguments, each looked at once."""
 
-    def __init__(self, request: EvictionRequest) -> None:
+    def __init__(self, request: EvictionRequest, start: int) -> None:
         self._request = request
-        self._known: dict[int, float] = {}
+        self.start = start
+        """The first of them."""
+        self._sums = [0.0]
+        """What stands before each, from `start` on."""
 
-    def __getitem__(self, index: int) -> float:
-        weight = self._known.get(index)
-        if weight is None:
-            weight = self._known[index] = self._weigh(index)
-        return weight
+    def passed_at(self, index: int, weight: float) -> int:
+        """Return the first message behind one that so much stands before, from that one on; else the end."""
+        start, sums, count = self.start, self._sums, self._request.history.count
+        while len(sums) <= index - start or sums[-1] - sums[index - start] < weight:
+            at = start + len(sums) - 1
+            if at == count:
+                return count
+            stop = min(count, max(at + _AT_ONCE, index + 1))
+            sums += islice(accumulate(self._weigh_from(at, stop), initial=sums[-1]), 1, None)
+        return max(index + 1, start + bisect_left(sums, weight + sums[index - start]))
+
+    def _weigh_from(self, start: int, stop: int) -> list[float]:
+        """Weigh neighboring messages."""
+        history, counter = self._request.history, self._request.sizes.counter
+        messages = history.messages[start:stop]
+        if set(map(type, messages)) != {dict}:
+            messages = [history.message(index) for index in range(start, stop)]
+        if type(counter).weight is not RequestCounter.weight:
+            return [self._weigh(index) for index in range(start, stop)]
+        return [
+            size / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT + _CALL_WEIGHT * calls
+            for size, calls in map(history.format.weight, messages)
+        ]
 
     def _weigh(self, index: int) -> float:
-        message: dict[str, Any] = self._request.history.messages[index]
-        weight = self._request.sizes.counter.weight(message)
-        if weight is not None:
-            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
-                name = counter_name(self._request.sizes.counter)
-                raise CountingError(
-                    f"counter {name} answered {weight!r} as the weight of message {index}; it is a finite"
-                    " number, 0 or more",
-                    counter=name,
-                    index=index,
-                    answer=weight,
-                )
-            return float(weight)
-        size, calls = self._request.history.format.weight(message)
-        return size / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT + _CALL_WEIGHT * calls
+        """Ask a counter that weighs messages itself."""
+        counter, message = self._request.sizes.counter, self._request.history.messages[index]
+        weight = counter.weight(message)
+        if weight is None:
+            size, calls = self._request.history.format.weight(message)
+            return float(size / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT + _CALL_WEIGHT * calls)
+        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
+            name = counter_name(counter)
+            raise CountingError(
+                f"counter {name} answered {weight!r} as the weight of message {index}; it is a finite"
+                " number, 0 or more",
+                counter=name,
+                index=index,
+                answer=weight,
+            )
+        return float(weight)
+
+
+_AT_ONCE = 64
+"""Messages weighed in one go: what is behind the cut is not all looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,9 +229,9 @@ class SlidingWindow:
             )
         moved = cut
         if self.target_ratio < 1.0:
-            moved = stride_cut(request, cut, ratio=self.target_ratio, also=also)
+            moved = stride_cut(request, cuts, cut, ratio=self.target_ratio, also=also)
         if self.keep_turns:
-            moved = _turn_border(request, moved, also)
+            moved = _turn_border(request, cuts, moved)
         # Under a black box fewer messages may count more, so a newer cut has to be asked about too.
         if moved != cut and (request.additive or fits(moved)):
             cut = moved
@@ -258,9 +280,9 @@ def _remaining(request: EvictionRequest, cut: int, kept: Iterable[Unit]) -> int:
     return len({index for unit in staying for index in unit.indices})
 
 
-def _turn_border(request: EvictionRequest, cut: int, also: Callable[[int], tuple[int, ...]]) -> int:
+def _turn_border(request: EvictionRequest, cuts: Cuts, cut: int) -> int:
     """Move a cut inside a turn up to the next turn, unless that turn alone passes the limit."""
-    cuts, history = request.cuts, request.history
+    history = request.history
     if cut >= cuts.end:
         return cut
     user = history.user_at_or_before(cut)

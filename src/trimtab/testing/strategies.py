@@ -142,7 +142,7 @@ def eviction_request(
         sizes,
         limit_tokens=limit_tokens,
         constant_limit_tokens=constant_limit_tokens,
-        alive=few,
+        row=few,
         oldest_cut=oldest_cut,
     )
 
