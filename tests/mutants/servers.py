@@ -15,7 +15,7 @@ SERVERS = (
         ("arun", "if isinstance(question, Pause):", "if False:"),
     ),
     module(
-        "stores/served.py",
+        "stores/server.py",
         f"{_POSTGRES} stores/test_redis.py",
         ("Connections._leave_parent", "if self._pid != os.getpid():", "if False:"),
         (

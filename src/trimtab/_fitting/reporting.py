@@ -19,7 +19,7 @@ from trimtab.counting.measurement import unknown_in, unknown_notes
 from trimtab.counting.sizes import Shares, Sizes, counter_name, shared_out
 from trimtab.formats import Format, Request, mapping_of
 from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report
-from trimtab.report.text import counted
+from trimtab.report.text import plural
 from trimtab.strategies.runner import Settled
 
 __all__ = ["context_report_of", "report_of"]
@@ -86,7 +86,7 @@ def _left_out(work: Work, output: list[Any]) -> list[str]:
     if not less:
         return []
     return [
-        f"`request` leaves out parts of {counted(less, 'message')} that the provider takes no longer beside"
+        f"`request` leaves out parts of {plural(less, 'message')} that the provider takes no longer beside"
         " what it now holds; `messages` has them."
     ]
 

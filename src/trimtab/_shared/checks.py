@@ -1,7 +1,8 @@
 """What callers pass, checked once at the door; each error names the argument and says what to write instead.
 
-First single values (a whole number, a flag, a choice), then functions, then what a request holds, then names
-spelled like one that is known, and last the place of a message in an error.
+What is refused is a `ConfigurationError`. First single values (a whole number, a flag, a choice), then
+functions, then what a request holds, then names spelled like one that is known, and last the place of a
+message in an error.
 """
 
 from __future__ import annotations
@@ -30,11 +31,7 @@ def is_number(value: object, /) -> TypeGuard[float]:
 
 
 def check_whole(name: str, value: object, /, *, least: int | None = None) -> int:
-    """Return a whole number, of at least `least` if that is given.
-
-    Raises:
-        ConfigurationError: It is another value; with its name.
-    """
+    """Return a whole number, of at least `least` if that is given."""
     if is_whole(value, least=-math.inf if least is None else least):
         return value
     bound = "" if least is None else f" of at least {least}"
@@ -42,11 +39,7 @@ def check_whole(name: str, value: object, /, *, least: int | None = None) -> int
 
 
 def check_flag(name: str, value: Any, /) -> bool:
-    """Return True or False; what merely reads as one is refused.
-
-    Raises:
-        ConfigurationError: It is another value.
-    """
+    """Return True or False; what merely reads as one is refused."""
     if not isinstance(value, bool):
         raise ConfigurationError(f"{name} is True or False, not {reprlib.repr(value)}")
     return value
@@ -60,11 +53,7 @@ def check_fraction(name: str, value: object) -> float:
 
 
 def check_choice(name: str, value: object, choices: Sequence[str], /) -> str:
-    """Return one of a few words.
-
-    Raises:
-        ConfigurationError: It is another value; with the words there are, and the one probably meant.
-    """
+    """Return one of a few words."""
     if isinstance(value, str) and value in choices:
         return value
     near = in_words(near_names(value, choices)) if isinstance(value, str) else ""
@@ -93,9 +82,6 @@ def check_parameters(name: str, function: Callable[..., Any], /, *parameters: st
         name: What it was given as.
         function: A callable; of some built-ins the parameters are not known, and they pass.
         parameters: What it is given, a word each.
-
-    Raises:
-        ConfigurationError: With the parameters it is given and those it has.
     """
     try:
         signature = inspect.signature(function)
@@ -116,11 +102,7 @@ def answers_later(function: Callable[..., Any], /) -> bool:
 
 
 def check_trim(value: Any, /) -> None:
-    """Refuse what cannot be called back at once.
-
-    Raises:
-        ConfigurationError: It is no function, or an async one.
-    """
+    """Refuse what cannot be called back at once."""
     if not callable(value):
         raise ConfigurationError(f"on_trim is a function that takes a TrimContext, not {reprlib.repr(value)}")
     if answers_later(value):
@@ -132,11 +114,7 @@ def check_trim(value: Any, /) -> None:
 
 
 def check_messages(value: Any, /) -> None:
-    """Refuse what is neither a list of messages nor a request body.
-
-    Raises:
-        ConfigurationError: A text, None, a generator, or anything else without places to count.
-    """
+    """Refuse what is neither a list of messages nor a request body."""
     if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, Mapping)) or _is_message(value):
         raise ConfigurationError(
             f"messages must be a list of messages or a request body, not {_said_of_messages(value)}"
@@ -144,11 +122,7 @@ def check_messages(value: Any, /) -> None:
 
 
 def list_messages(messages: Any, /) -> list[Any]:
-    """Return messages as a list of its own, taken from anything that holds them one by one.
-
-    Raises:
-        ConfigurationError: A text, a request body, or nothing that can be gone through.
-    """
+    """Return messages as a list of its own, taken from anything that holds them one by one."""
     wrong = isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable)
     if wrong or _is_message(messages):
         raise ConfigurationError(f"messages must be a list of messages, not {_said_of_messages(messages)}")
@@ -178,11 +152,7 @@ def _said_of_messages(value: Any) -> str:
 
 
 def check_tools(value: Any, /) -> None:
-    """Refuse what is no list of tool schemas.
-
-    Raises:
-        ConfigurationError: It is one schema, a function, a text, or holds what is no schema.
-    """
+    """Refuse what is no list of tool schemas."""
     if value is None:
         return
     if _is_schema(value):
@@ -212,11 +182,7 @@ def _kind_of_tool(value: Any) -> str:
 
 
 def system_of(value: Any, /) -> str | list[Any] | None:
-    """Return system text as it is sent: a text, or a list of parts; None if there is none.
-
-    Raises:
-        ConfigurationError: It is neither text, nor a part, nor a list of these.
-    """
+    """Return system text as it is sent: a text, or a list of parts; None if there is none."""
     if value is None or isinstance(value, str):
         return value or None
     if isinstance(value, Mapping) and "role" in value and "content" in value:
@@ -236,11 +202,7 @@ def _is_part(value: Any) -> bool:
 
 
 def check_pending_calls(value: Any, /) -> Collection[str]:
-    """Return ids of calls as a collection that can be read again.
-
-    Raises:
-        ConfigurationError: It is a bare text, no collection, or holds what is no id.
-    """
+    """Return ids of calls as a collection that can be read again."""
     if type(value) is tuple and not value:
         return ()
     if isinstance(value, (str, bytes)):

@@ -12,7 +12,7 @@ from trimtab.cli.output import Answer, on_conversations
 from trimtab.counting import Count, EstimateCounter
 from trimtab.counting.measurement import count_of_request
 from trimtab.formats import mapping_of
-from trimtab.report.text import counted, plain
+from trimtab.report.text import plain, plural
 
 
 def _count(value: Any, asked: RequestOptions, *, each: bool) -> Answer:
@@ -31,7 +31,7 @@ def _count(value: Any, asked: RequestOptions, *, each: bool) -> Answer:
     roles = [str(entry.get("role") or form.kind(entry)) for entry in entries]
     rows = list(zip(range(len(roles)), roles, sizes, strict=True))
     how = _how(found, is_own=counter.with_format(form).exact)
-    number = counted(len(messages), "message")
+    number = plural(len(messages), "message")
 
     def data() -> dict[str, Any]:
         data = {
@@ -75,7 +75,7 @@ def _count(value: Any, asked: RequestOptions, *, each: bool) -> Answer:
         data=data,
         result=found.tokens,
         text=text,
-        row=lambda: f"{counted(found.tokens, 'token')} in {number}, {how}",
+        row=lambda: f"{plural(found.tokens, 'token')} in {number}, {how}",
     )
 
 

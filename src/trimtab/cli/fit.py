@@ -118,11 +118,7 @@ class PolicyFit:
         return Budget(**{**asdict(Budget.of(self._held_budget)), **changes})
 
     def _parts(self, value: Any) -> Mapping[str, Any] | None:
-        """Return what goes into which block; None for a conversation.
-
-        Raises:
-            FormatError: It names what is no block, or could be either.
-        """
+        """Return what goes into which block; None for a conversation."""
         if not isinstance(value, Mapping):
             if any(map(self._holds_parts, value)):
                 raise FormatError("a list of objects with parts, not of messages: write one a line (JSONL)")
@@ -164,11 +160,7 @@ class PolicyFit:
         return {_SYSTEM: head, name: messages[len(head) :]}
 
     def _name_for_conversations(self) -> str:
-        """Name the block that a list of messages or a request body fills.
-
-        Raises:
-            FormatError: It is not clear which.
-        """
+        """Name the block that a list of messages or a request body fills."""
         if _HISTORY in self._names:
             return _HISTORY
         if len(self._names) == 1:

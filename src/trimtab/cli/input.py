@@ -49,10 +49,6 @@ def files_of(names: Sequence[str]) -> Files:
 
     Shells expand patterns themselves, unless they are quoted or are too many names for one command. A pattern
     stands for many files also where it finds one: what reads the answers need not know how many there are.
-
-    Raises:
-        click.UsageError: A file is not there or not readable, no file is of a pattern; or nothing is given,
-            and standard input is a terminal.
     """
     if not names:
         standard_input()
@@ -83,11 +79,7 @@ def _paths(name: str) -> list[str]:
 
 @contextmanager
 def open_input(path: str) -> Generator[BinaryIO]:
-    """Open a file of the input; standard input stays open.
-
-    Raises:
-        click.UsageError: It cannot be read any more.
-    """
+    """Open a file of the input; standard input stays open."""
     if path == STANDARD_INPUT:
         yield sys.stdin.buffer
         return
@@ -99,11 +91,7 @@ def open_input(path: str) -> Generator[BinaryIO]:
 
 
 def standard_input() -> BinaryIO:
-    """Return standard input, unless somebody would have to type it.
-
-    Raises:
-        click.UsageError: It is a terminal.
-    """
+    """Return standard input, unless somebody would have to type it."""
     if sys.stdin.isatty():
         raise click.UsageError("give a FILE, or pipe one into standard input ('-' reads what you type)")
     return sys.stdin.buffer
@@ -222,11 +210,7 @@ def _entry(raw: bytes, *, number: int | None = None, parts: bool = False) -> Ent
 
 
 def _conversation(value: Any, *, parts: bool = False) -> Any:
-    """Insist on a conversation.
-
-    Raises:
-        FormatError: It is something else; the message says what would be read.
-    """
+    """Insist on a conversation."""
     value = _unpack(value)
     if isinstance(value, list) and value and all(map(_is_conversation, value)):
         raise FormatError("a list of conversations, not of messages: write one a line and use --input jsonl")
@@ -246,11 +230,7 @@ _ANSWER_KEYS = frozenset({"file", "line", "report", "changes", "violations"})
 
 
 def _unpack(value: Any) -> Any:
-    """Take the conversation out of what `fit` or `repair` wrote: commands can be piped into each other.
-
-    Raises:
-        FormatError: It was refused there.
-    """
+    """Take the conversation out of what `fit` or `repair` wrote: commands can be piped into each other."""
     if not isinstance(value, Mapping):
         return value
     beside = _ANSWER_KEYS.intersection(value)
@@ -351,11 +331,7 @@ def _no_constant(text: str) -> None:
 
 
 def dump(data: Any, *, indent: int | None = None) -> bytes:
-    """Write JSON in UTF-8 and a line end; lone surrogates are escaped.
-
-    Raises:
-        FormatError: It is nested too deep.
-    """
+    """Write JSON in UTF-8 and a line end; lone surrogates are escaped."""
     separators = None if indent else (",", ":")
     try:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)

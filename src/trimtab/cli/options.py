@@ -325,11 +325,7 @@ def strategy_of(value: str | None) -> Strategy | None:
 
 
 def _tools_of(value: str | None) -> list[Any] | None:
-    """Read the tool schemas of a JSON file.
-
-    Raises:
-        ConfigurationError: It cannot be read, or holds no list of schemas.
-    """
+    """Read the tool schemas of a JSON file."""
     if value is None:
         return None
     where = f"--tools {value}"
@@ -347,11 +343,7 @@ def _tools_of(value: str | None) -> list[Any] | None:
 
 
 def text_of(option: str, value: str) -> str:
-    """Return the text of an option, read from a file if it begins with `@`.
-
-    Raises:
-        ConfigurationError: The file cannot be read, or is not UTF-8.
-    """
+    """Return the text of an option, read from a file if it begins with `@`."""
     if not value.startswith("@"):
         return value
     try:

@@ -24,7 +24,7 @@ from trimtab.errors import (
     FormatError,
     MissingExtraError,
 )
-from trimtab.report.text import counted, plain
+from trimtab.report.text import plain, plural
 
 P = ParamSpec("P")
 
@@ -212,9 +212,9 @@ def _read_all(
 
 def _summary(done: int, failed: int, tokens: int, files: Files, verdicts: tuple[str, str]) -> str:
     """Say in one line how it went with all of them."""
-    listed = counted(done, "conversation")
-    listed += f" in {counted(len(files.paths), 'file')}" if files.many else ""
-    total = f"; {counted(tokens, 'token')} in all" if files.many and tokens else ""
+    listed = plural(done, "conversation")
+    listed += f" in {plural(len(files.paths), 'file')}" if files.many else ""
+    total = f"; {plural(tokens, 'token')} in all" if files.many and tokens else ""
     passing, failing = verdicts
     return (f"{failed:,} of {listed} {failing}" if failed else f"all {listed} {passing}") + total
 
@@ -352,7 +352,7 @@ class Progress:
         now_seconds = time.monotonic() if self._active else 0.0
         if self._active and now_seconds >= self._due_seconds:
             self._due_seconds = now_seconds + _EVERY_SECONDS
-            self._write(f"{_CLEAR}{counted(done, 'conversation')}{self._part()} …", shown=True)
+            self._write(f"{_CLEAR}{plural(done, 'conversation')}{self._part()} …", shown=True)
 
     def clear(self) -> None:
         """Take the line away, so that a message can be written in its place."""

@@ -13,7 +13,7 @@ from trimtab.cli.output import Answer, on_conversations
 from trimtab.conversation import Change, Violation
 from trimtab.conversation import repair as repair_one
 from trimtab.conversation import validate as validate_one
-from trimtab.report.text import counted, plain
+from trimtab.report.text import plain, plural
 
 
 def _violation_line(violation: Violation) -> str:
@@ -87,7 +87,7 @@ def repair(bare: bool, **given: Any) -> Callable[[Any], Answer]:
         done = repair_one(value, **given)
         faults = [one for one in validate_one(done.request, **given) if one.fault]
         changes = len(done.changes)
-        total = f"repaired: {counted(changes, 'change')}" if changes else "nothing to repair"
+        total = f"repaired: {plural(changes, 'change')}" if changes else "nothing to repair"
         left = [f"  left: {_violation_line(fault)}" for fault in faults]
         return Answer(
             ok=not faults,

@@ -20,11 +20,7 @@ from trimtab.strategies import Cascade, PriorityBased, SlidingWindow, Strategy, 
 
 
 def context_data(context: Context, names: Mapping[str, Any], /) -> dict[str, Any]:
-    """Write a context without its content.
-
-    Raises:
-        ConfigurationError: Something of it is an object without a name; says where.
-    """
+    """Write a context without its content."""
     policy, at = context._policy, Place(names=names)
     data: dict[str, Any] = {
         "schema": VERSION,

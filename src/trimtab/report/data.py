@@ -40,11 +40,7 @@ def _fields_of(
 
 
 def from_data(make: Callable[..., T], data: object, *, where: str) -> T:
-    """Read a dict that `to_data` wrote for the dataclass `make`.
-
-    Raises:
-        ConfigurationError: A key is unknown or missing, or its value is of the wrong kind.
-    """
+    """Read a dict that `to_data` wrote for the dataclass `make`."""
     if not isinstance(data, Mapping):
         raise _wrong(where, "a mapping", data)
     prefix = f"{where}." if where else ""

@@ -35,7 +35,7 @@ _NOT_COUNTED = "? (not counted: the fit did not need it)"
 def render(report: Report, *, width: int, colour: bool, include_text: bool) -> str:
     """Write a report as text of at most `width` columns a line."""
     inserted = [
-        f"{row.position}, {row.role}, {counted(row.tokens, 'token')}: {row.why}" for row in report.inserted
+        f"{row.position}, {row.role}, {plural(row.tokens, 'token')}: {row.why}" for row in report.inserted
     ]
     lines = [
         *_head(report, width=width),
@@ -55,7 +55,7 @@ def _head(report: Report, *, width: int) -> Iterator[Line]:
     facts = [
         ("counted", _counter(report)),
         ("room", _room(report)),
-        ("before", _NOT_COUNTED if before is None else counted(before, "token")),
+        ("before", _NOT_COUNTED if before is None else plural(before, "token")),
         ("after", _parts(report)),
         ("messages", f"{report.total_message_count:,} in: {fate_counts(report) or 'none'}{added}"),
     ]
@@ -70,7 +70,7 @@ def _verdict(report: Report) -> Line:
     tail = f"{left:,} left" if left >= 0 else f"{-left:,} over"
     verdict = ("fits" if report.fits else "DOES NOT FIT") + ("" if report.exact else ", by estimate")
     tone: Tone = "good" if report.fits else "bad"
-    return Line(f"{verdict}: {used:,} of {counted(room, 'token')}{share}, {tail}", tone)
+    return Line(f"{verdict}: {used:,} of {plural(room, 'token')}{share}, {tail}", tone)
 
 
 def _counter(report: Report) -> str:
@@ -92,7 +92,7 @@ def _room(report: Report) -> str:
     ]
     taken = "".join(f" - {name} {tokens:,}" for name, tokens in less if tokens)
     if not taken:
-        return counted(report.input_tokens, "token")
+        return plural(report.input_tokens, "token")
     return f"{report.input_tokens:,} = window {report.window_tokens:,}{taken}"
 
 
@@ -100,7 +100,7 @@ def _parts(report: Report) -> str:
     """Say what the request is made of; what stands in it beside the messages only if there is any."""
     fixed = report.fixed_tokens
     if not fixed:
-        return counted(report.tokens_after, "token") + ", all messages"
+        return plural(report.tokens_after, "token") + ", all messages"
     named = {"system": report.system_tokens, "tools": report.tools_tokens}
     parts = {"messages": report.tokens_after - fixed}
     parts |= {name: tokens for name, tokens in named.items() if tokens}
@@ -138,8 +138,8 @@ def _violations(report: Report, *, width: int) -> Iterator[Line]:
         return
     faults = sum(row.fault for row in report.violations)
     open_calls = len(report.violations) - faults
-    said = [counted(faults, "fault")] if faults else []
-    said += [counted(open_calls, "open call") + " (no fault)"] if open_calls else []
+    said = [plural(faults, "fault")] if faults else []
+    said += [plural(open_calls, "open call") + " (no fault)"] if open_calls else []
     yield Line("")
     yield Line(f"  the input has {' and '.join(said)}", "bold")
     shown = report.violations[:_MOST_VIOLATIONS]
@@ -236,9 +236,9 @@ def _deeds(block: BlockReport, *, alone: bool) -> str:
             "limit is its cap" if at_cap else f"limit is what was left, below its cap of {block.cap_tokens:,}"
         )
     if block.floor_missed_tokens:
-        deeds.append(f"{counted(block.floor_missed_tokens, 'token')} under its floor")
+        deeds.append(f"{plural(block.floor_missed_tokens, 'token')} under its floor")
     if block.freed_tokens:
-        deeds.append(f"{counted(block.freed_tokens, 'token')} freed by another block")
+        deeds.append(f"{plural(block.freed_tokens, 'token')} freed by another block")
     return "; ".join(deeds)
 
 
@@ -276,7 +276,7 @@ def _run_lines(row: str, tone: Tone, *, what: str, width: int) -> Iterator[Line]
 def _elision(hidden: Sequence[Run]) -> str:
     fates = [row.fate for run in hidden for row in run]
     counts = _fates(map(fates.count, FATES))
-    return f"… {counted(len(hidden), 'more line')}: {counted(len(fates), 'message')}, {counts}"
+    return f"… {plural(len(hidden), 'more line')}: {plural(len(fates), 'message')}, {counts}"
 
 
 # Rows of messages told in few lines: neighbours that fared alike become one run.
@@ -314,7 +314,7 @@ def _tokens(run: Run) -> str:
 def _what(run: Run) -> str:
     """Give roles or number of messages, the tools they call, and the labels they have."""
     roles = " + ".join(_short(row.role) for row in run[:_NAMED_ROLES])
-    who = roles if len(run) <= _NAMED_ROLES else counted(len(run), "message")
+    who = roles if len(run) <= _NAMED_ROLES else plural(len(run), "message")
     labels = _first_few([_short(row.label) for row in run if row.label], _NAMED_LABELS)
     return ", ".join(filter(None, (who, _tools(run), labels)))
 
@@ -399,7 +399,7 @@ def _wrap(text: str, *, width: int, first: str, rest: str) -> Iterator[str]:
     yield line
 
 
-def counted(number: int, one: str) -> str:
+def plural(number: int, one: str) -> str:
     """Say how many there are of something: "1 message", "1,204 messages"."""
     return f"{number:,} {one if number == 1 else one + 's'}"
 

@@ -91,11 +91,7 @@ class _Batch:
 
 
 def check_messages(messages: Sequence[Any], ids: Sequence[str | None] | None) -> tuple[list[Any], list[str]]:
-    """Return the messages of a call of `extend`, and an id for each.
-
-    Raises:
-        ConfigurationError: One of them is no list, or they are of different lengths.
-    """
+    """Return the messages of a call of `extend`, and an id for each."""
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise ConfigurationError(
             f"extend takes a list of messages, not {messages!r:.80}: write extend([message]), or add(message)"
@@ -154,7 +150,7 @@ def add_one(
     if not working_set.over:
         return
     if not batch.exceeded:
-        batch.seen = working_set.seen()
+        batch.seen = working_set.view()
     total = working_set.state.expected_tokens(working_set.total_tokens)
     batch.exceeded.append((total, working_set.state.budget_tokens))
     leaving = working_set.cut()
@@ -165,11 +161,7 @@ def add_one(
 
 
 def require_stored(core: Core, messages: Sequence[dict[str, Any]], ids: Sequence[str]) -> Steps[list[Event]]:
-    """Read messages the store has already.
-
-    Raises:
-        ConfigurationError: It has the first and not all of them.
-    """
+    """Read messages the store has already."""
     events = yield from read_stored(core, messages, ids)
     if events is None:
         raise ConfigurationError(

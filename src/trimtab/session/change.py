@@ -31,7 +31,7 @@ def change_budget(core: Core, budget: Any) -> Steps[None]:
             " the other blocks of session.context"
         )
     core.working_set = None  # until everything is written
-    seen = working_set.seen()
+    seen = working_set.view()
     working_set.state = working_set.state.with_budget(tokens)
     working_set.require_room()
     yield from write_change(core, working_set, "budget", {"budget_tokens": tokens}, seen=seen)
@@ -49,7 +49,7 @@ def replace_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
         check_anchor(working_set.reader.format, message, at)
     version = core.next_version(working_set)
     core.working_set = None  # until everything is written
-    seen = working_set.seen()
+    seen = working_set.view()
     working_set.anchors = plain
     working_set.state = working_set.state.with_anchors(version)
     working_set.measure()
@@ -103,7 +103,7 @@ def set_pin(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
     event_id = id_of(given)
     event = yield from core.message_event(event_id)
     working_set = yield from core.ready()
-    state, version, seen = working_set.state, event.version, working_set.seen()
+    state, version, seen = working_set.state, event.version, working_set.view()
     if not pinned:
         if version not in state.pins:
             return
@@ -156,7 +156,7 @@ def calibrate(core: Core, usage: Any) -> Steps[None]:
             " this object before the model is asked, and record_usage() after"
         )
     core.working_set = None  # until everything is written
-    seen = working_set.seen()
+    seen = working_set.view()
     data = {
         "input_tokens": reported.input_tokens,
         "answer_tokens": reported.answer_tokens,

@@ -12,18 +12,9 @@ from typing import Any, NamedTuple
 
 from trimtab._fitting.request import budget_of
 from trimtab._shared.checks import is_whole
-from trimtab.errors import (
-    ConfigurationError,
-    CorruptSessionError,
-    UnknownNameError,
-)
+from trimtab.errors import ConfigurationError, CorruptSessionError, UnknownNameError
 from trimtab.session.effects import Steps
-from trimtab.session.log import (
-    event_at,
-    read_working_set,
-    recount,
-    state_of,
-)
+from trimtab.session.log import event_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader
 from trimtab.session.options import (
     FUNCTIONS,
@@ -48,11 +39,7 @@ def new_event_id() -> str:
 
 
 def id_of(event: object, /) -> str:
-    """Return the id of an event, which may be given itself.
-
-    Raises:
-        ConfigurationError: It is neither.
-    """
+    """Return the id of an event, which may be given itself."""
     given = event.id if isinstance(event, Event) else event
     if not isinstance(given, str):
         raise ConfigurationError(
@@ -152,12 +139,7 @@ class Core:
         return options
 
     def begin(self) -> WorkingSet:
-        """Begin a session that is not in the store.
-
-        Raises:
-            ConfigurationError: It has no budget.
-            BudgetExceededError: What it always shows passes the budget, or the anchors their cap.
-        """
+        """Begin a session that is not in the store."""
         if not self.begins:
             raise UnknownNameError(
                 f"there is no session {self.session!r} in this store", name=self.session, near=()
@@ -352,11 +334,7 @@ class Core:
         return events[0] if events else None
 
     def message_event(self, event_id: str) -> Steps[Event]:
-        """Read the event of a message, as `known_event` does.
-
-        Raises:
-            UnknownNameError: There is no such event, or it is none of a message.
-        """
+        """Read the event of a message, as `known_event` does."""
         event = yield from self.known_event(event_id)
         if event is None or event.kind != "message":
             what = f"event {event_id!r} is no message" if event else f"there is no event {event_id!r}"
@@ -364,11 +342,7 @@ class Core:
         return event
 
     def known_version(self, version: int | None) -> Steps[int]:
-        """Return a version of the log; the newest for None.
-
-        Raises:
-            ConfigurationError: There is no such version.
-        """
+        """Return a version of the log; the newest for None."""
         working_set = yield from self.ready()
         if version is None:
             return working_set.version

@@ -34,11 +34,7 @@ NO_ROOM = Room(0, 0)
 
 
 def require_context(context: Any, options: Options, /) -> Context:
-    """Return a context a session can be part of.
-
-    Raises:
-        ConfigurationError: It is none, its history block is filled, or something is given twice.
-    """
+    """Return a context a session can be part of."""
     if not isinstance(context, Context):
         raise ConfigurationError(f"context is a Context, not {context!r:.80}")
     policy, has_system = context._policy, options.system is not None

@@ -189,11 +189,7 @@ class SessionLock:
 
     @contextmanager
     def standing_still(self) -> Generator[None, None, None]:
-        """Let the thread wait for something that may need a turn.
-
-        Raises:
-            ConfigurationError: It has the turn itself.
-        """
+        """Let the thread wait for something that may need a turn."""
         with self._mutex:
             self._refuse_standing_still(Place.here(), "wait beside")
             self._still.add(threading.get_ident())
@@ -203,7 +199,7 @@ class SessionLock:
             self._go_on()
 
     @contextmanager
-    def asking(self, *, background: bool = False) -> Generator[None, None, None]:
+    def question(self, *, background: bool = False) -> Generator[None, None, None]:
         """Mark what runs inside as the summarizer.
 
         Raises:
@@ -228,11 +224,7 @@ class SessionLock:
         return any(one.turns is self and one.background and not one.over for one in _asked.get())
 
     def refuse_summarizer(self) -> None:
-        """Refuse a call by the summarizer that the session waits for.
-
-        Raises:
-            ConfigurationError: It is one.
-        """
+        """Refuse a call by the summarizer that the session waits for."""
         for asked in _asked.get():
             if asked.turns is self and not asked.background and not asked.over:
                 asked.refused = ConfigurationError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from trimtab.errors import CorruptSessionError
@@ -76,11 +77,7 @@ class Pages:
 
 
 def event_at(session: str, version: int) -> Steps[Event]:
-    """Read one event.
-
-    Raises:
-        CorruptSessionError: It is not there.
-    """
+    """Read one event."""
     events: list[Event] = yield LoadRequest(session=session, after=version - 1, before=version + 1)
     if not events:
         raise CorruptSessionError(
@@ -90,11 +87,7 @@ def event_at(session: str, version: int) -> Steps[Event]:
 
 
 def state_of(event: Event, session: str) -> State:
-    """Read the state in an event.
-
-    Raises:
-        CorruptSessionError: It cannot be read.
-    """
+    """Read the state in an event."""
     try:
         return State.from_dict(event.state)
     except CorruptSessionError as error:
@@ -127,11 +120,6 @@ def read_working_set(session: str, version: int, state: State, options: Options)
 
 def _read_summary(session: str, version: int, reader: MessageReader) -> Steps[Summary]:
     event = yield from event_at(session, version)
-    return summary_of(event, reader)
-
-
-def summary_of(event: Event, reader: MessageReader) -> Summary:
-    """Read a summary out of its event."""
     text, messages = event.data["text"], event.data["messages"]
     message = reader.summary_message(text, messages)
     return Summary(
@@ -144,25 +132,29 @@ def _explicit(state: State) -> set[int]:
     return {version for members in (*state.beside, *state.left) for version in members}
 
 
+def _messages(events: Iterable[Event], apart: Collection[int] = ()) -> Iterator[tuple[int, Event]]:
+    """List the events of messages that are not apart, each behind the first message of its unit."""
+    for event in events:
+        if event.kind == "message" and event.version not in apart:
+            yield event.data.get("joins", event.version), event
+
+
 def _read_messages(session: str, working_set: WorkingSet) -> Steps[None]:
     """Read the recent units, and then those that wait, newest first, as far as they fit."""
     state, reader = working_set.state, working_set.reader
-    explicit = _explicit(state)
     for members in state.beside:
         unit = yield from read_unit(session, members, reader)
         working_set.recent[unit.first] = unit
-    left = []
-    for members in state.left:
+    left: list[SessionUnit] = []
+    for members in sorted(state.left):
         left.append((yield from read_unit(session, members, reader)))
+    explicit = _explicit(state)
     pages = Pages(session, after=state.live - 1, before=working_set.version + 1, newest_first=True)
     results: dict[int, list[Event]] = {}
-    waiting: list[SessionUnit] = []
-    reading = _Waiting(working_set, sorted(left, key=lambda unit: unit.first))
-    while not reading.full and (events := (yield from pages.next())):
-        for event in events:
-            if event.kind != "message" or event.version in explicit:
-                continue
-            first = event.data.get("joins", event.version)
+    shown: list[SessionUnit] = []
+    while not working_set.hidden and (events := (yield from pages.next())):
+        waiting: list[SessionUnit] = []
+        for first, event in _messages(events, explicit):
             if first != event.version:
                 results.setdefault(first, []).append(event)
                 continue
@@ -171,51 +163,32 @@ def _read_messages(session: str, working_set: WorkingSet) -> Steps[None]:
                 working_set.recent[first] = unit
             else:
                 waiting.append(unit)
-        reading.take(waiting)
-        waiting.clear()
-    reading.finish()
+        while left and left[-1].first > events[-1].version:
+            waiting.append(left.pop())
+        waiting.sort(key=attrgetter("first"), reverse=True)
+        shown += _take_into_view(working_set, waiting)
+    shown += _take_into_view(working_set, left[::-1])
+    working_set.shown = {unit.first: unit for unit in reversed(shown)}
     working_set.recent = dict(sorted(working_set.recent.items()))
 
 
-class _Waiting:
-    """Puts waiting units into view, newest first, until one finds no room."""
-
-    def __init__(self, working_set: WorkingSet, left: list[SessionUnit]) -> None:
-        self._scene = working_set
-        self._left = left
-        self._shown: list[SessionUnit] = []
-        self.full = False
-
-    def take(self, units: list[SessionUnit]) -> None:
-        """Take units, each older than the one before; those left elsewhere come in at their place."""
-        for unit in units:
-            while self._left and self._left[-1].first > unit.first:
-                self._show(self._left.pop())
-            self._show(unit)
-
-    def _show(self, unit: SessionUnit) -> None:
-        working_set = self._scene
-        if self.full:
+def _take_into_view(working_set: WorkingSet, waiting: Iterable[SessionUnit]) -> Iterator[SessionUnit]:
+    """Take waiting units into view, newest first, until one finds no room."""
+    for unit in waiting:
+        if working_set.hidden:
             return
         working_set.shown_tokens += unit.tokens
         if working_set.over:
             working_set.shown_tokens -= unit.tokens
             working_set.hidden, working_set.hidden_tokens = unit.first, unit.tokens
-            self.full = True
         else:
-            self._shown.append(unit)
-
-    def finish(self) -> None:
-        """Take what is left, and put all in order."""
-        while self._left:
-            self._show(self._left.pop())
-        self._scene.shown = {unit.first: unit for unit in reversed(self._shown)}
+            yield unit
 
 
 def _unit(events: list[Event], reader: MessageReader) -> SessionUnit:
     unit = SessionUnit(events[0].version)
     for event in events:
-        shown = reader.shown(event.data)
+        shown = reader.show(event.data)
         unit.take(event.version, shown, reader.tokens(shown.message))
     return unit
 
@@ -252,7 +225,7 @@ def live_units(
             units.append((yield from read_unit(session, members, reader, instead=new)))
     span = Span(max(start, state.live), stop, ends=state.cut)
     units.extend((yield from _units_in(session, span, reader, apart=_explicit(state), new=new)))
-    return sorted(units, key=lambda unit: unit.first)
+    return sorted(units, key=attrgetter("first"))
 
 
 class Span(NamedTuple):
@@ -273,10 +246,7 @@ def _units_in(
     heads: dict[int, list[Event]] = {}
     pages = Pages(session, after=span.start - 1, before=span.stop, newest_first=False)
     while events := (yield from pages.next()):
-        for event in events:
-            if event.kind != "message" or event.version in apart:
-                continue
-            first = event.data.get("joins", event.version)
+        for first, event in _messages(events, apart):
             if first == event.version:
                 heads[first] = [new.get(first, event)]
             elif first in heads:
@@ -295,24 +265,21 @@ def _late_results(
     new: Mapping[int, Event],
 ) -> Steps[None]:
     """Read on until the units have all that belongs to them: those that wait have it before the cut."""
-    unanswered = {first for first, events in heads.items() if _unanswered(events, reader)}
+    unanswered = {first for first, events in heads.items() if _waits(events, reader)}
     newest = max(heads, key=lambda first: heads[first][-1].version, default=0)
     pages = Pages(session, after=after, before=before, newest_first=False)
     while (unanswered or newest) and (events := (yield from pages.next())):
-        for event in events:
-            if event.kind != "message":
-                continue
-            first = event.data.get("joins", event.version)
+        for first, event in _messages(events):
             newest = first if first in heads else 0  # what is bound to it stands directly behind
             if newest:
                 heads[first].append(new.get(event.version, event))
                 unanswered.discard(first)
-                if _unanswered(heads[first], reader):
+                if _waits(heads[first], reader):
                     unanswered.add(first)
 
 
-def _unanswered(events: list[Event], reader: MessageReader) -> bool:
-    return bool(reader.unanswered(reader.shown(event.data).message for event in events))
+def _waits(events: list[Event], reader: MessageReader) -> bool:
+    return bool(reader.open_calls(reader.show(event.data).message for event in events))
 
 
 def living_unit(session: str, working_set: WorkingSet, first: int) -> Steps[SessionUnit | None]:
@@ -330,10 +297,10 @@ def opener_of(session: str, working_set: WorkingSet, first: int) -> Steps[Sessio
     """Find the unit that opens the turn of a message: the nearest of the user's that may stand first."""
     pages = Pages(session, after=working_set.state.live - 1, before=first, newest_first=True)
     while events := (yield from pages.next()):
-        for event in events:
-            if event.kind != "message" or working_set.reader.read(event.message).kind != "user":
+        for begins, event in _messages(events):
+            if working_set.reader.read(event.message).kind != "user":
                 continue
-            unit = yield from living_unit(session, working_set, event.data.get("joins", event.version))
+            unit = yield from living_unit(session, working_set, begins)
             if unit is not None and working_set.reader.leads(unit):
                 return unit
     return None
@@ -347,46 +314,29 @@ def oldest_waiting(
     A unit is given with all its messages: while a call has no result yet, reading goes on.
     """
     explicit = _explicit(state)
-    oldest = _Oldest(reader, limit_tokens)
+    found: dict[int, list[Event]] = {}
+    unanswered: set[int] = set()
+    left_tokens, border = limit_tokens, 0
     pages = Pages(session, after=state.live - 1, before=state.cut, newest_first=False)
-    while not oldest.border and (events := (yield from pages.next())):
-        for event in events:
-            if event.kind == "message" and event.version not in explicit and not oldest.border:
-                oldest.take(event)
-    units = [_unit(events, reader) for events in oldest.units.values()]
+    while not border and (events := (yield from pages.next())):
+        for first, event in _messages(events, explicit):
+            if first == event.version and left_tokens < 0 and not unanswered:
+                border = first
+                break
+            if first == event.version:
+                found[first] = []
+            elif first not in found:
+                continue  # its call is summarized already
+            found[first].append(event)
+            unanswered.discard(first)
+            if _waits(found[first], reader):
+                unanswered.add(first)
+            left_tokens -= reader.tokens(reader.show(event.data).message)
+    units = [_unit(events, reader) for events in found.values()]
     for members in state.left:
-        if members[0] < (oldest.border or state.cut):
+        if members[0] < (border or state.cut):
             units.append((yield from read_unit(session, members, reader)))
-    return sorted(units, key=lambda unit: unit.first)
-
-
-class _Oldest:
-    """Collects whole units until they pass a limit."""
-
-    def __init__(self, reader: MessageReader, limit_tokens: int) -> None:
-        self._sizer = reader
-        self._left_tokens = limit_tokens
-        self._unanswered: set[int] = set()
-        self.units: dict[int, list[Event]] = {}
-        """Their events, by first message."""
-        self.border = 0
-        """The first message that is too much; 0 while there is none."""
-
-    def take(self, event: Event) -> None:
-        """Take one more message, or note that it is too much."""
-        first = event.data.get("joins", event.version)
-        if first == event.version:
-            if self._left_tokens < 0 and not self._unanswered:
-                self.border = first
-                return
-            self.units[first] = []
-        elif first not in self.units:
-            return  # its call is summarized already
-        self.units[first].append(event)
-        self._unanswered.discard(first)
-        if _unanswered(self.units[first], self._sizer):
-            self._unanswered.add(first)
-        self._left_tokens -= self._sizer.tokens(self._sizer.shown(event.data).message)
+    return sorted(units, key=attrgetter("first"))
 
 
 def recount(session: str, state: State, *, version: int, reader: MessageReader) -> Steps[State]:
@@ -439,7 +389,7 @@ def recount_rewritten(
     """Say what is recent and what waits where messages say something else."""
     for event, instead in zip(old, new, strict=True):
         place = state.place(event.data.get("joins", event.version))
-        tokens = [reader.tokens(reader.shown(one.data).message) for one in (event, instead)]
+        tokens = [reader.tokens(reader.show(one.data).message) for one in (event, instead)]
         state = state.plus(place, tokens=tokens[1] - tokens[0], messages=0)
     return state
 

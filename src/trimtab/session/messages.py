@@ -226,7 +226,7 @@ class MessageReader:
         self.format.scan(messages, 0, len(messages), structure)
         return structure
 
-    def unanswered(self, messages: Iterable[dict[str, Any]], /) -> tuple[str, ...]:
+    def open_calls(self, messages: Iterable[dict[str, Any]], /) -> tuple[str, ...]:
         """List the calls among the messages of a unit whose results are not there."""
         listed = list(messages)
         pairing = pair(self._structure(listed), range(len(listed)))
@@ -240,7 +240,7 @@ class MessageReader:
             unit.leads = fault is None and self.format.kind(first) != "system"
         return unit.leads
 
-    def shown(self, data: Mapping[str, Any], /) -> Shown:
+    def show(self, data: Mapping[str, Any], /) -> Shown:
         """Return a message of the log as a view shows it."""
         message = data["message"]
         if data.get("alone"):

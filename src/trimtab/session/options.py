@@ -37,11 +37,7 @@ LEAST_BUDGET = 100
 
 
 def session_budget(value: Any, counter: Any, tools: Any = None, /) -> Budget:
-    """Return the budget of a session with its margin, as its counter says; None where no margin needs one.
-
-    Raises:
-        ConfigurationError: It leaves less than 100, or is no number of tokens.
-    """
+    """Return the budget of a session with its margin, as its counter says; None where no margin needs one."""
     budget = within(Budget.of(value), counter, tools)
     tokens = budget.input_tokens
     if tokens < LEAST_BUDGET:
@@ -206,11 +202,7 @@ class Options:
     """What the context leaves for the history."""
 
     def __post_init__(self) -> None:
-        """Check every value.
-
-        Raises:
-            ConfigurationError: One is out of range, or two contradict each other.
-        """
+        """Check every value."""
         check_model(self.model)
         self.system = None if self.system == "" else system_of(self.system)
         check_tools(self.tools)
@@ -264,11 +256,7 @@ class Options:
         self.format = self.context._policy.format
 
     def measure_context(self) -> None:
-        """Find the room the other blocks leave for the history.
-
-        Raises:
-            ConfigurationError: They were changed into what no session can be part of.
-        """
+        """Find the room the other blocks leave for the history."""
         if self.context is not None:
             self.measured = ()  # until it is known to be one
             blocks = require_context(self.context, self).blocks
@@ -362,11 +350,7 @@ _DATA = (
 
 
 def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
-    """Return everything a session is made with: what is given, and of the rest what a log remembers.
-
-    Raises:
-        CorruptSessionError: The log holds no options.
-    """
+    """Return everything a session is made with: what is given, and of the rest what a log remembers."""
     try:
         values: dict[str, Any] = {**{name: data[name] for name in (*_DATA, "format")}, **given}
     except (KeyError, TypeError) as error:
@@ -386,11 +370,7 @@ FUNCTIONS = ("summarizer", "counter", "context")
 
 
 def options_from(data: Mapping[str, Any], given: Mapping[str, Any], /) -> Options:
-    """Make the options of a session that is in a log: those given, the rest as the log remembers it.
-
-    Raises:
-        CorruptSessionError: The log holds no options.
-    """
+    """Make the options of a session that is in a log: those given, the rest as the log remembers it."""
     return Options(**as_given(data, given))
 
 
@@ -421,12 +401,7 @@ def other_form(session: str, known: str, given: str) -> ConfigurationError:
 
 
 def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
-    """Refuse an anchor that no view could be sent with.
-
-    Raises:
-        FormatError: It has the role or the shape of another wire form.
-        ConfigurationError: It is of the system's, and the wire form has no such messages.
-    """
+    """Refuse an anchor that no view could be sent with."""
     check_message(anchor, format.name)
     if format.rules.lifts_system and format.kind(anchor) == "system":
         raise ConfigurationError(
@@ -450,9 +425,6 @@ def refuse_set(base: type, cls: type, name: str, /) -> None:
     """Refuse to set what would be without effect: an option or a property of `base`.
 
     A name that a class derived from it declares, by a value or an annotation, is that class's own.
-
-    Raises:
-        ConfigurationError: It is one.
     """
     for one in cls.__mro__[: cls.__mro__.index(base)]:
         if name in vars(one) or name in one.__annotations__:

@@ -122,13 +122,13 @@ class Runner:
             return done
 
     def _perform(self, effect: Effect) -> Any:
-        return perform(effect, self.store, self.core.incarnation(), self._lock.asking)
+        return perform(effect, self.store, self.core.incarnation(), self._lock.question)
 
     async def _awhole(self, steps: Steps[T]) -> T:
         """Run an operation; what it writes is awaited even where it is cancelled: it may be stored."""
         return await arun(
             steps,
-            lambda effect: aperform(effect, self.store, self.core.incarnation(), self._lock.asking),
+            lambda effect: aperform(effect, self.store, self.core.incarnation(), self._lock.question),
             uncut=(AppendRequest, Delete),
         )
 
@@ -146,12 +146,8 @@ class Runner:
             said = [f"{known.breakdown.total:,} of {budget} tokens", f"version {known.version}"]
         return ", ".join([*said, f"model {options.model}"] if options.model is not None else said)
 
-    def known(self, *, may_block: bool = False) -> WorkingSet:
-        """Return where the session stands, read from the store only where that holds up nobody.
-
-        Raises:
-            ConfigurationError: It would hold up an event loop.
-        """
+    def working_set(self, *, may_block: bool = False) -> WorkingSet:
+        """Return where the session stands, read from the store only where that holds up nobody."""
         core = self.core
         if core.working_set is not None:
             return core.working_set
@@ -167,11 +163,7 @@ class Runner:
         return self.run(Core.ready)
 
     def check_summarizer(self, *, sync_in_background: bool = False) -> None:
-        """Refuse a summarizer that would have to be awaited.
-
-        Raises:
-            ConfigurationError: It is async.
-        """
+        """Refuse a summarizer that would have to be awaited."""
         core = self.core
         if core.working_set is None and core.last_working_set is None:  # what was left out, its log says
             self.run(Core.ready)
@@ -185,11 +177,7 @@ class Runner:
             )
 
     def fork_target(self, id: str | None, store: Store | None) -> tuple[Store, str]:
-        """Say where a fork is kept, and by which name.
-
-        Raises:
-            ConfigurationError: It would be this very session.
-        """
+        """Say where a fork is kept, and by which name."""
         target = self.store if store is None else store
         name = secrets.token_hex(16) if id is None else check_session_name(id)
         if name == self.id and target is self.store:
@@ -281,7 +269,7 @@ class Runner:
     def _work(self, writing: Writing) -> None:
         """Write a summary beside the conversation and put it in force; more where enough goes on waiting."""
         try:
-            with self._lock.asking(background=True):
+            with self._lock.question(background=True):
                 for _ in range(writing.summaries):
                     written = run(try_summary(self.core, writing.job), ask_anyhow)
                     with self._lock:
@@ -317,7 +305,7 @@ class Runner:
             writing.task.add_done_callback(lambda _: self._end(writing))
 
     async def _awork(self, writing: Writing) -> None:
-        with self._lock.asking(background=True):
+        with self._lock.question(background=True):
             for _ in range(writing.summaries):
                 written = await arun(try_summary(self.core, writing.job), aask)
                 async with self._lock:

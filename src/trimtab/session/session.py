@@ -360,7 +360,7 @@ class Session:
     @property
     def missing(self) -> dict[str, str]:
         """Functions it was made with and is opened without, by kind; see `allow_missing`."""
-        self._runner.known()
+        self._runner.working_set()
         missing = self._runner.core.missing.items()
         return {
             kind: name.removeprefix(f"{kind} ") if isinstance(name, str) else "" for kind, name in missing
@@ -368,7 +368,7 @@ class Session:
 
     @property
     def _now(self) -> WorkingSet:
-        return self._runner.known()
+        return self._runner.working_set()
 
     @property
     def context(self) -> Context | None:
@@ -381,7 +381,7 @@ class Session:
         """The wire form of its messages."""
         core = self._runner.core
         if core.options is None:
-            self._runner.known()
+            self._runner.working_set()
         return core.in_force.wire_format
 
     @property
@@ -440,7 +440,7 @@ class Session:
 
     def status(self) -> SessionStatus:
         """Say where the session stands, in numbers."""
-        return status_of(self._runner.known(may_block=True), self._runner.core)
+        return status_of(self._runner.working_set(may_block=True), self._runner.core)
 
     async def astatus(self) -> SessionStatus:
         """Say where the session stands, in numbers; see `status`."""

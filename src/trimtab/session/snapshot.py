@@ -14,11 +14,7 @@ from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.log import Pages, event_at, live_units
 from trimtab.session.messages import SessionUnit
-from trimtab.session.options import (
-    SessionOptions,
-    as_given,
-    missing_functions,
-)
+from trimtab.session.options import SessionOptions, as_given, missing_functions
 from trimtab.session.plain import copy_plain
 from trimtab.session.runner import Runner
 from trimtab.session.state import Members, State
@@ -81,7 +77,7 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
                 event = _alone(event, older=front.newest_summary)
                 front = replace(front, newest_summary=len(made) + 1)
             put(event, front)
-    units = yield from _needed(core, working_set)
+    units = yield from _units_to_keep(core, working_set)
     new: dict[int, int] = {}
     for event in (yield from _messages_of(core, working_set, units)):
         data = event.data
@@ -89,7 +85,7 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
             data = {**data, "joins": new[data["joins"]]}
         new[event.version] = put(replace(event, data=data), front)
     last = core.event(working_set, "abridged", {"of": working_set.version})
-    then = _translated(working_set.state, new, units, last=len(made) + 1)
+    then = _translate(working_set.state, new, units, last=len(made) + 1)
     then = replace(
         then,
         options=front.options,
@@ -107,7 +103,7 @@ def _alone(summary: Event, *, older: int) -> Event:
     return replace(summary, data={**summary.data, "covers": [], "previous": 0, "older": older})
 
 
-def _needed(core: Core, working_set: WorkingSet) -> Steps[list[SessionUnit]]:
+def _units_to_keep(core: Core, working_set: WorkingSet) -> Steps[list[SessionUnit]]:
     """List the units that are in view, recent, or wait for a summary."""
     if core.in_force.summarizer is None and "summarizer" not in core.missing:
         return [*working_set.shown.values(), *working_set.recent.values()]
@@ -137,14 +133,14 @@ def _messages_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUni
     return sorted(events, key=lambda event: event.version)
 
 
-def _translated(state: State, new: Mapping[int, int], units: Sequence[SessionUnit], *, last: int) -> State:
+def _translate(state: State, new: Mapping[int, int], units: Sequence[SessionUnit], *, last: int) -> State:
     """Return a state that says the same of messages under other versions; `last` is that of its event."""
     waiting = {member for unit in units for member in unit.versions if unit.first < state.cut}
     waiting -= {member for members in state.beside for member in members}
     waiting |= {member for members in state.left for member in members}
     pending = [unit for unit in units if unit.first in waiting]
 
-    def moved(members: Members) -> Members:
+    def translate(members: Members) -> Members:
         return tuple(new[version] for version in members if version in new)
 
     def border(version: int) -> int:
@@ -154,10 +150,10 @@ def _translated(state: State, new: Mapping[int, int], units: Sequence[SessionUni
         state,
         live=border(state.live),
         cut=border(state.cut),
-        beside=tuple(filter(None, map(moved, state.beside))),
-        left=tuple(filter(None, map(moved, state.left))),
-        waiting=tuple((moved(members), ids) for members, ids in state.waiting if moved(members)),
-        pins=moved(state.pins),
+        beside=tuple(filter(None, map(translate, state.beside))),
+        left=tuple(filter(None, map(translate, state.left))),
+        waiting=tuple((translate(members), ids) for members, ids in state.waiting if translate(members)),
+        pins=translate(state.pins),
         user=new.get(state.user, 0),
         turn=new.get(state.turn, 0),
         last=new.get(state.last, 0),
@@ -186,11 +182,7 @@ def _number(text: str) -> float:
 
 
 def events_from(given: Any, /) -> tuple[str, Any, list[Event]]:
-    """Read the name, the options and the events of a snapshot; copies of them.
-
-    Raises:
-        CorruptSessionError: It is none, of another version, or was changed after it was taken.
-    """
+    """Read the name, the options and the events of a snapshot; copies of them."""
     if not isinstance(given, Mapping):
         raise CorruptSessionError(f"a snapshot is a mapping, as snapshot() makes it, not {short_repr(given)}")
     version = given.get("version")

@@ -6,11 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trimtab.errors import (
-    ConfigurationError,
-    SummaryError,
-    VersionConflictError,
-)
+from trimtab.errors import ConfigurationError, SummaryError, VersionConflictError
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.log import live_units, oldest_waiting, read_working_set
@@ -135,19 +131,14 @@ def summarize_if_due(core: Core, *, summaries: int = 1) -> Steps[None]:
 
 
 def summarize_waiting(core: Core) -> Steps[int]:
-    """Have everything that waits summarized, due or not; return how many messages that were.
-
-    Raises:
-        ConfigurationError: There is no summarizer.
-        SummaryError: It failed; what is left goes on waiting.
-    """
+    """Have everything that waits summarized, due or not; return how many messages that were."""
     working_set = yield from core.ready()
     if core.in_force.summarizer is None:
         raise ConfigurationError(
             f"session {core.session!r} has no summarizer: pass summarizer=, a function of messages, where it"
             " is made or opened"
         )
-    seen, messages = working_set.seen(), 0
+    seen, messages = working_set.view(), 0
     try:
         while (job := (yield from waiting_job(core, (yield from core.ready())))) is not None:
             written = yield from try_summary(core, job)
@@ -201,7 +192,7 @@ def remember_failure(core: Core, job: Job, why: str) -> Steps[None]:
 
 def finish(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]:
     """Carry out what came of a background summary, and tell what found no room beside it."""
-    seen = {} if core.working_set is None else core.working_set.seen()
+    seen = {} if core.working_set is None else core.working_set.view()
     done = yield from conclude(core, job, written)
     tell_gone(core, seen)
     return done
@@ -209,7 +200,7 @@ def finish(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]
 
 def tell_gone(core: Core, seen: Mapping[int, SessionUnit]) -> None:
     """Tell which units were in view and are not any more, though nothing stands for them (SPEC E8)."""
-    gone = [] if core.working_set is None else core.working_set.gone(seen)
+    gone = [] if core.working_set is None else core.working_set.departures(seen)
     if gone:
         core.tell("on_evict", messages_of(gone), "truncation")
 

@@ -66,11 +66,7 @@ class Written:
 def write_summary(
     job: Job, reader: MessageReader, *, clock: Callable[[], float] = time.perf_counter
 ) -> Steps[Written]:
-    """Ask for a summary, and for a shorter one while it is too long; in the end cut it at a sentence.
-
-    Raises:
-        SummaryError: The summarizer failed, or nothing it wrote can be used.
-    """
+    """Ask for a summary, and for a shorter one while it is too long; in the end cut it at a sentence."""
     try:
         return (yield from _first_that_fits(job, reader, clock))
     except CountingError as error:
@@ -153,11 +149,7 @@ def _text(answer: object, name: str) -> str:
 
 
 def _cut(text: str, limit_tokens: int, size: Callable[[str], int]) -> str:
-    """Cut a text after the last sentence that fits, or inside the first one if not even that does.
-
-    Raises:
-        SummaryError: Nothing of it fits.
-    """
+    """Cut a text after the last sentence that fits, or inside the first one if not even that does."""
     ends = [match.start() for match in _SENTENCE_END.finditer(text)]
     fitting = bisect_left(ends, True, key=lambda end: size(text[:end].strip()) > limit_tokens)
     for at in range(fitting - 1, -1, -1):  # sizes are not quite monotonic

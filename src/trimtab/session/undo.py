@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trimtab.errors import (
-    ConfigurationError,
-    UnknownNameError,
-)
+from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format
 from trimtab.session.core import Core, id_of
 from trimtab.session.effects import Steps

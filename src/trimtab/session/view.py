@@ -14,17 +14,11 @@ from trimtab._fitting.request import Ask
 from trimtab._shared.checks import check_whole
 from trimtab.budget import Budget
 from trimtab.errors import ConfigurationError
-from trimtab.report.text import counted
+from trimtab.report.text import plural
 from trimtab.session.core import Core, ViewGiven
 from trimtab.session.effects import FitContext, Steps
 from trimtab.session.in_context import NO_ROOM, request_of
-from trimtab.session.log import (
-    Pages,
-    event_at,
-    read_working_set,
-    recount,
-    state_of,
-)
+from trimtab.session.log import Pages, event_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.options import Options
 from trimtab.session.plain import copy_plain
@@ -52,9 +46,6 @@ def fit_working_set(working_set: WorkingSet, notes: tuple[str, ...]) -> Fitted[A
 
     What is in view was chosen to fit, so that mostly nothing is left to do; what must stay and is too large
     is shortened here, or refused (SPEC A4).
-
-    Raises:
-        BudgetExceededError: What must stay does not fit.
     """
     options = working_set.reader.options
     listed = listed_view(working_set)
@@ -169,21 +160,21 @@ def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str,
     """Say what of the conversation is not in view, and why."""
     state, notes = working_set.state, []
     if working_set.summary is not None:
-        notes.append(f"A summary stands for {counted(working_set.summary.messages, 'message')}.")
+        notes.append(f"A summary stands for {plural(working_set.summary.messages, 'message')}.")
     units = (working_set.shown, working_set.recent)
     misplaced = sum(len(kept[one].members) for one in working_set.misplaced for kept in units if one in kept)
     if hidden := working_set.hidden_messages(seen) - misplaced:
-        notes.append(f"Without room in view, but in the log: {counted(hidden, 'message')}.")
+        notes.append(f"Without room in view, but in the log: {plural(hidden, 'message')}.")
         waiting = state.pending_messages - sum(len(unit.members) for unit in working_set.shown.values())
         if waiting and working_set.reader.options.summarizer is not None:
-            notes.append(f"{counted(waiting, 'message')} of these wait for a summary: summarize() writes it.")
+            notes.append(f"{plural(waiting, 'message')} of these wait for a summary: summarize() writes it.")
     if misplaced:
-        notes.append(f"Not in view, since they may not stand first there: {counted(misplaced, 'message')}.")
+        notes.append(f"Not in view, since they may not stand first there: {plural(misplaced, 'message')}.")
     as_text, escaped = (sum(map(attrgetter(name), seen)) for name in ("as_text", "escaped"))
     if as_text:
-        notes.append(f"Shown as text, since its call is no longer there: {counted(as_text, 'result')}.")
+        notes.append(f"Shown as text, since its call is no longer there: {plural(as_text, 'result')}.")
     if escaped:
-        notes.append(f"Escaped, since it looks like trimtab's mark: text in {counted(escaped, 'message')}.")
+        notes.append(f"Escaped, since it looks like trimtab's mark: text in {plural(escaped, 'message')}.")
     if state.failures:
         notes.append(
             f"Summaries that failed one after the other: {state.failures:,}. The next is asked for when"
@@ -277,7 +268,7 @@ def fit_view(core: Core, at: int | None) -> Steps[Fitted[dict[str, Any]]]:
     working_set = yield from core.ready()
     notes = () if core.last_failure is None else (f"The last summary failed: {core.last_failure}.",)
     fitted = yield from _fit_in_context(working_set, notes)
-    first = next(iter(working_set.seen()), 0)
+    first = next(iter(working_set.view()), 0)
     # not from the report, which is made when somebody reads it
     core.view_given = ViewGiven(working_set.version, fitted._plan.tokens, first)
     return fitted

@@ -134,11 +134,7 @@ class WorkingSet:
         return max(self.state.room_tokens, min(self.reader.options.room.most, self.breakdown.total))
 
     def require_room(self) -> None:
-        """Refuse a permanent part that leaves no room.
-
-        Raises:
-            BudgetExceededError: With the numbers.
-        """
+        """Refuse a permanent part that leaves no room."""
         needed, limit = self.permanent_tokens, self.most_tokens
         if needed > limit:
             raise BudgetExceededError(
@@ -150,11 +146,7 @@ class WorkingSet:
             )
 
     def require_anchor_room(self) -> None:
-        """Refuse anchors above their cap.
-
-        Raises:
-            BudgetExceededError: With the numbers.
-        """
+        """Refuse anchors above their cap."""
         tokens = sum(map(self.reader.tokens, self.anchors))
         cap = limits_of(self.reader.options, self.most_tokens).max_anchor_tokens
         if tokens > cap:
@@ -226,11 +218,11 @@ class WorkingSet:
         self._take(unit, version, data)
 
     def _take(self, unit: SessionUnit, version: int, data: Mapping[str, Any]) -> None:
-        shown = self.reader.shown(data)
+        shown = self.reader.show(data)
         tokens = self.reader.tokens(shown.message)
         before = unit.versions
         unit.take(version, shown, tokens)
-        ids = self.reader.unanswered(unit.members.values())
+        ids = self.reader.open_calls(unit.members.values())
         state = self.state.with_member(before, unit.versions, ids)
         self.state = state.plus("recent", tokens=tokens, messages=1)
 
@@ -320,10 +312,10 @@ class WorkingSet:
             self.shown_tokens -= unit.tokens
             self.hidden, self.hidden_tokens = first, unit.tokens
         self.out = {unit.first for unit in self._without_room()} if self.over else set()
-        self.misplaced = self._misplaced() if self.reader.format.rules.ordered else set()
+        self.misplaced = self._find_misplaced() if self.reader.format.rules.ordered else set()
         self.out = self.out | self.misplaced
 
-    def _misplaced(self) -> set[int]:
+    def _find_misplaced(self) -> set[int]:
         """Return the first messages of the units in view that may not stand where they came to stand.
 
         What stays is not among them: then what stands before it is, if that may leave. Nothing is as long as
@@ -333,9 +325,9 @@ class WorkingSet:
         moved = self.hidden or self.out or summarized or self.reader.options.pending_first
         if not moved:
             return set()
-        units, format = self.seen(), self.reader.format
+        units, format = self.view(), self.reader.format
 
-        def leaving(row: Row, before: Row | None) -> list[int]:
+        def free_owners(row: Row, before: Row | None) -> list[int]:
             for one in (row, before):
                 found = [first for first in (one.owners if one else ()) if not self.exempt(units[first])]
                 if found:
@@ -343,7 +335,7 @@ class WorkingSet:
             return []
 
         rule = stands_apart(format, 0)
-        return set(misplaced(format, self._rows(units), first=0, stands=rule, leaving=leaving))
+        return set(misplaced(format, self._rows(units), first=0, stands=rule, leaving=free_owners))
 
     def _rows(self, units: Mapping[int, SessionUnit]) -> list[Row]:
         """List the messages of a view in order; what stands in front of all leaves with nothing."""
@@ -379,7 +371,7 @@ class WorkingSet:
 
     # -- the view
 
-    def seen(self) -> dict[int, SessionUnit]:
+    def view(self) -> dict[int, SessionUnit]:
         """Return the units in view by their first message, in order.
 
         A property may ask from another thread while a change goes on: copied in one step, no dict changes
@@ -392,18 +384,18 @@ class WorkingSet:
             units = dict(sorted(units.items()))
         return {first: unit for first, unit in units.items() if first not in out} if out else units
 
-    def gone(self, seen: Mapping[int, SessionUnit], /) -> list[SessionUnit]:
+    def departures(self, seen: Mapping[int, SessionUnit], /) -> list[SessionUnit]:
         """List the units seen before that are out of view now, oldest first; no summary stands for them."""
         if not seen:
             return []
         state = self.state
         older = {members[0] for members in (*state.beside, *state.left)}
-        away = seen.keys() - self.seen().keys()
+        away = seen.keys() - self.view().keys()
         return [seen[first] for first in sorted(away) if first >= state.live or first in older]
 
     def in_view(self) -> Collection[SessionUnit]:
         """List the units in view, in order."""
-        return self.seen().values()
+        return self.view().values()
 
     @property
     def messages(self) -> int:

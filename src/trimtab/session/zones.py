@@ -60,16 +60,16 @@ def _part(tokens: int, part: tuple[int, int]) -> int:
 def limits_of(options: Any, budget_tokens: int, /) -> Limits:
     """Return the limits in force under a budget; those not given are parts of it, rounded down."""
 
-    def given(value: int | None, of: int, part: tuple[int, int]) -> int:
+    def part_or(value: int | None, of: int, part: tuple[int, int]) -> int:
         return _part(of, part) if value is None else value
 
-    most = given(options.max_summary_tokens, budget_tokens, _SUMMARY)
+    most = part_or(options.max_summary_tokens, budget_tokens, _SUMMARY)
     return Limits(
         max_summary_tokens=most,
-        min_recent_tokens=given(options.min_recent_tokens, budget_tokens, _RECENT),
-        threshold_tokens=max(1, given(options.summarize_threshold_tokens, budget_tokens, _THRESHOLD)),
+        min_recent_tokens=part_or(options.min_recent_tokens, budget_tokens, _RECENT),
+        threshold_tokens=max(1, part_or(options.summarize_threshold_tokens, budget_tokens, _THRESHOLD)),
         threshold_messages=options.summarize_threshold_messages,
-        max_anchor_tokens=given(options.max_anchor_tokens, most, _ANCHORS),
+        max_anchor_tokens=part_or(options.max_anchor_tokens, most, _ANCHORS),
     )
 
 

@@ -11,12 +11,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_whole
-from trimtab.errors import (
-    ConfigurationError,
-    CorruptSessionError,
-    SessionDeletedError,
-    VersionConflictError,
-)
+from trimtab.errors import ConfigurationError, CorruptSessionError, SessionDeletedError, VersionConflictError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest
 
 
@@ -34,11 +29,7 @@ class Row(NamedTuple):
 
 
 def to_row(event: Event, /) -> Row:
-    """Write an event down.
-
-    Raises:
-        ConfigurationError: It holds something that is no plain data.
-    """
+    """Write an event down."""
     try:
         body = json.dumps(
             {"data": event.data, "state": event.state},
@@ -82,11 +73,7 @@ def to_rows(request: AppendRequest, /) -> tuple[list[Row], list[Row]]:
 
 
 def from_row(row: Sequence[Any], /, *, session: str, incarnation: str = "") -> Event:
-    """Read an event of a session, and of which one of that name.
-
-    Raises:
-        CorruptSessionError: It was changed after it was written.
-    """
+    """Read an event of a session, and of which one of that name."""
     version, event_id, kind, time, body, seal = row
     try:
         parsed = json.loads(body)

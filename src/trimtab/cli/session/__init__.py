@@ -49,7 +49,7 @@ from trimtab.cli.session.io import (
     write_lines,
 )
 from trimtab.errors import BudgetExceededError
-from trimtab.report.text import counted, plain
+from trimtab.report.text import plain, plural
 from trimtab.session import Session
 from trimtab.session.log import KINDS
 from trimtab.stores import Event
@@ -126,7 +126,7 @@ def add(
         messages = messages_in(file, kind=kind)
         if event_ids and len(event_ids) != len(messages):
             raise Refused(
-                f"there are {counted(len(messages), 'message')} and {len(event_ids)} times --event-id"
+                f"there are {plural(len(messages), 'message')} and {len(event_ids)} times --event-id"
             )
         one = open_or_begin(store, name, options)
         events = one.extend(messages, ids=event_ids or None)

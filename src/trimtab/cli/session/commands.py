@@ -19,17 +19,10 @@ from trimtab._shared.checks import in_words, near_names
 from trimtab.cli.input import dump, parse
 from trimtab.cli.options import output_option
 from trimtab.cli.output import Refused, in_options, usage
-from trimtab.cli.session.io import (
-    event_data,
-    event_line,
-    read_bytes,
-    say_missing,
-    write,
-    write_lines,
-)
+from trimtab.cli.session.io import event_data, event_line, read_bytes, say_missing, write, write_lines
 from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter
 from trimtab.errors import ConfigurationError, ContextError, MissingExtraError, UnknownNameError
-from trimtab.report.text import counted, plain
+from trimtab.report.text import plain, plural
 from trimtab.session import Session
 from trimtab.session.options import other_form
 from trimtab.stores import LoadRequest, Retry, SQLiteStore, Store, copy_session, open_store
@@ -97,9 +90,6 @@ def open_session_store(url: str, *, create: bool = False) -> Generator[Store]:
     Args:
         url: As `--store` has it.
         create: A file that is not there yet is made.
-
-    Raises:
-        Refused: There is no such kind of store, or its client is not installed.
     """
     store = _store_of(url, create=create)
     try:
@@ -145,11 +135,7 @@ def _check_there(path: str, *, create: bool) -> None:
 
 
 def open_session(store: Store, name: str) -> Session:
-    """Open a session that is in the store; functions it was made with and no log can keep may be missing.
-
-    Raises:
-        UnknownNameError: There is none of that name; says those spelled like it.
-    """
+    """Open a session that is in the store; functions it was made with and no log can keep may be missing."""
     return _open_with_counter(store, name)[0]
 
 
@@ -214,12 +200,7 @@ def _counter_called(name: str) -> AdditiveCounter | None:
 
 
 def open_or_begin(store: Store, name: str, options: Mapping[str, Any]) -> Session:
-    """Open a session, or begin it with these options; options of one that is there are changed.
-
-    Raises:
-        UnknownNameError: There is none of that name, and no options to begin it with.
-        Refused: An option is out of range.
-    """
+    """Open a session, or begin it with these options; options of one that is there are changed."""
     known, given = True, dict(options)
     try:
         session, counter = _open_with_counter(store, name)
@@ -306,7 +287,7 @@ def import_(url: str, name: str | None, output: str, file: BinaryIO | None) -> N
         if not one.version:
             raise Refused("there are no events in it: nothing to keep")
         found = {"id": one.id, "version": one.version}
-        write(found, lambda: f"{plain(one.id)}: {counted(one.version, 'event')}", output=output)
+        write(found, lambda: f"{plain(one.id)}: {plural(one.version, 'event')}", output=output)
 
 
 @click.command()
@@ -323,7 +304,7 @@ def copy(url: str, name: str, output: str, target: str, renamed: str | None) -> 
         open_session(store, name)
         written = copy_session(store, other, name, to=renamed)
         found = {"id": renamed or name, "events": written}
-        write(found, lambda: f"{plain(renamed or name)}: {counted(written, 'event')} written", output=output)
+        write(found, lambda: f"{plain(renamed or name)}: {plural(written, 'event')} written", output=output)
 
 
 @click.command()
@@ -344,7 +325,7 @@ def fork(url: str, name: str, output: str, renamed: str, at: int | None) -> None
             raise Refused(f"there is a session {renamed!r} already: --as names a new one")
         twin = one.fork(at, id=renamed)
         found = {"id": twin.id, "version": twin.version}
-        write(found, lambda: f"{plain(twin.id)}: {counted(twin.version, 'event')}", output=output)
+        write(found, lambda: f"{plain(twin.id)}: {plural(twin.version, 'event')}", output=output)
 
 
 # What changes a session that is there: `pin`, `unpin`, `undo`, `clear`, `redact`, `delete`.
@@ -378,7 +359,7 @@ def _for_each(order: Callable[[Session, str], None], done: str, *, help: str) ->
         for event_id in event_ids:
             order(one, event_id)
         found = {done: list(event_ids), "version": one.version}
-        return Answer(found, lambda: f"{counted(len(event_ids), 'message')} {done}")
+        return Answer(found, lambda: f"{plural(len(event_ids), 'message')} {done}")
 
     return command
 
@@ -425,7 +406,7 @@ def redact(one: Session, yes: bool, event_ids: tuple[str, ...]) -> Answer:
 
     Summaries that may repeat them lose their text, and are written anew when it is time.
     """
-    _confirm(f"Overwrite {counted(len(set(event_ids)), 'message')} of {one.id!r}?", yes=yes)
+    _confirm(f"Overwrite {plural(len(set(event_ids)), 'message')} of {one.id!r}?", yes=yes)
     before = one.version
     one.redact(event_ids)
     orders = one.history(after=before, kinds=("redacted",))
@@ -437,7 +418,7 @@ def redact(one: Session, yes: bool, event_ids: tuple[str, ...]) -> Answer:
 def _redaction_text(found: dict[str, list[str]]) -> str:
     stale = len(found["stale_summaries"])
     summaries = f", and {stale:,} {'summary' if stale == 1 else 'summaries'} lost the text" if stale else ""
-    return f"{counted(len(found['redacted']), 'message')} overwritten{summaries}"
+    return f"{plural(len(found['redacted']), 'message')} overwritten{summaries}"
 
 
 @click.command()
@@ -449,7 +430,7 @@ def delete(url: str, name: str, output: str, yes: bool) -> None:
     with open_session_store(url) as store:
         one = open_session(store, name)
         events = one.version
-        _confirm(f"Delete {name!r} with {counted(events, 'event')}?", yes=yes)
+        _confirm(f"Delete {name!r} with {plural(events, 'event')}?", yes=yes)
         one.delete()
         found = {"deleted": name, "events": events}
-        write(found, lambda: f"{plain(name)}: {counted(events, 'event')} deleted", output=output)
+        write(found, lambda: f"{plain(name)}: {plural(events, 'event')} deleted", output=output)

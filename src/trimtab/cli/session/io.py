@@ -24,7 +24,7 @@ from trimtab.context import Fitted
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Request, detect, format_of
-from trimtab.report.text import clip, counted, plain
+from trimtab.report.text import clip, plain, plural
 from trimtab.session import Session
 from trimtab.session.options import session_budget
 from trimtab.stores import Event
@@ -39,11 +39,7 @@ def read_bytes(file: BinaryIO | None) -> bytes:
 
 
 def messages_in(file: BinaryIO | None, *, kind: InputKind) -> list[Any]:
-    """Read one message, a list of them, or one a line.
-
-    Raises:
-        FormatError: It is something else.
-    """
+    """Read one message, a list of them, or one a line."""
     raw = read_bytes(file)
     name = getattr(file, "name", "")
     if kind == "messages-jsonl" or (kind == "auto" and _is_lines(raw, name if isinstance(name, str) else "")):
@@ -97,11 +93,7 @@ begin_options = together(
 
 
 def options_in(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the options a session begins with; those not given are left out.
-
-    Raises:
-        ConfigurationError: One is out of range, or a file of one cannot be read.
-    """
+    """Read the options a session begins with; those not given are left out."""
     asked = RequestOptions(given)
     form = format_of([], asked.format, asked.model)
     options = {
@@ -229,7 +221,7 @@ _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "usage": lambda data: (
         f"{data['input_tokens']:,} tokens reported for a view counted as {data['counted_tokens']:,}"
     ),
-    "anchors": lambda data: f"{counted(len(data['anchors']), 'anchor')} from here",
+    "anchors": lambda data: f"{plural(len(data['anchors']), 'anchor')} from here",
     "abridged": lambda data: f"goes on from version {data['of']:,} of a log that is not here",
     "pinned": lambda data: f"{data['event']}",
     "unpinned": lambda data: f"{data['event']}",

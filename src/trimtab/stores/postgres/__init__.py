@@ -5,7 +5,7 @@ from __future__ import annotations
 from trimtab.errors import ConfigurationError
 from trimtab.stores.postgres.connections import PoolOptions, Pools
 from trimtab.stores.postgres.operations import Operations, Tables
-from trimtab.stores.served import ServedStore, check_seconds
+from trimtab.stores.server import ServedStore, check_seconds
 
 
 class PostgresStore(ServedStore):

@@ -31,7 +31,7 @@ from trimtab.errors import (
     StoreUnavailableError,
 )
 from trimtab.stores.postgres.operations import Execute, Tables, prepare
-from trimtab.stores.served import Connections
+from trimtab.stores.server import Connections
 
 if TYPE_CHECKING:
     import asyncio

@@ -116,12 +116,7 @@ MIGRATIONS: tuple[tuple[str, Migration], ...] = (
 
 
 def prepare(tables: Tables) -> Steps[None]:
-    """Make the tables, or bring them up to date.
-
-    Raises:
-        ConfigurationError: They were made by a newer trimtab, or the database keeps text in another
-            encoding than UTF-8.
-    """
+    """Make the tables, or bring them up to date."""
     if (yield from _due_migrations(tables)):
         yield Execute("BEGIN ISOLATION LEVEL READ COMMITTED")
         yield Execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))

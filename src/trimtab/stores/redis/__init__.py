@@ -6,7 +6,7 @@ from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
 from trimtab.stores.redis.connections import ClientOptions, Clients
 from trimtab.stores.redis.operations import Operations
-from trimtab.stores.served import ServedStore, check_seconds
+from trimtab.stores.server import ServedStore, check_seconds
 
 
 class RedisStore(ServedStore):

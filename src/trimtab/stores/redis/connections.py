@@ -18,7 +18,7 @@ from trimtab.errors import (
 )
 from trimtab.stores.redis.operations import SCAN_KEYS, Command, Scan
 from trimtab.stores.secrets import mask
-from trimtab.stores.served import Connections
+from trimtab.stores.server import Connections
 
 T = TypeVar("T")
 

@@ -29,13 +29,7 @@ from trimtab.stores.rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores.search import (
-    best_versions,
-    count_terms,
-    search_terms,
-    searchable_text,
-    usable_terms,
-)
+from trimtab.stores.search import best_versions, count_terms, search_terms, searchable_text, usable_terms
 
 # Scripts. Each touches one key, so that it runs on any cluster.
 #

@@ -17,13 +17,7 @@ from trimtab._shared.checks import check_choice, is_number
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
 from trimtab.stores.fork import Forked
-from trimtab.stores.rows import (
-    Row,
-    check_session_name,
-    from_row,
-    to_rows,
-    without_gaps,
-)
+from trimtab.stores.rows import Row, check_session_name, from_row, to_rows, without_gaps
 from trimtab.stores.search import usable_terms
 from trimtab.stores.secrets import show
 from trimtab.stores.sqlite.rows import (
@@ -392,11 +386,7 @@ class SQLiteStore(Forked, ThreadedStore):
         connection.execute(f"PRAGMA busy_timeout = {round(self._busy_seconds * 1_000)}")
 
     def _erase(self) -> None:
-        """Write the file anew and empty its log, unless nothing waits for that.
-
-        Raises:
-            StoreUnavailableError: What was asked for is done, but its bytes are still there.
-        """
+        """Write the file anew and empty its log, unless nothing waits for that."""
         asked = self._run(asked_erasures)
         if not asked or self._path == ":memory:":
             return

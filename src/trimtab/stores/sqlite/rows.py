@@ -86,11 +86,7 @@ MIGRATIONS = (
 
 
 def schema_version(connection: sqlite3.Connection, /) -> int:
-    """Return the version of a database's schema, 0 where there is none yet.
-
-    Raises:
-        StoreError: A newer trimtab wrote it.
-    """
+    """Return the version of a database's schema, 0 where there is none yet."""
     there = connection.execute(
         "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'trimtab_schema'"
     ).fetchone()
@@ -106,11 +102,7 @@ def schema_version(connection: sqlite3.Connection, /) -> int:
 
 
 def migrate(connection: sqlite3.Connection, /) -> None:
-    """Apply the migrations that are missing, all in one transaction; the caller rolls back on an error.
-
-    Raises:
-        StoreError: A newer trimtab wrote it.
-    """
+    """Apply the migrations that are missing, all in one transaction; the caller rolls back on an error."""
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(
         "CREATE TABLE IF NOT EXISTS trimtab_schema"
@@ -141,11 +133,7 @@ class Head(NamedTuple):
 
 
 def head_of(connection: sqlite3.Connection, session: str, incarnation: str | None, /) -> Head | None:
-    """Return the record of a session; None if there is no session.
-
-    Raises:
-        SessionDeletedError: It is not of the incarnation that was meant.
-    """
+    """Return the record of a session; None if there is no session."""
     row = connection.execute(
         "SELECT version, incarnation FROM trimtab_sessions WHERE session = ?", (session,)
     ).fetchone()

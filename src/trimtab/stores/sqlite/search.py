@@ -43,11 +43,7 @@ def waiting_events(connection: sqlite3.Connection, session: str, /) -> int:
 
 
 def index_batch(connection: sqlite3.Connection, session: str, /) -> None:
-    """Index the next events of a session; inside a transaction that writes.
-
-    Raises:
-        CorruptSessionError: There are none, though the session says it has more than are indexed.
-    """
+    """Index the next events of a session; inside a transaction that writes."""
     # `ascii` takes every character beyond ASCII for a letter: the terms stay as they were made.
     connection.execute(
         "CREATE VIRTUAL TABLE IF NOT EXISTS trimtab_search"

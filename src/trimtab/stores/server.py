@@ -241,9 +241,6 @@ def check_seconds(waits: Mapping[str, Any], /) -> None:
 
     Args:
         waits: By name; what does not end with `_seconds` is no wait.
-
-    Raises:
-        ConfigurationError: With its name.
     """
     for name, seconds in waits.items():
         if name.endswith("_seconds") and seconds is not None and not seconds > 0:
