@@ -124,7 +124,7 @@ SESSIONS = (
             "",
         ),
         ("summaries_over", 'event.data["previous"] in found or', ""),
-        ("summaries_after", 'version = found[-1].data.get("older", -1)', "version = 0"),
+        ("summaries_over", 'version = newest_first[-1].data.get("older", -1)', "version = 0"),
         ("state_without", "back=(*pinned, *late)", "back=pinned"),
         ("state_without", "back=(*pinned, *late)", "back=late"),
     ),

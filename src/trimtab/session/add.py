@@ -15,7 +15,7 @@ from trimtab.errors import (
 )
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.effects import Steps
-from trimtab.session.log import read_unit, read_working_set
+from trimtab.session.log import read_unit
 from trimtab.session.messages import SessionUnit
 from trimtab.session.plain import plain_message
 from trimtab.session.state import Members
@@ -62,19 +62,12 @@ def make_room(
             yield from summarize_if_due(core, summaries=summaries)
         if core.working_set is not None:
             core.working_set.truncate()
-            yield from _reread_if_room(core)
+            if core.working_set.has_room:
+                yield from core.reread(core.working_set)
     except (StoreUnavailableError, VersionConflictError, SessionDeletedError) as error:
         core.working_set = None
         _log.warning("session %r: a summary was put off: %s", core.session, error)
     tell_gone(core, seen)
-
-
-def _reread_if_room(core: Core) -> Steps[None]:
-    working_set = core.working_set
-    if working_set is not None and working_set.has_room:
-        core.working_set = yield from read_working_set(
-            core.session, working_set.version, working_set.state, core.in_force
-        )
 
 
 @dataclass(slots=True)

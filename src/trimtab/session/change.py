@@ -10,7 +10,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.session.add import eviction, make_room
 from trimtab.session.core import Core, ViewGiven, id_of
 from trimtab.session.effects import Delete, Steps
-from trimtab.session.log import living_unit, opener_of, read_working_set
+from trimtab.session.log import living_unit, opener_of
 from trimtab.session.messages import SessionUnit
 from trimtab.session.options import check_anchor, session_budget
 from trimtab.session.plain import plain_message
@@ -93,9 +93,7 @@ def begin_anew(core: Core) -> Steps[None]:
         begun.require_anchor_room()
     working_set.state = state
     yield from core.write(working_set, "cleared", {})
-    core.working_set = yield from read_working_set(
-        core.session, working_set.version, working_set.state, core.in_force
-    )
+    yield from core.reread(working_set)
 
 
 def set_pin(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:

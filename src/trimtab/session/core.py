@@ -19,10 +19,10 @@ from trimtab.session.messages import MessageReader
 from trimtab.session.options import (
     FUNCTIONS,
     Options,
+    as_given,
     functions_of,
     missing_functions,
     omitted_functions,
-    options_from,
     other_form,
 )
 from trimtab.session.state import State
@@ -131,7 +131,7 @@ class Core:
 
     def options_of(self, known: Mapping[str, Any]) -> Options:
         """Make the options the log remembers, with the functions given again and the context in force."""
-        return self._with_context(options_from(known, functions_of(self.in_force)))
+        return self._with_context(Options(**as_given(known, functions_of(self.in_force))))
 
     def _with_context(self, options: Options) -> Options:
         if self.options is not None and self.options.context is not None:
@@ -172,7 +172,7 @@ class Core:
     def _open(self, head: Event) -> Steps[WorkingSet]:
         state = state_of(head, self.session)
         known = yield from self.known_options(state.options)
-        options = self._with_context(options_from(known, self.given))
+        options = self._with_context(Options(**as_given(known, self.given)))
         if options.wire_format.name != known["format"]:
             raise other_form(self.session, known["format"], options.wire_format.name)
         missing = missing_functions(known, self.given)
@@ -240,6 +240,12 @@ class Core:
         """Read the session again: another writer may have been there."""
         self.working_set, self.last_working_set = None, self.working_set or self.last_working_set
         return (yield from self.ready())
+
+    def reread(self, working_set: WorkingSet) -> Steps[None]:
+        """Read what is in view by the state a working set has."""
+        self.working_set = yield from read_working_set(
+            self.session, working_set.version, working_set.state, self.in_force
+        )
 
     def write(
         self,

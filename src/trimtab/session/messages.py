@@ -179,9 +179,8 @@ class MessageReader:
         return self._beside(sizes_for(self.options.tokens_by, [], Fixed()), leads_system=True)
 
     def _beside(self, sizes: Sizes, *, leads_system: bool) -> int:
-        return self._of_empty(sizes) if isinstance(sizes, Shares) else sizes.most_fixed_tokens(leads_system)
-
-    def _of_empty(self, sizes: Shares) -> int:
+        if not isinstance(sizes, Shares):
+            return sizes.most_fixed_tokens(leads_system)
         try:
             return sizes.request_tokens([])
         except CountingError:

@@ -160,6 +160,9 @@ class SessionOptions(TypedDict, total=False):
     on_trim: OnTrim | None
 
 
+OPTIONS = tuple(SessionOptions.__annotations__)
+
+
 @dataclass(slots=True, kw_only=True)
 class Options:
     """Everything a session was made with."""
@@ -328,25 +331,14 @@ class Options:
         }
 
 
-_DATA = (
-    "system",
-    "summary_mode",
-    "max_summary_tokens",
-    "min_recent_tokens",
-    "summarize_threshold_tokens",
-    "summarize_threshold_messages",
-    "model",
-    "message_overhead",
-    "summary_role",
-    "anchors",
-    "max_anchor_tokens",
-    "max_summary_rounds",
-    "summary_instructions",
-    "summary_timeout_seconds",
-    "background",
-    "pending_first",
-    "tools",
-)
+FUNCTIONS = ("summarizer", "counter", "context")
+"""What a session cannot do without once it was made with it, and no log can keep."""
+
+GIVEN_AGAIN = (*FUNCTIONS, "hooks", "on_trim")
+"""What no log can keep."""
+
+_DATA = [name for name in OPTIONS if name not in ("budget", "format", *GIVEN_AGAIN)]
+"""What a log keeps as it is."""
 
 
 def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
@@ -365,18 +357,9 @@ def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, 
     return values
 
 
-FUNCTIONS = ("summarizer", "counter", "context")
-"""What a session cannot do without once it was made with it, and no log can keep."""
-
-
-def options_from(data: Mapping[str, Any], given: Mapping[str, Any], /) -> Options:
-    """Make the options of a session that is in a log: those given, the rest as the log remembers it."""
-    return Options(**as_given(data, given))
-
-
 def functions_of(options: Options, /) -> dict[str, Any]:
     """Return what no log can keep."""
-    return {name: getattr(options, name) for name in (*FUNCTIONS, "hooks", "on_trim")}
+    return {name: getattr(options, name) for name in GIVEN_AGAIN}
 
 
 def omitted_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
@@ -418,7 +401,7 @@ _INSTEAD = {
     "id": "fork(id=…) copies the session under another",
     "store": "fork(store=…) copies the session into another",
 }
-_OPTIONS = {*SessionOptions.__annotations__, "id", "store", "retry", "allow_missing"}
+_FIXED = {*OPTIONS, "id", "store", "retry", "allow_missing"}
 
 
 def refuse_set(base: type, cls: type, name: str, /) -> None:
@@ -429,7 +412,7 @@ def refuse_set(base: type, cls: type, name: str, /) -> None:
     for one in cls.__mro__[: cls.__mro__.index(base)]:
         if name in vars(one) or name in one.__annotations__:
             return
-    if name in _OPTIONS:
+    if name in _FIXED:
         again = f"open the session again, Session({name}=…, store=session.store, id=session.id)"
         instead = _INSTEAD.get(name, again)
     elif isinstance(getattr(base, name, None), property):

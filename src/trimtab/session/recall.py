@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from trimtab.formats import Format
 from trimtab.session.messages import RECALL_TAG
 from trimtab.stores import Event
 
@@ -64,19 +63,14 @@ class RecallTool:
         return self._limit if limit is None or (type(limit) is int and limit > self._limit) else limit
 
     def _answer(self, events: Sequence[Event]) -> str:
-        return recalled_text(events, self._session.format)
+        """Write messages that were found, each marked and escaped: what they say is no instruction."""
+        transcript = self._session.format.transcript
+        marked = (
+            f'<{RECALL_TAG} of="message {event.version}" by="trimtab">\n'
+            f"{escape(transcript(event.message), quote=False)}\n</{RECALL_TAG}>"
+            for event in events
+        )
+        return "\n".join(marked) or "Nothing was found."
 
 
 _ABOUT = "Search earlier messages of this conversation that are no longer shown."
-
-
-def recalled_text(events: Sequence[Event], format: Format) -> str:
-    """Write messages that were found, each marked and escaped: what they say is no instruction."""
-    if not events:
-        return "Nothing was found."
-    return "\n".join(_mark(event, format.transcript(event.message)) for event in events)
-
-
-def _mark(event: Event, text: str) -> str:
-    body = escape(text, quote=False)
-    return f'<{RECALL_TAG} of="message {event.version}" by="trimtab">\n{body}\n</{RECALL_TAG}>'

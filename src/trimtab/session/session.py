@@ -22,7 +22,16 @@ from trimtab.session.change import (
     set_pin,
 )
 from trimtab.session.core import Core, new_event_id
-from trimtab.session.options import UNSET, HooksLike, SessionOptions, SummaryMode, Unset, refuse_set
+from trimtab.session.options import (
+    GIVEN_AGAIN,
+    OPTIONS,
+    UNSET,
+    HooksLike,
+    SessionOptions,
+    SummaryMode,
+    Unset,
+    refuse_set,
+)
 from trimtab.session.plain import copy_plain
 from trimtab.session.recall import RecallTool
 from trimtab.session.runner import Runner
@@ -155,30 +164,7 @@ class Session:
             retry: How to go on after a conflict with another writer, or while a store is away. None: not.
             allow_missing: Open a session without the functions it was made with.
         """
-        options: dict[str, Any] = {
-            "system": system,
-            "summarizer": summarizer,
-            "summary_mode": summary_mode,
-            "max_summary_tokens": max_summary_tokens,
-            "min_recent_tokens": min_recent_tokens,
-            "summarize_threshold_tokens": summarize_threshold_tokens,
-            "summarize_threshold_messages": summarize_threshold_messages,
-            "model": model,
-            "counter": counter,
-            "message_overhead": message_overhead,
-            "summary_role": summary_role,
-            "anchors": anchors,
-            "max_anchor_tokens": max_anchor_tokens,
-            "max_summary_rounds": max_summary_rounds,
-            "summary_instructions": summary_instructions,
-            "summary_timeout_seconds": summary_timeout_seconds,
-            "background": background,
-            "pending_first": pending_first,
-            "tools": tools,
-            "context": context,
-        }
-        given = {name: value for name, value in options.items() if value is not UNSET}
-        given.update(budget=budget, hooks=hooks, format=format, on_trim=on_trim)
+        given = {name: one for name, one in locals().items() if name in OPTIONS and one is not UNSET}
         self._runner = Runner(
             given, begins=True, store=store, id=id, retry=retry, allow_missing=allow_missing
         )
@@ -210,14 +196,7 @@ class Session:
             ConfigurationError: One it was made with is missing; when it is first used.
             UnknownNameError: There is no such session; when it is first used.
         """
-        functions = {
-            "summarizer": summarizer,
-            "counter": counter,
-            "hooks": hooks,
-            "context": context,
-            "on_trim": on_trim,
-        }
-        given = {name: function for name, function in functions.items() if function is not None}
+        given = {name: one for name, one in locals().items() if name in GIVEN_AGAIN and one is not None}
         return cls._of(
             Runner(given, begins=False, store=store, id=id, retry=retry, allow_missing=allow_missing)
         )

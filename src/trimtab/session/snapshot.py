@@ -74,7 +74,9 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
             pointing: dict[str, Any] = {name: len(made) + 1}
             front = replace(front, **pointing)
             if name != "anchors":
-                event = _alone(event, older=front.newest_summary)
+                # It names nothing that is not there: what it covers, what it goes on from.
+                alone = {**event.data, "covers": [], "previous": 0, "older": front.newest_summary}
+                event = replace(event, data=alone)
                 front = replace(front, newest_summary=len(made) + 1)
             put(event, front)
     units = yield from _units_to_keep(core, working_set)
@@ -96,11 +98,6 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
     )
     made.append(replace(last, version=len(made) + 1, state=then.to_dict()))
     return made
-
-
-def _alone(summary: Event, *, older: int) -> Event:
-    """Return a summary that names nothing that is not there: what it covers, what it goes on from."""
-    return replace(summary, data={**summary.data, "covers": [], "previous": 0, "older": older})
 
 
 def _units_to_keep(core: Core, working_set: WorkingSet) -> Steps[list[SessionUnit]]:

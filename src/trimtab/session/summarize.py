@@ -9,7 +9,7 @@ from typing import Any
 from trimtab.errors import ConfigurationError, SummaryError, VersionConflictError
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
-from trimtab.session.log import live_units, oldest_waiting, read_working_set
+from trimtab.session.log import live_units, oldest_waiting
 from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.plain import copy_plain
 from trimtab.session.state import Members, State
@@ -247,9 +247,7 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
         return False
     core.last_failure = None
     try:
-        core.working_set = yield from read_working_set(
-            core.session, working_set.version, working_set.state, core.in_force
-        )
+        yield from core.reread(working_set)
     finally:  # it is in force by now, whether or not the store can still be read
         for old, new in written.compressions:
             core.tell("on_summary_compressed", old, new)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from trimtab.errors import ConfigurationError, UnknownNameError
-from trimtab.formats import Format
 from trimtab.session.core import Core, id_of
 from trimtab.session.effects import Steps
 from trimtab.session.log import (
@@ -43,9 +41,7 @@ def undo_decision(core: Core, given: Event | str | None, *, made: str) -> Steps[
     target = yield from find_decision(core, working_set, event_id)
     working_set.state = yield from state_without(core, working_set, target.version)
     yield from core.write(working_set, "undone", {"event": target.id, "version": target.version}, id=made)
-    core.working_set = yield from read_working_set(
-        core.session, working_set.version, working_set.state, core.in_force
-    )
+    yield from core.reread(working_set)
     return target
 
 
@@ -173,8 +169,10 @@ def redact_messages(
         raise ConfigurationError("redact() needs at least one event id")
     working_set = yield from core.ready()
     stale = yield from summaries_over(core, working_set, {event.version for event in targets})
+    redact = working_set.reader.format.redact
     rewrites = [
-        replace(event, data=_redacted_data(event.data, working_set.reader.format)) for event in targets
+        replace(event, data={**event.data, "message": redact(event.message), "redacted": True})
+        for event in targets
     ]
     working_set.state = recount_rewritten(working_set.state, targets, rewrites, working_set.reader)
     rewrites += [replace(event, data={**event.data, "text": "", "stale": True}) for event in stale.values()]
@@ -190,9 +188,7 @@ def redact_messages(
         "version": working_set.version + 1 if first is None else first,
     }
     yield from core.write(working_set, "redacted", data, rewrites=rewrites, id=made)
-    core.working_set = yield from read_working_set(
-        core.session, working_set.version, working_set.state, core.in_force
-    )
+    yield from core.reread(working_set)
     return targets
 
 
@@ -207,26 +203,21 @@ def _redacted_again(core: Core, done: Event) -> Steps[list[Event]]:
 
 def summaries_over(core: Core, working_set: WorkingSet, versions: set[int]) -> Steps[dict[int, Event]]:
     """Find every summary that covers one of these messages, or builds on one that does."""
+    after, newest_first = min(versions), list[Event]()
+    version = working_set.state.newest_summary
+    while version > after:
+        newest_first.append((yield from event_at(core.session, version)))
+        version = newest_first[-1].data.get("older", -1)  # each says which was before it
+    if version < 0:  # of older logs every event is looked at
+        before = newest_first[-1].version if newest_first else working_set.version + 1
+        pages = Pages(core.session, after=after, before=before, newest_first=True)
+        while events := (yield from pages.next()):
+            newest_first += [event for event in events if event.kind == "summary"]
     found: dict[int, Event] = {}
-    for event in reversed((yield from summaries_after(core, working_set, min(versions)))):
+    for event in reversed(newest_first):
         covers = {version for members in event.data["covers"] for version in members}
         if event.data["previous"] in found or not covers.isdisjoint(versions):
             found[event.version] = event
-    return found
-
-
-def summaries_after(core: Core, working_set: WorkingSet, after: int) -> Steps[list[Event]]:
-    """Read the summaries behind a version, newest first: each says which was before it."""
-    found: list[Event] = []
-    version = working_set.state.newest_summary
-    while version > after:
-        found.append((yield from event_at(core.session, version)))
-        version = found[-1].data.get("older", -1)
-    if version < 0:  # of older logs every event is looked at
-        before = found[-1].version if found else working_set.version + 1
-        pages = Pages(core.session, after=after, before=before, newest_first=True)
-        while events := (yield from pages.next()):
-            found += [event for event in events if event.kind == "summary"]
     return found
 
 
@@ -240,7 +231,3 @@ def first_stale(core: Core, working_set: WorkingSet, stale: set[int]) -> Steps[i
         first = version
         version = (yield from event_at(core.session, version)).data["previous"]
     return first
-
-
-def _redacted_data(data: Mapping[str, Any], format: Format) -> dict[str, Any]:
-    return {**data, "message": format.redact(data["message"]), "redacted": True}

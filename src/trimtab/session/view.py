@@ -86,7 +86,11 @@ def _budget_of(options: Options, limit_tokens: int) -> Budget:
 def listed_view(working_set: WorkingSet) -> Listed:
     """List the messages of a view, in order."""
     state, units = working_set.state, working_set.in_view()
-    front = permanent_messages(working_set)
+    system, anchor_summary = working_set.reader.system_message(), working_set.anchor_summary
+    front = [] if system is None else [system]
+    front.extend(copy_plain(working_set.anchors))
+    if anchor_summary is not None:
+        front.append(copy_plain(anchor_summary.message))
     summary = (
         [copy_plain(working_set.summary.message)] if working_set.summary and working_set.shows_summary else []
     )
@@ -109,16 +113,6 @@ def listed_view(working_set: WorkingSet) -> Listed:
         pins=sorted(index_of[version] for version in (0, *state.pins) if version in index_of),
         latest_user=index_of.get(state.user) if state.user else None,
     )
-
-
-def permanent_messages(working_set: WorkingSet) -> list[dict[str, Any]]:
-    """List what is always there: system text and anchors."""
-    system = working_set.reader.system_message()
-    messages = [] if system is None else [system]
-    messages.extend(copy_plain(working_set.anchors))
-    if working_set.anchor_summary is not None:
-        messages.append(copy_plain(working_set.anchor_summary.message))
-    return messages
 
 
 def _open_calls(working_set: WorkingSet) -> tuple[str, ...]:

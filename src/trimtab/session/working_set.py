@@ -209,15 +209,12 @@ class WorkingSet:
     def add_unit(self, version: int, data: Mapping[str, Any]) -> SessionUnit:
         """Take a message that begins a unit."""
         unit = SessionUnit(version)
-        self._take(unit, version, data)
+        self.join(unit, version, data)
         self.recent[version] = unit
         return unit
 
     def join(self, unit: SessionUnit, version: int, data: Mapping[str, Any]) -> None:
         """Take a message that belongs to a recent unit: a result, or one that is bound to it."""
-        self._take(unit, version, data)
-
-    def _take(self, unit: SessionUnit, version: int, data: Mapping[str, Any]) -> None:
         shown = self.reader.show(data)
         tokens = self.reader.tokens(shown.message)
         before = unit.versions
