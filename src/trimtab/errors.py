@@ -301,13 +301,7 @@ class CorruptSessionError(StoreError, ValueError):
 def move_error(
     error: CountingError | FormatError, /, *, index: int | None = None, block: str | None = None
 ) -> None:
-    """Make an error be about a message at another place, in its text too.
-
-    Args:
-        error: One that is about a message.
-        index: The place; None: as it is.
-        block: The block the message is in; None: as it is.
-    """
+    """Make an error be about a message at another place or in a block, in its text too; None: as it is."""
     error.index = error.index if index is None else index
     error.block = error.block if block is None else block
     error._write()

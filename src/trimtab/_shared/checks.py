@@ -76,12 +76,9 @@ def check_roles(value: Iterable[str], *, name: str = "protect_roles") -> tuple[s
 
 
 def check_parameters(name: str, function: Callable[..., Any], /, *parameters: str) -> None:
-    """Refuse a function that cannot be called with so many arguments by position.
+    """Refuse a function that cannot be called with these arguments by position, a word for each.
 
-    Args:
-        name: What it was given as.
-        function: A callable; of some built-ins the parameters are not known, and they pass.
-        parameters: What it is given, a word each.
+    Of some built-ins the parameters are not known, and they pass.
     """
     try:
         signature = inspect.signature(function)
@@ -233,7 +230,7 @@ def near_names(
     Args:
         name: What was written; upper and lower case are one.
         known: The names there are.
-        meaning: Tells what a name stands for: of several names for one thing the nearest is list_messages.
+        meaning: Tells what a name stands for: of several names for one thing the nearest is listed.
 
     Example:
         >>> near_names("Sliding_Windw", ["drop", "sliding_window", "sliding_window"])
@@ -276,10 +273,8 @@ def move(error: FormatError, by: int, /) -> None:
 def move_to_source(error: CountingError | FormatError, /, *, lead: int, origin: Sequence[int] | None) -> None:
     """Make an error about a message of a history be about the caller's message.
 
-    Args:
-        error: With its place among the messages that were fitted.
-        lead: How many messages trimtab put before the caller's; errors about these stay as they are.
-        origin: Place in the caller's list of each message after those; None where they are the same.
+    The first `lead` messages are trimtab's: errors about these stay as they are. `origin` has the place in
+    the caller's list of each of the others; None where they are the same.
     """
     if error.index is not None and error.index >= lead:
         at = error.index - lead

@@ -129,12 +129,7 @@ async def _outlast(work: asyncio.Future[Any]) -> asyncio.CancelledError | None:
 
 
 def relay(steps: Steps[T], answer: Callable[[Any], Steps[Any]]) -> Steps[T]:
-    """Run an operation as a part of another, which asks what it takes to answer the questions of the first.
-
-    Args:
-        steps: The operation; its pauses are passed on.
-        answer: Gives the steps that answer a question.
-    """
+    """Run an operation as a part of another, which asks what it takes to answer its questions."""
     try:
         question = next(steps)
         while True:

@@ -16,7 +16,6 @@ from trimtab.report.text import plain, plural
 
 
 def _count(value: Any, asked: RequestOptions, *, each: bool) -> Answer:
-    """Count one conversation as `measure` does."""
     taken = asked.of(value)
     form, messages = taken.format, taken.request.messages
     counter = EstimateCounter() if taken.counter is None else taken.counter

@@ -103,7 +103,6 @@ class PolicyFit:
         return FittedRequest(fitted, _write(fitted, replace(taken.request, tools=tools)))
 
     def _ready(self, model: str | None, *, counter: Any, beside_tokens: int = 0) -> Context:
-        """Make a context for one request."""
         budget = self._budget(model)
         if beside_tokens:
             overhead = budget.overhead_tokens + beside_tokens
@@ -209,7 +208,6 @@ def _beside(taken: Conversation, tools: Any) -> int:
 
 
 def _answer(found: FittedRequest, *, only_report: bool) -> Answer:
-    """Give messages or request body, as it came in, and the report."""
     report, request = found.fitted.report, found.request
 
     def data() -> dict[str, Any]:
@@ -288,7 +286,6 @@ def fit(full: bool, bare: bool, policy: str | None, **given: Any) -> Callable[[A
 
 
 def _by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
-    """Fit one history, as the options say."""
     asked = RequestOptions(given)
     if given["budget"] is not None or asked.model is not None:
         asked.budget(asked.model)  # what is wrong is refused at once

@@ -178,7 +178,6 @@ def _kind_of(head: list[_Line]) -> InputKind:
 
 
 def _value(line: _Line) -> Any:
-    """Read a line; None if it is no JSON."""
     try:
         return parse(line.raw)
     except BrokenJSONError:

@@ -6,11 +6,10 @@ import shutil
 import sys
 
 import click
-from click.shell_completion import CompletionItem
 
 from trimtab._shared.checks import in_words
 from trimtab.cli.input import dump
-from trimtab.cli.options import complete_models, output_option
+from trimtab.cli.options import complete_from, complete_models, output_option
 from trimtab.cli.output import usage
 from trimtab.errors import UnknownNameError
 from trimtab.models import ModelFacts, facts_for, model_names, near_models
@@ -35,17 +34,12 @@ def _providers() -> list[str]:
     return sorted({facts_for(name).provider for name in model_names()})
 
 
-def _complete_providers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the providers to a shell."""
-    return [CompletionItem(name) for name in _providers() if name.startswith(incomplete)]
-
-
 @click.command()
 @output_option
 @click.option(
     "--provider",
     metavar="NAME",
-    shell_complete=_complete_providers,
+    shell_complete=complete_from(_providers),
     help="Only the models of this provider.",
 )
 @click.argument("names", metavar="[MODEL]...", nargs=-1, shell_complete=complete_models)

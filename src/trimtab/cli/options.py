@@ -325,7 +325,6 @@ def strategy_of(value: str | None) -> Strategy | None:
 
 
 def _tools_of(value: str | None) -> list[Any] | None:
-    """Read the tool schemas of a JSON file."""
     if value is None:
         return None
     where = f"--tools {value}"

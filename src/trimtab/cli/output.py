@@ -49,12 +49,6 @@ class Answer:
     """What went wrong: there is no answer."""
 
 
-def _public_name(error: ContextError) -> str:
-    """Name the class of the error tree that an error is of."""
-    tree = ContextError.__module__
-    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == tree)
-
-
 class Place(NamedTuple):
     """Where a conversation stands in the input."""
 
@@ -112,7 +106,9 @@ def _no_answer(error: ContextError) -> Answer:
 
     def data() -> dict[str, Any]:
         told = {key: value for key, value in vars(error).items() if type(value) in (int, str) and value != ""}
-        found = {"error": {"type": _public_name(error), "message": in_options(error), **told}}
+        tree = ContextError.__module__  # whose names are public; what an error is derived from there
+        kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == tree)
+        found = {"error": {"type": kind, "message": in_options(error), **told}}
         return found if report is None else {**found, "report": report.to_dict()}
 
     return Answer(
@@ -131,11 +127,8 @@ def on_conversations(
 
     The command has the input options, and those named `full` and `bare` mean the same in all that have them:
     in text more than a row for each of many; what was made of each, and nothing beside it. With a `policy` an
-    entry may be a mapping with parts of a request.
-
-    Args:
-        passing: What a summary says, as in "all 3 conversations in 2 files *fit*".
-        failing: As in "1 of 3 conversations *do not fit*".
+    entry may be a mapping with parts of a request. A summary says "all 3 conversations in 2 files *passing*",
+    or "1 of 3 conversations *failing*".
     """
 
     def make(command: Callable[..., Callable[[Any], Answer]]) -> Callable[..., None]:
@@ -211,7 +204,6 @@ def _read_all(
 
 
 def _summary(done: int, failed: int, tokens: int, files: Files, verdicts: tuple[str, str]) -> str:
-    """Say in one line how it went with all of them."""
     listed = plural(done, "conversation")
     listed += f" in {plural(len(files.paths), 'file')}" if files.many else ""
     total = f"; {plural(tokens, 'token')} in all" if files.many and tokens else ""

@@ -78,7 +78,6 @@ def _name_in(value: Any, names: Mapping[str, Any]) -> str | None:
 
 
 def _name(value: Any, at: Place) -> str | None:
-    """Return the name of an object; None has none."""
     name = _name_in(value, at.names)
     if value is not None and name is None:
         raise ConfigurationError(

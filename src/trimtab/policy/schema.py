@@ -87,7 +87,6 @@ def _is_typed(rule: Rule, value: object) -> bool:
 
 
 def _keeps(rule: Rule, value: Any) -> bool:
-    """Tell whether a value keeps a rule."""
     if "anyOf" in rule:
         return any(_keeps(one, value) for one in rule["anyOf"])
     if not _is_typed(rule, value):
@@ -414,7 +413,6 @@ def _keys(made: type, names: Collection[str], /, kinds: Mapping[str, _Kind]) -> 
 
 
 def _options(kind: StrategyKind) -> Table:
-    """Make the table of a kind of strategy."""
     made = CLASSES[kind]
     if kind is StrategyKind.CASCADE:
         return Table({**_WITHOUT_OPTIONS.keys, "steps": _STEPS}, made=made)

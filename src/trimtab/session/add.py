@@ -47,11 +47,8 @@ def make_room(
     What was decided before is stored by now: a store that goes away here costs a summary, and nothing else.
 
     Args:
-        core: The session.
-        working_set: Where it stands.
         evicted: Units put aside; some may have been called back since.
         exceeded: Whether the budget was passed.
-        summaries: How many may be asked for.
         seen: What was in view before, and what came.
     """
     waiting = {unit.first: unit for unit in evicted if unit.first not in working_set.recent}

@@ -62,11 +62,8 @@ Asking = Callable[[], AbstractContextManager[None]]
 def perform(effect: Effect, store: Store, incarnation: str | None, asking: Asking, /) -> Any:
     """Get what an algorithm needs.
 
-    Args:
-        effect: What it needs.
-        store: Where the session is kept.
-        incarnation: Which session of its name every request means; None: whichever is there.
-        asking: Surrounds each question to the summarizer.
+    `incarnation` says which session of its name every request means, None whichever is there; `asking`
+    surrounds each question to the summarizer.
     """
     if isinstance(effect, LoadRequest):
         return store.load(replace(effect, incarnation=incarnation))
@@ -116,7 +113,6 @@ def ask(question: AskSummary, /) -> str:
 
 
 def _answer_in_thread(question: AskSummary) -> Future[str]:
-    """Ask a summarizer in a thread of its own."""
     future: Future[str] = Future()
     future.set_running_or_notify_cancel()  # who gives up waiting does not take the answer's place away
 

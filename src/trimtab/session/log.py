@@ -47,11 +47,7 @@ class Pages:
         self._size = FIRST_PAGE
 
     def next(self) -> Steps[list[Event]]:
-        """Read the next page; empty at the end.
-
-        Raises:
-            CorruptSessionError: Events that must be there are not.
-        """
+        """Read the next page; empty at the end."""
         if self._before - self._after <= 1:
             return []
         events: list[Event] = yield LoadRequest(
@@ -215,8 +211,7 @@ def live_units(
 ) -> Steps[list[SessionUnit]]:
     """Read every unit that is not summarized and begins at `start` or later and before `stop`, oldest first.
 
-    Args:
-        instead: Events by version that are about to be written in the place of those stored.
+    `instead` are events by version that are about to be written in the place of those stored.
     """
     new = {} if instead is None else instead
     units: list[SessionUnit] = []
@@ -354,15 +349,11 @@ def recount_moved(
     reader: MessageReader,
     instead: Mapping[int, Event],
 ) -> Steps[State]:
-    """Say what is recent and what waits in a state that was made of another at the same version.
+    """Say what is recent and what waits in a state that was made of `before` and has its counts.
+
+    `instead` is as for `live_units`.
 
     Complexity: reads the units that are elsewhere than they were, and no others.
-
-    Args:
-        before: With its counts.
-        after: Its counts are those of `before`.
-        version: Of the session.
-        instead: Events by version that are about to be written in the place of those stored.
     """
     named = {members[0]: members for state in (before, after) for members in (*state.beside, *state.left)}
     for first, members in named.items():

@@ -102,10 +102,8 @@ def result_as_text(
     """Write the results of calls that are no longer in view as marked, escaped text.
 
     It stands there as something the user passes on: no role with more say than that. Where the message
-    holds more than results, that stays beside them, and is said by who said it.
-
-    Args:
-        answers: (call id, part index) of the results, as the format read them; part None: the whole message.
+    holds more than results, that stays beside them, and is said by who said it. `answers` are the call id and
+    the part of each result as the format read them; part None: the whole message.
     """
     from html import escape  # not above: it brings every named entity of HTML
 

@@ -187,12 +187,9 @@ class State:
         )
 
     def with_member(self, before: Members, unit: Members, ids: tuple[str, ...]) -> State:
-        """Have a message more in a recent unit, and note its calls that wait for results.
+        """Have a message more in a recent unit, and note its calls (`ids`) that wait for results.
 
-        Args:
-            before: The unit without that message; empty if it begins with it.
-            unit: The unit.
-            ids: The calls of it that wait.
+        `before` is the unit without that message; empty if it begins with it.
         """
         rows = list(self.waiting)
         at = next((at for at, (members, _) in enumerate(rows) if members == before), len(rows))

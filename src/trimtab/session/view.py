@@ -151,7 +151,6 @@ def _columns(units: Iterable[SessionUnit]) -> Columns:
 
 
 def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str, ...]:
-    """Say what of the conversation is not in view, and why."""
     state, notes = working_set.state, []
     if working_set.summary is not None:
         notes.append(f"A summary stands for {plural(working_set.summary.messages, 'message')}.")

@@ -165,13 +165,7 @@ def new_incarnation() -> str:
 
 
 def check_incarnation(session: str, wanted: str | None, actual: str | None, /) -> None:
-    """Refuse to go on with another session of that name than the one that was meant, or with none.
-
-    Args:
-        session: Its name.
-        wanted: Which one of that name was meant; None: whichever is there.
-        actual: Which one is there; None: none.
-    """
+    """Refuse to go on with another session of that name than was meant (None: any), or with none."""
     if wanted is None or wanted == actual:
         return
     now = "there is none of that name now" if actual is None else "another one has its name now"

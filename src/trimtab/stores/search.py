@@ -110,7 +110,6 @@ def _words() -> re.Pattern[str]:
 
 
 def _marks() -> str:
-    """Return all marks as the ranges of a character class."""
     ranges: list[list[int]] = []
     for code in range(0x300, 0x1F000):
         if unicodedata.category(chr(code))[0] != "M":
@@ -196,11 +195,6 @@ class TermIndex:
 
 
 def best_versions(found: Mapping[int, int], limit: int, /) -> list[int]:
-    """Return the versions to answer with: more of the terms first, then newer first.
-
-    Args:
-        found: How many of the terms each version has; those with none are not found.
-        limit: At most so many.
-    """
+    """Return the versions to answer with, by how many terms each has: more first, then newer first."""
     hits = ((terms, version) for version, terms in found.items() if terms > 0)
     return [version for _, version in heapq.nlargest(limit, hits)]

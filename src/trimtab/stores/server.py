@@ -32,13 +32,7 @@ class Connections(ABC, Generic[C]):
     """
 
     def __init__(self, place: str, *, name: str, errors: tuple[type[Exception], ...]) -> None:
-        """Begin with no connection.
-
-        Args:
-            place: The URL or DSN, as it was given.
-            name: Where the server is, for people.
-            errors: What its client raises.
-        """
+        """Begin with no connection; `name` says where the server is, `errors` what its client raises."""
         self._place = place
         self.name = mask(name, place)
         """Where the server is; no user and no password."""
@@ -128,7 +122,6 @@ class Connections(ABC, Generic[C]):
 
     @contextmanager
     def _raising_ours(self) -> Generator[None]:
-        """Make errors of the client ours."""
         try:
             yield
         except self._errors as error:
@@ -237,11 +230,7 @@ class ServedStore(ClosedStore):
 
 
 def check_seconds(waits: Mapping[str, Any], /) -> None:
-    """Refuse a wait that is not above 0; None is no limit.
-
-    Args:
-        waits: By name; what does not end with `_seconds` is no wait.
-    """
+    """Refuse a wait, whose name ends with `_seconds`, that is not above 0; None is no limit."""
     for name, seconds in waits.items():
         if name.endswith("_seconds") and seconds is not None and not seconds > 0:
             raise ConfigurationError(f"{name} is more than 0, not {seconds!r:.80}")

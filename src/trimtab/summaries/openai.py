@@ -103,7 +103,6 @@ class ChatEndpoint(Generic[Client]):
         return {"model": self.name, "messages": self.messages(request), self._limit_parameter: limit}
 
     def _text_of(self, answer: Any) -> str:
-        """Return the text of an answer."""
         choices = getattr(answer, "choices", None)
         if not choices:
             raise SummaryError(f"{self.name} answered without a choice")

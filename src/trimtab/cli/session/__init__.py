@@ -15,24 +15,14 @@ from trimtab.cli.options import output_option
 from trimtab.cli.output import Refused, encode, usage, wants_colour
 from trimtab.cli.session.commands import (
     Answer,
-    Masking,
-    clear,
-    copy,
-    delete,
-    export,
-    fork,
-    import_,
     name_of,
     on_session,
     open_or_begin,
     open_session,
     open_session_store,
-    pin,
-    redact,
+    session,
     session_options,
     store_option,
-    undo,
-    unpin,
 )
 from trimtab.cli.session.io import (
     INPUT_KINDS,
@@ -57,31 +47,6 @@ from trimtab.stores import Event
 __all__ = ["session"]
 
 version_type = click.IntRange(min=0)
-
-HELP = """Keep conversations in a store, and look at them.
-
-A session is a log that only grows, and a view of it that fits a budget. The store is a file
-(chats.db, as sqlite:///chats.db), PostgreSQL or Redis.
-
-\b
-Exit codes: 0  all is well
-            1  no such session or event, not readable, or the store refuses
-            2  wrong usage
-"""
-
-
-EPILOG = """\b
-Examples:
-  trimtab session add --store chats.db --id ada --budget 4k chat.json
-  trimtab session show --store chats.db --id ada --output text
-  trimtab session history --store chats.db --id ada --ids --output text
-  trimtab session list --store chats.db
-"""
-
-
-@click.group(cls=Masking, help=HELP, epilog=EPILOG)
-def session() -> None:
-    """Take the options that stand before a command; there are none."""
 
 
 @session.command()
@@ -269,7 +234,3 @@ def _table(numbers: dict[str, Any]) -> str:
     rows = [(key.replace("_", " "), value) for key, value in numbers.items() if value is not None]
     shown = [(f"{value:,}" if isinstance(value, int) else plain(str(value)), key) for key, value in rows]
     return "\n".join(f"{value:>9}  {key}" for value, key in shown)
-
-
-for command in (clear, copy, delete, export, fork, import_, pin, redact, undo, unpin):
-    session.add_command(command)

@@ -77,6 +77,32 @@ class Masking(click.Group):
             raise click.UsageError(mask(error.format_message()), error.ctx) from None
 
 
+HELP = """Keep conversations in a store, and look at them.
+
+A session is a log that only grows, and a view of it that fits a budget. The store is a file
+(chats.db, as sqlite:///chats.db), PostgreSQL or Redis.
+
+\b
+Exit codes: 0  all is well
+            1  no such session or event, not readable, or the store refuses
+            2  wrong usage
+"""
+
+
+EPILOG = """\b
+Examples:
+  trimtab session add --store chats.db --id ada --budget 4k chat.json
+  trimtab session show --store chats.db --id ada --output text
+  trimtab session history --store chats.db --id ada --ids --output text
+  trimtab session list --store chats.db
+"""
+
+
+@click.group(cls=Masking, help=HELP, epilog=EPILOG)
+def session() -> None:
+    """Take the options that stand before a command; there are none."""
+
+
 def fail(message: str) -> NoReturn:
     """Say what went wrong on standard error, and exit 1."""
     click.echo(f"trimtab: {plain(message)}", err=True)
@@ -85,12 +111,7 @@ def fail(message: str) -> NoReturn:
 
 @contextmanager
 def open_session_store(url: str, *, create: bool = False) -> Generator[Store]:
-    """Open the store of a URL, and close it in the end; what fails on the way is a message and exit 1.
-
-    Args:
-        url: As `--store` has it.
-        create: A file that is not there yet is made.
-    """
+    """Open the store of a URL, made if `create`, and close it in the end; what fails on the way is exit 1."""
     store = _store_of(url, create=create)
     try:
         yield store
@@ -189,7 +210,6 @@ def on_session(command: Callable[..., Answer]) -> Callable[..., None]:
 
 
 def _counter_called(name: str) -> AdditiveCounter | None:
-    """Make a counter that its name says all about."""
     if name == "estimate":
         return EstimateCounter()
     kind, _, number = name.partition("/")
@@ -235,7 +255,7 @@ def name_of(store: Store, name: str) -> dict[str, Any]:
 # Sessions that come from elsewhere or go there: `export`, `import`, `copy`.
 
 
-@click.command()
+@session.command()
 @click.option("--no-history", is_flag=True, help="Only the view, and what is needed to go on.")
 @id_option
 @store_option
@@ -269,7 +289,7 @@ def _replace(file: Path, data: bytes) -> None:
         raise
 
 
-@click.command("import")
+@session.command("import")
 @output_option
 @click.option("--id", "name", metavar="ID", help="Name of the session. Default: the one it had.")
 @store_option
@@ -290,7 +310,7 @@ def import_(url: str, name: str | None, output: str, file: BinaryIO | None) -> N
         write(found, lambda: f"{plain(one.id)}: {plural(one.version, 'event')}", output=output)
 
 
-@click.command()
+@session.command()
 @click.option("--to", "target", metavar="URL", required=True, help="The other store; may be the same.")
 @click.option("--as", "renamed", metavar="ID", help="Its name there. Default: the same.")
 @session_options
@@ -307,7 +327,7 @@ def copy(url: str, name: str, output: str, target: str, renamed: str | None) -> 
         write(found, lambda: f"{plain(renamed or name)}: {plural(written, 'event')} written", output=output)
 
 
-@click.command()
+@session.command()
 @click.option("--as", "renamed", metavar="ID", required=True, help="Name of the second conversation.")
 @click.option(
     "--at", type=click.IntRange(min=0), metavar="VERSION", help="Up to this version. Default: the newest."
@@ -334,7 +354,7 @@ def fork(url: str, name: str, output: str, renamed: str, at: int | None) -> None
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-@click.command()
+@session.command()
 @click.argument("event_id", required=False)
 @on_session
 def undo(one: Session, event_id: str | None) -> Answer:
@@ -349,10 +369,10 @@ def undo(one: Session, event_id: str | None) -> Answer:
 messages_argument = click.argument("event_ids", metavar="EVENT_ID...", nargs=-1, required=True)
 
 
-def _for_each(order: Callable[[Session, str], None], done: str, *, help: str) -> click.Command:
+def _for_each(order: Callable[[Session, str], None], done: str, *, help: str) -> None:
     """Make a command that gives an order for each message, and says for which."""
 
-    @click.command(order.__name__, help=help)
+    @session.command(order.__name__, help=help)
     @messages_argument
     @on_session
     def command(one: Session, event_ids: tuple[str, ...]) -> Answer:
@@ -361,10 +381,8 @@ def _for_each(order: Callable[[Session, str], None], done: str, *, help: str) ->
         found = {done: list(event_ids), "version": one.version}
         return Answer(found, lambda: f"{plural(len(event_ids), 'message')} {done}")
 
-    return command
 
-
-pin = _for_each(
+_for_each(
     Session.pin,
     "pinned",
     help="""Keep messages, and what belongs to them, in every view.
@@ -372,10 +390,10 @@ pin = _for_each(
     `trimtab session history --ids` shows the ids. Of several, those before one that is refused are pinned.
     """,
 )
-unpin = _for_each(Session.unpin, "unpinned", help="Let pinned messages leave again.")
+_for_each(Session.unpin, "unpinned", help="Let pinned messages leave again.")
 
 
-@click.command()
+@session.command()
 @on_session
 def clear(one: Session) -> Answer:
     """Begin anew with an empty view; the log stays.
@@ -397,7 +415,7 @@ def _confirm(question: str, *, yes: bool) -> None:
     click.confirm(f"{question} This cannot be undone.", abort=True, err=True)
 
 
-@click.command()
+@session.command()
 @yes_option
 @messages_argument
 @on_session
@@ -412,16 +430,12 @@ def redact(one: Session, yes: bool, event_ids: tuple[str, ...]) -> Answer:
     orders = one.history(after=before, kinds=("redacted",))
     done = next(order for order in orders if set(order.data["events"]) == set(event_ids))
     found = {"redacted": done.data["events"], "stale_summaries": done.data["stale"]}
-    return Answer(found, lambda: _redaction_text(found))
-
-
-def _redaction_text(found: dict[str, list[str]]) -> str:
     stale = len(found["stale_summaries"])
     summaries = f", and {stale:,} {'summary' if stale == 1 else 'summaries'} lost the text" if stale else ""
-    return f"{plural(len(found['redacted']), 'message')} overwritten{summaries}"
+    return Answer(found, lambda: f"{plural(len(found['redacted']), 'message')} overwritten{summaries}")
 
 
-@click.command()
+@session.command()
 @yes_option
 @session_options
 @usage

@@ -147,7 +147,6 @@ class Pools(Connections["Pool"]):
             _end(connection)
 
     def _prepare(self, pool: Pool, connection: Any) -> Steps[None]:
-        """Make the tables, if this is the first connection of its pool."""
         if not pool.prepared:
             yield pool.opening.acquire
             try:
@@ -370,7 +369,6 @@ def _called_later(call: Callable[[], None], seconds: float) -> Generator[None]:
 
 @contextmanager
 def _notices(connection: Any, wanted: bool) -> Generator[list[str]]:
-    """Collect the details of the server's notices."""
     details: list[str] = []
 
     def note(diagnostic: Any) -> None:

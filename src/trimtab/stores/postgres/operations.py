@@ -441,7 +441,6 @@ def _lexeme(key: int, term: str) -> str:
 
 
 def _parts(key: int, terms: Iterable[str]) -> Iterator[str]:
-    """Write terms as texts of a tsvector each."""
     part: list[str] = []
     size = 0
     for term in terms:

@@ -89,7 +89,6 @@ def best_rows(
 
 
 def _term_counts(connection: sqlite3.Connection, number: int, terms: Sequence[str]) -> Counter[int]:
-    """Count the terms of each indexed event."""
     found: Counter[int] = Counter()
     first, last = number << _SESSION_BITS, (number + 1) << _SESSION_BITS
     for term in terms:
