@@ -192,7 +192,7 @@ SERVERS = (
             "-c statement_timeout={round(seconds * 1000)}",
             "-c statement_timeout={round(seconds * 1000000)}",
         ),
-        ("Pools._for_scrubbing", "-c lock_timeout={SCRUBBING_LOCK_SECONDS * 1000}", "-c lock_timeout=0"),
+        ("Pools._run_alone", "-c lock_timeout={SCRUBBING_LOCK_SECONDS * 1000}", "-c lock_timeout=0"),
         ("store_error", "error.sqlstate is None and advice is not None", "advice is None"),
         ("store_error", "isinstance(error, (errors.DataCorrupted, errors.IndexCorrupted))", "False"),
         ("store_error", "isinstance(error, errors.InsufficientPrivilege)", "False"),
@@ -292,7 +292,7 @@ SERVERS = (
         ("_event", "    if columns[0] != at:", "    if False:"),
         ("Operations._read", "for place, row in pairs if row", "for place, row in pairs"),
         (
-            "_is_idle",
+            "",
             '("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")',
             '("rdb_bgsave_in_progress",)',
         ),

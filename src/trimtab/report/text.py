@@ -256,7 +256,10 @@ def _messages(report: Report, *, width: int, include_text: bool) -> Iterator[Lin
     yield Line(titles, "bold")
     for place, (run, row) in enumerate(zip(shown, rows, strict=True)):
         if hidden and place == head:
-            yield Line("  " + _elision(hidden), "dim")
+            fates = [row.fate for run in hidden for row in run]
+            counts = _fates(map(fates.count, FATES))
+            said = f"{plural(len(hidden), 'more line')}: {plural(len(fates), 'message')}, {counts}"
+            yield Line(f"  … {said}", "dim")
         what = f"{_name(run[0].block)}: {_what(run)}" if len(report.blocks) > 1 else _what(run)
         yield from _run_lines(row, _TONES.get(run[0].fate, ""), what=what, width=width)
         if include_text and len(run) == 1 and run[0].text:
@@ -271,12 +274,6 @@ def _run_lines(row: str, tone: Tone, *, what: str, width: int) -> Iterator[Line]
         yield Line(row, tone)
         row, beside = " " * 4, " " * 6
     yield from (Line(line, tone) for line in _wrap(what, width=width, first=row + "  ", rest=beside))
-
-
-def _elision(hidden: Sequence[Run]) -> str:
-    fates = [row.fate for run in hidden for row in run]
-    counts = _fates(map(fates.count, FATES))
-    return f"… {plural(len(hidden), 'more line')}: {plural(len(fates), 'message')}, {counts}"
 
 
 # Rows of messages told in few lines: neighbours that fared alike become one run.

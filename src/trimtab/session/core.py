@@ -102,7 +102,10 @@ class Core:
             self._meet(newest[0].incarnation if newest else None)
             self.working_set = (yield from self._open(newest[0])) if newest else self.begin()
         if self.in_force.context_changed:
-            self.working_set = yield from self._in_other_room(self.working_set)
+            self.in_force.measure_context()
+            self.working_set.state = self.working_set.state.with_room(self.in_force.budget_tokens)
+            if self.working_set.version:
+                yield from self.reread(self.working_set)
         return self.working_set
 
     def incarnation(self) -> str | None:
@@ -119,15 +122,6 @@ class Core:
     def release(self) -> None:
         """Take whichever session has the name from now on: this one was removed, or is to be read anew."""
         self._bound = False
-
-    def _in_other_room(self, working_set: WorkingSet) -> Steps[WorkingSet]:
-        """Measure the room again, since a block of the context was changed."""
-        options = self.in_force
-        options.measure_context()
-        working_set.state = working_set.state.with_room(options.budget_tokens)
-        if not working_set.version:
-            return working_set
-        return (yield from read_working_set(self.session, working_set.version, working_set.state, options))
 
     def options_of(self, known: Mapping[str, Any]) -> Options:
         """Make the options the log remembers, with the functions given again and the context in force."""
@@ -295,18 +289,16 @@ class Core:
         done: Appended = yield AppendRequest(
             session=self.session, expected_version=working_set.version, events=events, rewrites=rewrites
         )
-        if done.duplicate and not (yield from self._is_own(working_set, events[0])):
-            return done
+        if done.duplicate:
+            # The answer to this very append may have been lost on the way.
+            stored: list[Event] = yield LoadRequest(session=self.session, ids=(events[0].id,))
+            if [(one.version, one.state) for one in stored] != [(working_set.version + 1, events[0].state)]:
+                return done
         if not self._bound:
             self._meet(done.incarnation)
         version = working_set.version + len(events)
         working_set.version, self.working_set, self.opened = version, working_set, None
         return Appended(version, incarnation=done.incarnation)
-
-    def _is_own(self, working_set: WorkingSet, first: Event) -> Steps[bool]:
-        """Tell whether an append that was stored before is this very one: its answer was lost on the way."""
-        stored: list[Event] = yield LoadRequest(session=self.session, ids=(first.id,))
-        return [(one.version, one.state) for one in stored] == [(working_set.version + 1, first.state)]
 
     def tell(self, hook: str, *arguments: Any) -> None:
         """Call a hook; what it raises is logged and counted, and stops nothing (SPEC E8)."""

@@ -103,12 +103,8 @@ class WorkingSet:
         if self.summary is None:
             return False
         tokens = self.permanent_tokens + self.summary_tokens + self.messages_tokens
-        return tokens <= self.state.room_tokens or self._has_to_lead
-
-    @property
-    def _has_to_lead(self) -> bool:
-        if not self.reader.format.rules.ordered:
-            return False
+        if tokens <= self.state.room_tokens or not self.reader.format.rules.ordered:
+            return tokens <= self.state.room_tokens
         first = next(iter(self.in_view()), None)
         return first is not None and not self.reader.leads(first)
 

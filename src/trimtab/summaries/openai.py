@@ -80,7 +80,9 @@ class ChatEndpoint(Generic[Client]):
         given: dict[str, Any] = {"base_url": base_url, "api_key": api_key}
         self.client: Client = self._client_of(client, given, options)
         """The client that asks; close it when you are done, if you did not bring your own."""
-        self._limit_parameter = limit_parameter or _limit_parameter_of(self.client)
+        self._limit_parameter = limit_parameter or (
+            "max_completion_tokens" if self.client.base_url.host.endswith(".openai.com") else "max_tokens"
+        )
 
     def __repr__(self) -> str:
         """Name the model."""
@@ -204,8 +206,3 @@ def _counter_of(model: str) -> Any:
         return counter_for(model)
     except UnknownNameError:
         return EstimateCounter()
-
-
-def _limit_parameter_of(client: OpenAI | AsyncOpenAI) -> LimitParameter:
-    own = client.base_url.host.endswith(".openai.com")
-    return "max_completion_tokens" if own else "max_tokens"

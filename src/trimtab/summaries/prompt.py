@@ -70,7 +70,8 @@ class SummaryPrompt:
         def ask_about(shown: Sequence[Any]) -> list[Dict]:
             texts = [slot.text for entry in shown for slot in format.texts(mapping_of(entry))]
             said = self._question(request, texts, left_out=len(entries) - len(texts))
-            return [format.message("system", [self._system_text(request)]), format.message("user", [said])]
+            told = self.instructions + (f"\n\n{request.instructions}" if request.instructions else "")
+            return [format.message("system", [told]), format.message("user", [said])]
 
         def count(shown: Sequence[Any]) -> int:
             return self._tokens(ask_about(shown))
@@ -80,11 +81,6 @@ class SummaryPrompt:
         if count(lines) > self.budget.input_tokens:
             lines = [format.message("assistant", [self._cut(entry, format)]) for entry in entries]
         return ask_about(fit(lines, self.budget, counter=count, format=format).messages)
-
-    def _system_text(self, request: SummaryRequest) -> str:
-        if not request.instructions:
-            return self.instructions
-        return f"{self.instructions}\n\n{request.instructions}"
 
     def _question(self, request: SummaryRequest, texts: Sequence[str], *, left_out: int) -> str:
         parts = []

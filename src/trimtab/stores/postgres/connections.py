@@ -124,7 +124,11 @@ class Pools(Connections["Pool"]):
         if alone:
             return (yield from self._run_alone(mine, steps))
         if not (yield partial(mine.acquire, self._options.pool_timeout_seconds)):
-            raise self._all_in_use()
+            most, seconds = self._options.max_connections, self._options.pool_timeout_seconds
+            raise self.package.OperationalError(
+                f"no connection came free within {seconds:g} seconds, all {most} are in use; the store takes"
+                " more by max_connections"
+            )
         try:
             era, connection = mine.take()
             if connection is None:
@@ -139,7 +143,11 @@ class Pools(Connections["Pool"]):
 
     def _run_alone(self, pool: Pool, steps: Steps[T]) -> Steps[T]:
         """Run an operation on a connection of its own, without a limit of time."""
-        connection = yield partial(pool.connect, **self._for_scrubbing())
+        limits = f"-c statement_timeout=0 -c lock_timeout={SCRUBBING_LOCK_SECONDS * 1000}"
+        options = f"{self._parameters.get('options', '')} {limits}".strip()
+        alone = {**self._parameters, "autocommit": True, "options": options}
+        alone.pop("tcp_user_timeout", None)
+        connection = yield partial(pool.connect, **alone)
         try:
             yield from self._prepare(pool, connection)
             return (yield from self._run_on(pool, connection, steps, seconds=inf))
@@ -171,21 +179,6 @@ class Pools(Connections["Pool"]):
             return details if step.details else rows
 
         return relay(steps, answer)
-
-    def _all_in_use(self) -> Exception:
-        options = self._options
-        error: Exception = self.package.OperationalError(
-            f"no connection came free within {options.pool_timeout_seconds:g} seconds, all"
-            f" {options.max_connections} are in use; the store takes more by max_connections"
-        )
-        return error
-
-    def _for_scrubbing(self) -> dict[str, Any]:
-        limits = f"-c statement_timeout=0 -c lock_timeout={SCRUBBING_LOCK_SECONDS * 1000}"
-        options = f"{self._parameters.get('options', '')} {limits}".strip()
-        alone = {**self._parameters, "autocommit": True, "options": options}
-        alone.pop("tcp_user_timeout", None)
-        return alone
 
     @contextmanager
     def _in_time(self, seconds: float) -> Generator[Callable[[Any], None]]:
@@ -331,15 +324,12 @@ class Watch:
         with self._changed:
             while True:
                 now = time.monotonic()
-                self._make_due(now)
+                for key, (deadline, call) in list(self._calls.items()):
+                    if deadline <= now:
+                        del self._calls[key]
+                        call()  # under the lock: what is watched over has not ended meanwhile
+                self._wakes = min((deadline for deadline, _ in self._calls.values()), default=inf)
                 self._changed.wait(None if self._wakes == inf else self._wakes - now)
-
-    def _make_due(self, now: float) -> None:
-        for key, (deadline, call) in list(self._calls.items()):
-            if deadline <= now:
-                del self._calls[key]
-                call()  # under the lock: what is watched over has not ended meanwhile
-        self._wakes = min((deadline for deadline, _ in self._calls.values()), default=inf)
 
 
 async def _acquire_later(slots: asyncio.Semaphore, seconds: float) -> bool:

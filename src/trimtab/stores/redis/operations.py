@@ -341,14 +341,11 @@ class Operations:
                     f"this Redis removes keys when its memory is full (maxmemory-policy {policy}): sessions"
                     " would be lost without a word. Set the policy to noeviction, or take another server"
                 )
-        yield from self._check_schema()
-
-    def _check_schema(self) -> Steps[None]:
-        """Refuse what a newer trimtab keeps; reading only, as a full server and a replica do no more."""
+        # Reading only, as a full server and a replica do no more.
         self._is_marked = self._know((yield Command(("GET", self._schema_key))))
 
     def _know(self, told: bytes | None) -> bool:
-        """Tell whether sessions are kept as we do, and not as an older trimtab did."""
+        """Tell whether sessions are kept as we do, not as an older trimtab did; refuse what a newer did."""
         schema = None if told is None else _text(told)
         if schema not in (None, *map(str, range(1, SCHEMA + 1))):
             raise ConfigurationError(
@@ -590,7 +587,7 @@ class Operations:
     def _idle(self, word: str) -> Steps[list[dict[str, Any]]]:
         for seconds in self._pauses():
             states: list[dict[str, Any]] = yield Command(("INFO", "persistence"), everywhere=True)
-            if all(map(_is_idle, states)):
+            if not any(state[name] for state in states for name in _WRITES):
                 return states
             yield Pause(seconds)
         raise self._late("end", word)
@@ -613,10 +610,7 @@ _STILL_THERE = (
 )
 
 
-def _is_idle(state: dict[str, Any]) -> bool:
-    return not any(
-        state[name] for name in ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
-    )
+_WRITES = ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
 
 
 class _Head(NamedTuple):

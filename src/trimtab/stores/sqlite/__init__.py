@@ -83,8 +83,10 @@ def is_busy(error: sqlite3.Error, /) -> bool:
 def store_error(error: sqlite3.Error, path: str, /) -> StoreError:
     """Make our error of one of SQLite."""
     code, where = _code(error), f"the database {path}"
-    if code == sqlite3.SQLITE_READONLY or (code == sqlite3.SQLITE_CANTOPEN and _is_barred(path)):
-        return StoreError(f"{where} cannot be written ({error}): {_barrier(path)}")
+    barrier = _barrier(Path(path))
+    if code == sqlite3.SQLITE_READONLY or (code == sqlite3.SQLITE_CANTOPEN and barrier):
+        rights = f"give this process the right to write to the file and to its folder {Path(path).parent}"
+        return StoreError(f"{where} cannot be written ({error}): {barrier or rights}")
     if code in _PASSING:
         return StoreUnavailableError(f"{where} {_PASSING[code]} ({error})")
     if code in _DAMAGED:
@@ -94,17 +96,10 @@ def store_error(error: sqlite3.Error, path: str, /) -> StoreError:
     return StoreError(f"{where} failed: {type(error).__name__}: {error}")
 
 
-def _is_barred(path: str) -> bool:
-    return not Path(path).parent.is_dir() or Path(path).is_dir()
-
-
-def _barrier(path: str) -> str:
-    folder = Path(path).parent
-    if not folder.is_dir():
-        return f"there is no folder {folder}; make it"
-    if Path(path).is_dir():
-        return "it is a folder; name a file in it"
-    return f"give this process the right to write to the file and to its folder {folder}"
+def _barrier(path: Path) -> str | None:
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}; make it"
+    return "it is a folder; name a file in it" if path.is_dir() else None
 
 
 T = TypeVar("T")
