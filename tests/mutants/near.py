@@ -45,7 +45,8 @@ NEAR = (
         ("History._ordinary", "while end < stop and (following", "if end < stop and (following"),
         ("History._ordinary", 'if in_row and end < stop and following == "assistant":', "if False:"),
         ("History._ordinary", "elif end > start + 1:", "elif False:"),
-        ("History._ordinary", "if start <= index < end]", "if start == index]"),
+        ("History._ordinary", "index < found[at][1]:", "index == found[at][0]:"),
+        ("History._ordinary", "reversed(self._marks)", "self._marks"),
         ("History._marked", "if self.protect and self.latest_user is not None:", "if False:"),
         ("History._marked", "if self.structure.kept:", "if False:"),
         ("History._is_told", "if self.pending_calls:", "if False:"),
@@ -97,8 +98,8 @@ NEAR = (
         ("_ends_at", "and not unit.parts", ""),
         (
             "_checked_units",
-            "unit.indices[0] >= result.cut or request",
-            "unit.indices[0] > result.cut or request",
+            "unit.first >= cut or at in chosen",
+            "unit.first > cut or at in chosen",
         ),
     ),
     module(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from trimtab._shared.checks import move
@@ -359,6 +361,21 @@ class History:
             self._units = tuple(with_stored(units, pairing) if self.elsewhere else units)
         return self._units
 
+    @property
+    def spans(self) -> list[Span]:
+        """The same as spans.
+
+        Where everything was walked over, no unit is made of what is ordinary.
+        """
+        near = self.near(self.head) if self._walked_from <= self.head < self.count else None
+        found: list[Span] = []
+        for span in near or ():
+            group = [span] if span[3] is not None else self._group(span[0], span[1], set())
+            if group is None:
+                return list(map(span_of, self.units))
+            found += group
+        return found or list(map(span_of, self.units))
+
     def near(self, counted: int, /) -> list[Span] | None:
         """Tell apart the units near a cut, at the end, and those that must stay.
 
@@ -580,9 +597,12 @@ class History:
                     return None  # they may be answered behind all of them
             elif end > start + 1:
                 return None
-            states = [state for index, state in self._marks if start <= index < end]
-            found.append((start, end, states[0] if states else "free", kind, None))
+            found.append((start, end, "free", kind, None))
             start = end
+        for index, state in reversed(self._marks):
+            at = bisect_right(found, index, key=itemgetter(0)) - 1
+            if at >= 0 and index < found[at][1]:
+                found[at] = (*found[at][:2], state, found[at][3], None)
         return found
 
     def _is_told(self, start: int, stop: int) -> bool:

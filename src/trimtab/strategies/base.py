@@ -216,7 +216,7 @@ class EvictionRequest:
     def row(self) -> list[Span]:
         """The same as spans, of which no unit has to be made."""
         if self._row is None:
-            self._row = list(map(span_of, self.units))
+            self._row = self.history.spans if self._alive is None else list(map(span_of, self._alive))
         return self._row
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -9,9 +10,10 @@ from typing import Any
 
 from trimtab._shared.checks import check_parameters
 from trimtab.conversation import Unit
+from trimtab.conversation.units import Span, unit_of
 from trimtab.errors import ConfigurationError
 from trimtab.formats import mapping_of
-from trimtab.strategies.base import EvictionRequest, EvictionResult
+from trimtab.strategies.base import EvictionRequest, EvictionResult, unit_key
 
 __all__ = ["Place", "PriorityBased", "Score", "default_score"]
 
@@ -49,16 +51,20 @@ def default_score(message: Mapping[str, Any], place: Place, /) -> float:
     system: infinite; user 100 + 50 r; assistant with calls 80 + 40 r; assistant 60 + 30 r;
     tool result 50 + 40 r; anything else 10 + 5 r.
     """
-    recency = place.recency
-    if place.kind == "system":
-        return float("inf")
-    if place.kind == "user":
-        return 100 + 50 * recency
-    if place.kind == "assistant":
-        return 80 + 40 * recency if place.has_calls else 60 + 30 * recency
-    if place.kind == "tool":
-        return 50 + 40 * recency
-    return 10 + 5 * recency
+    calls = place.has_calls and place.kind == "assistant"
+    base, more = _BANDS.get("caller" if calls else place.kind, _OTHERS)
+    return base + more * place.recency
+
+
+_OTHERS = (10.0, 5.0)
+_BANDS = {
+    "system": (math.inf, 0.0),
+    "user": (100.0, 50.0),
+    "caller": (80.0, 40.0),
+    "assistant": (60.0, 30.0),
+    "tool": (50.0, 40.0),
+}
+"""What a message of a kind has at least, and what the newest one has beyond that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,38 +118,106 @@ class PriorityBased:
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Take units greedily by score."""
         request.count_each()
-        units = list(request.units)
-        stays = [unit for unit in units if request.stays(unit)]
-        if not request.fits(stays):
-            return EvictionResult(kept=stays, fits=False, actions=("evicted",))
-        ranked = self._ranked(request, [unit for unit in units if not request.stays(unit)])
-        chosen = (
-            _Greedy(request, stays).take(ranked) if request.additive else _by_halves(request, stays, ranked)
+        row, protected = request.row, request.protected
+        stays = [span for span in row if span[2] != "free" or span[0] in protected]
+        staying = list(map(unit_of, stays))
+        if not request.fits(staying):
+            return EvictionResult(kept=staying, fits=False, actions=("evicted",))
+        ranked = self._ranked(
+            request, [span for span in row if span[2] == "free" and span[0] not in protected]
         )
-        kept = {id(unit) for unit in (*stays, *chosen)}
-        return EvictionResult(kept=[unit for unit in units if id(unit) in kept], actions=("evicted",))
-
-    def _ranked(self, request: EvictionRequest, free: list[Unit]) -> list[Unit]:
-        count = sum(len(unit.indices) for unit in request.units)
-        places = {index: at for at, index in enumerate(sorted(i for u in request.units for i in u.indices))}
-        scored = []
-        for unit in free:
-            best = max(self._score(request, index, places[index], count) for index in unit.indices)
-            scored.append((best, unit.first, unit))
-        scored.sort(key=lambda entry: entry[:2], reverse=True)
-        return [unit for _, _, unit in scored]
-
-    def _score(self, request: EvictionRequest, index: int, at: int, count: int) -> float:
-        place = Place(
-            index=at,
-            count=count,
-            kind=request.history.kind(index),
-            has_calls=index in request.history.structure.calls,
+        if not request.additive:
+            chosen = _by_halves(request, staying, list(map(unit_of, ranked)))
+        elif request._openers is not None or any(span[4] is not None for span in row):
+            chosen = _Greedy(request, staying).take(list(map(unit_of, ranked)))
+        else:
+            taken = {span[0] for span in (*stays, *_take(request, stays, ranked))}
+            return EvictionResult(
+                kept=[unit_of(span) for span in row if span[0] in taken], actions=("evicted",)
+            )
+        kept = {unit_key(unit) for unit in (*staying, *chosen)}
+        return EvictionResult(
+            kept=[unit for unit in request.units if unit_key(unit) in kept], actions=("evicted",)
         )
-        value = self.score(MappingProxyType(mapping_of(request.message(index))), place)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-            raise ConfigurationError(f"score answered {value!r} for message {index}; it must be a number")
-        return float(value)
+
+    def _ranked(self, request: EvictionRequest, free: list[Span]) -> list[Span]:
+        """Sort units by their best message, the best first; of equals the newer one."""
+        places: Mapping[int, int] | range = range(request.history.count)
+        if not request.is_whole:
+            there = sorted(index for unit in request.units for index in unit.indices)
+            places = {index: at for at, index in enumerate(there)}
+        score = self._score_by_kind if self.score is default_score else self._score
+        best = [(score(request, span, places), span[0]) for span in free]
+        order = sorted(range(len(free)), key=best.__getitem__, reverse=True)
+        return [free[at] for at in order]
+
+    def _score(self, request: EvictionRequest, span: Span, places: Mapping[int, int] | range) -> float:
+        """Ask the function about each message of a unit."""
+        first, stop, _, _, unit = span
+        found = []
+        for index in range(first, stop) if unit is None else unit.indices:
+            place = Place(
+                index=places[index],
+                count=len(places),
+                kind=request.history.kind(index),
+                has_calls=_has_calls(request, span, index),
+            )
+            value = self.score(MappingProxyType(mapping_of(request.message(index))), place)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+                raise ConfigurationError(f"score answered {value!r} for message {index}; it must be a number")
+            found.append(float(value))
+        return max(found)
+
+    def _score_by_kind(
+        self, request: EvictionRequest, span: Span, places: Mapping[int, int] | range
+    ) -> float:
+        """Score as `default_score` does, which looks at nothing but the place of a message."""
+        first, stop, _, kind, unit = span
+        if unit is not None or first < request.history.walked_from:
+            return self._score(request, span, places)
+        count = len(places)
+        if stop == first + 1:
+            base, more = _BANDS.get(kind or "other", _OTHERS)
+            return base + more * ((places[first] + 1) / count)
+        base, more = _BANDS["caller"]  # and behind it results, of which the last is the newest
+        result_base, more_of_result = _BANDS["tool"]
+        return max(
+            base + more * ((places[first] + 1) / count),
+            result_base + more_of_result * ((places[stop - 1] + 1) / count),
+        )
+
+
+def _has_calls(request: EvictionRequest, span: Span, index: int) -> bool:
+    """Tell whether a message makes calls: of units not made the first does, where results are behind it."""
+    first, stop, _, _, unit = span
+    if unit is None and request.history.walked_from <= first:
+        return index == first and stop > first + 1
+    return index in request.history.structure.calls
+
+
+def _take(request: EvictionRequest, stays: list[Span], ranked: list[Span]) -> list[Span]:
+    """Take what fits, best first, of units that are neighboring whole messages and need nothing in front."""
+    limit, known, edits = request.limit_tokens, request.sizes.known, request.edits
+    taken: list[Span] = []
+    used = sum(_added_tokens(request, span) for span in stays)
+    first = stays[0] if stays else None
+    fixed = request._fixed_tokens_of(None if first is None else unit_of(first))
+    for span in ranked:
+        size = None if edits or span[1] != span[0] + 1 else known[span[0]]
+        tokens = used + (_added_tokens(request, span) if size is None else size)
+        ahead = first is None or span[0] < first[0]
+        fixed_with = request._fixed_tokens_of(unit_of(span)) if ahead else fixed
+        if tokens + fixed_with <= limit:
+            used, fixed = tokens, fixed_with
+            first = span if ahead else first
+            taken.append(span)
+    return taken
+
+
+def _added_tokens(request: EvictionRequest, span: Span) -> int:
+    if request.edits:
+        return request._added_tokens(unit_of(span), {})
+    return request.sizes.total(span[0], span[1])
 
 
 class _Greedy:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from trimtab.conversation import Unit
 from trimtab.conversation.assemble import Insertion, assemble_one, merge_edits, owns_text, put_in
+from trimtab.conversation.units import Span, unit_of
 from trimtab.errors import ContextError, FormatError, StrategyContractError
 from trimtab.formats import Kind, Path, Structure
 from trimtab.strategies.base import (
@@ -419,25 +420,22 @@ def _in_order(
 
 def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) -> list[Unit]:
     """Look the kept units over: ours, whole, once each, in order, none missing that must stay."""
+    cut, history = result.cut, request.history
+    if cut is None:
+        places = _places(request.row, result.kept, name)
+        if any(a >= b for a, b in pairwise(places)):
+            breach(name, "changed the order of units, or kept one twice")
+        chosen = set(places)
+        for place, span in enumerate(request.row):
+            if place not in chosen and (span[2] != "free" or span[0] in request.protected):
+                state = "protected by an earlier step" if span[2] == "free" else span[2]
+                breach(name, f"evicts {unit_of(span)}, which is {state}")
+        return list(result.kept)
     units = request.units
-    if result.cut is not None and not (result.cut == request.history.count or _is_first(units, result.cut)):
-        breach(name, f"cuts at message {result.cut}, where no unit begins")
-    if result.cut is not None and not result.kept:
-        return [unit for unit in units if unit.indices[0] >= result.cut or request.stays(unit)]
-    places = _places(units, result.kept, name)
-    chosen = set(places)
-    if result.cut is not None:
-        cut = result.cut
-        return [
-            unit for at, unit in enumerate(units) if unit.first >= cut or at in chosen or request.stays(unit)
-        ]
-    if any(a >= b for a, b in pairwise(places)):
-        breach(name, "changed the order of units, or kept one twice")
-    for place, unit in enumerate(units):
-        if place not in chosen and request.stays(unit):
-            state = "protected by an earlier step" if unit.state == "free" else unit.state
-            breach(name, f"evicts {unit}, which is {state}")
-    return list(result.kept)
+    if cut != history.count and not _is_first(units, cut):
+        breach(name, f"cuts at message {cut}, where no unit begins")
+    chosen = set(_places(request.row, result.kept, name))
+    return [unit for at, unit in enumerate(units) if unit.first >= cut or at in chosen or request.stays(unit)]
 
 
 def _is_first(units: Sequence[Unit], cut: int) -> bool:
@@ -446,20 +444,26 @@ def _is_first(units: Sequence[Unit], cut: int) -> bool:
     return at < len(units) and units[at].indices[0] == cut
 
 
-def _places(units: Sequence[Unit], kept: Iterable[Unit], name: str) -> list[int]:
+def _places(row: Sequence[Span], kept: Iterable[Unit], name: str) -> list[int]:
     """Find where kept units stand among those of the request; ones made again are known by what they hold."""
-    same = {id(unit): place for place, unit in enumerate(units)}
-    equal: dict[tuple[object, ...], int] = {}
-    places = []
+    places, at = [], 0
     for unit in kept:
-        place = same.get(id(unit))
-        if place is None:
-            equal = equal or {unit_key(one): place for place, one in enumerate(units)}
-            place = equal.get(unit_key(unit))
-        if place is None:
+        first = unit.indices[0]
+        if at == len(row) or row[at][0] > first or row[at][1] <= first:  # else it is the next one
+            at = bisect_left(row, first, key=itemgetter(0))
+        while at < len(row) and row[at][0] <= first and not _is_same(row[at], unit):
+            at += 1
+        if at == len(row) or row[at][0] > first:
             breach(name, f"keeps {unit!r}, which is not a unit of the request")
-        places.append(place)
+        places.append(at)
+        at += 1
     return places
+
+
+def _is_same(span: Span, unit: Unit) -> bool:
+    if span[4] is not None:
+        return span[4] is unit or unit_key(span[4]) == unit_key(unit)
+    return not unit.parts and unit.indices == tuple(range(span[0], span[1]))
 
 
 def _checked_edits(
