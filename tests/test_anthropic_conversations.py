@@ -300,6 +300,20 @@ def test_a_call_of_the_providers_with_the_id_of_an_answered_one_is_no_other() ->
     assert {one.rule for one in validate(messages, format=FORM)} == {"duplicate_call_id"}
 
 
+def test_of_two_calls_with_one_id_a_repair_takes_the_one_without_a_result() -> None:
+    """The provider's, which has its result beside it, stays; where that is in the next message, both leave."""
+    asked, shared = server_use(), use("srvtoolu_1")
+    beside = [user("go"), model(asked, found(), shared), user("thanks")]
+    assert repair(beside, format=FORM).messages == [user("go"), model(asked, found()), user("thanks")]
+    behind = [user("go"), model(text("I look"), asked, shared), model(found(), text("there")), user("so")]
+    done = repair(behind, format=FORM)
+    assert done.messages == [user("go"), model(text("I look")), model(text("there")), user("so")]
+    assert [(change.index, change.rule) for change in done.changes] == [
+        (1, "unanswered_call"),
+        (2, "orphan_result"),
+    ]
+
+
 @given(conversations(), st.data())
 def test_a_broken_conversation_is_repaired(messages: list[Any], data: Any) -> None:
     """Messages are missing, doubled and moved; a repair leaves no violation of a pair or of order.

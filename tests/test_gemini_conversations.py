@@ -88,6 +88,21 @@ class TestPairs:
         assert repair(repaired.messages, format="gemini").changes == ()
         assert contents == before
 
+    def test_a_response_that_moved_is_read_again(self) -> None:
+        """Responses without ids go by place: one that came to stand in a content with a call is too many."""
+        contents = [
+            model(call("f")),
+            user(response("f"), call("f")),
+            user(response("f")),
+        ]
+        done = repair(contents, format="gemini")
+        assert done.messages == [user(response("f"), call("f"))]
+        assert [change.rule for change in done.changes if change.index == 1] == [
+            "late_result",
+            "orphan_result",
+        ]
+        assert repair(done.messages, format="gemini").changes == ()
+
     @pytest.mark.parametrize("spelled", [list, as_objects])
     def test_late_responses_join_those_in_place(self, spelled: Any) -> None:
         """All responses of a turn stand in one content; Vertex refuses them split (llumiverse#620)."""

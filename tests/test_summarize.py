@@ -158,6 +158,18 @@ def test_a_summary_that_cannot_be_used_is_reported(summarizer: Callable[..., Any
     assert {row.reason for row in fitted.report.messages} == {"over_limit", None}
 
 
+def test_no_summary_stands_behind_a_call_whose_result_can_still_come() -> None:
+    """What does not belong there leaves without one; behind an older call that is pending it may stand."""
+    messages = talk("u2 cA rX20 rX20")
+    strategy = Summarize(Writer(1), max_summary_tokens=10)
+    fitted = fit(messages, 30, counter=WordCounter(), strategy=strategy)
+    assert fitted.messages == [*messages[:2], messages[3]]
+    assert "it would stand between a call and the result that can still come" in fitted.report.notes[0]
+    older = talk("u2 cA u20 a20 u2")
+    fitted = fit(older, 30, counter=WordCounter(), strategy=strategy, pending_calls=["A"], pin=[0])
+    assert shape(fitted.messages[2:]) == "S u2"
+
+
 def test_the_fallback_is_what_was_asked_for() -> None:
     """`Drop` leaves nothing of the block but what must stay."""
     strategy = Summarize(raises, fallback=Drop())

@@ -66,7 +66,7 @@ def newly_refused(
             return True
         if ended and one.rule == "ends_with_thinking":
             return True
-        if one.rule == "thinking_must_lead" and _words_behind_results(before["messages"]):
+        if one.rule == "thinking_must_lead" and _words_behind_results(after["messages"]):
             return True
         if one.rule in NO_PLACE and was:
             return True
@@ -82,7 +82,8 @@ def newly_refused(
 def _words_behind_results(messages: Any) -> bool:
     """Tell whether a user message of words alone stands behind one with results.
 
-    The judge takes both for one turn, in which the loop of tools goes on; the form takes words for a new one.
+    The judge joins both to one message, in which the loop of tools goes on. No source shows the API refusing
+    words in a message of their own, and to the form they open a turn.
     """
     return any(
         one.get("role") == other.get("role") == "user"

@@ -214,12 +214,17 @@ class Summarize:
         """Make the message of a summary.
 
         Raises:
-            SummaryError: There is no message that leaves for it.
+            SummaryError: There is no message that leaves for it, or the last turn is before those and
+                waits for a result, which no provider takes behind another message.
         """
         staying = {index for unit in kept for index in unit.indices}  # a message may be in units of both
         indices = sorted({index for unit in covered for index in unit.indices} - staying)
         if not indices:
             raise SummaryError("it would stand for parts of messages only, the rest of which stays")
+        turns, kind = reversed(range(request.history.count)), request.history.kind
+        last_turn = next((index for index in turns if kind(index) in ("user", "assistant")), -1)
+        if last_turn < indices[0] and any(unit.open and last_turn in unit.indices for unit in kept):
+            raise SummaryError("it would stand between a call and the result that can still come")
         return Insertion(
             at=indices[0],
             message=self._message(request, text, len(indices)),

@@ -26,6 +26,7 @@ from trimtab.formats.anthropic.read import (
     compacts,
     ends_in_server_result,
     is_directive,
+    is_server_result,
     kind_of,
     pieces_of,
     result_id_of,
@@ -204,10 +205,16 @@ class Anthropic(Format):
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
         """Return a shallow copy without those calls.
 
+        A call of the provider's own that has its result here stays: it is another with that id that leaves.
         Thinking that would end it leaves too: the API takes none there. None if nothing is left.
         """
         blocks = blocks_of(message)
-        gone = {at for at, call_id in calls_in(message) if call_id in call_ids}
+        answered = {result_id_of(block) for block in blocks if is_server_result(type_of(block))}
+        gone = {
+            at
+            for at, call_id in calls_in(message)
+            if call_id in call_ids and (type_of(blocks[at]) == "tool_use" or call_id not in answered)
+        }
         if not gone:
             return message
         left = [at for at in range(len(blocks)) if at not in gone]
