@@ -23,8 +23,7 @@ from trimtab import (
     afit,
     fit,
 )
-from trimtab.counting.awaited import Digests
-from trimtab.counting.door import as_counter
+from trimtab.counting import AsyncRequestCounter
 from trimtab.errors import ConfigurationError, CountingError
 from trimtab.testing import WordCounter
 
@@ -149,12 +148,9 @@ def test_what_an_async_counter_answers_at_once_is_not_awaited() -> None:
 
 
 def test_an_awaited_counter_is_as_exact_as_the_counter() -> None:
-    """And is not awaited twice over; a class is left to be refused."""
-    assert as_counter(EachLater(), later=True).exact
-    assert not as_counter(Endpoint(), later=True).exact
-    assert as_counter(WORDS, later=True) is WORDS
-    shown = as_counter(EachLater(), later=True)
-    assert as_counter(shown, later=True) is shown
+    """As the report says; a class is left to be refused."""
+    for counter, exact in ((EachLater(), True), (Endpoint(), False), (WORDS, WORDS.exact)):
+        assert asyncio.run(afit(LONG, 100, counter=counter)).report.exact is exact
     with pytest.raises(ConfigurationError, match="EachLater is a class"):
         asyncio.run(afit(LONG, 100, counter=EachLater))
 
@@ -461,11 +457,11 @@ def test_a_question_is_keyed_by_all_there_is_of_it() -> None:
         [{"role": "user", "content": ["ab"]}, {"role": "user", "content": "c"}],
         [{"role": "user", "content": "ab"}],
     ]
-    digests = Digests()
+    digests = AsyncRequestCounter().digests()
     keys = [digests.key_of("count", (list(one),)) for one in asked]
     assert len(set(keys)) == len(asked)
     assert [digests.key_of("count", (copy.deepcopy(one),)) for one in asked] == keys
-    assert [Digests().key_of("count", (one,)) for one in asked] == keys
+    assert [AsyncRequestCounter().digests().key_of("count", (one,)) for one in asked] == keys
     assert digests.key_of("count", (asked[0], "system")) != keys[0]
     assert digests.key_of("count", (asked[0],), {"extra": 1}) != keys[0]
     assert digests.key_of("count_request", (asked[0],)) != keys[0]

@@ -301,13 +301,13 @@ def test_a_call_of_the_providers_with_the_id_of_an_answered_one_is_no_other() ->
 
 
 def test_of_two_calls_with_one_id_a_repair_takes_the_one_without_a_result() -> None:
-    """The provider's, which has its result beside it, stays; where that is in the next message, both leave."""
+    """The provider's, which has its result beside it, stays; with that in the next message, both leave."""
     asked, shared = server_use(), use("srvtoolu_1")
     beside = [user("go"), model(asked, found(), shared), user("thanks")]
     assert repair(beside, format=FORM).messages == [user("go"), model(asked, found()), user("thanks")]
-    behind = [user("go"), model(text("I look"), asked, shared), model(found(), text("there")), user("so")]
+    behind = [user("go"), model(text("wait"), asked, shared), model(found(), text("so")), user("ah")]
     done = repair(behind, format=FORM)
-    assert done.messages == [user("go"), model(text("I look")), model(text("there")), user("so")]
+    assert done.messages == [user("go"), model(text("wait")), model(text("so")), user("ah")]
     assert [(change.index, change.rule) for change in done.changes] == [
         (1, "unanswered_call"),
         (2, "orphan_result"),

@@ -7,7 +7,7 @@ import toktok
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trimtab.counting.graphemes import border_after, border_before
+from trimtab.testing.hooks import border_after, border_before
 
 TEXTS = st.text(
     st.sampled_from(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.counting import TextCounter
-from trimtab.counting.cache import TextCache
+from trimtab.testing.hooks import TextCache
 
 
 def length(text: str) -> int:

@@ -19,21 +19,29 @@ from hypothesis import strategies as st
 
 from tests.chat_vocabulary import SPECIAL, chat_tokenizer
 from trimtab import Budget, EstimateCounter
-from trimtab.counting import UsageBaseline, clear_counts, counter_for, measure, register_encoding
-from trimtab.counting.tokenizers import _PACKAGES, ENCODINGS, Tokenizer, load_tokenizer
-from trimtab.counting.tokenizers.tiktoken import PIECE_CHARS, VOCABULARIES, guard, pieces_of
+from trimtab.counting import ENCODINGS, UsageBaseline, clear_counts, counter_for, measure, register_encoding
 from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
 from trimtab.models import ModelFacts, facts_for, register_model
+from trimtab.testing.hooks import (
+    PACKAGES,
+    PIECE_CHARS,
+    VOCABULARIES,
+    Tokenizer,
+    guard,
+    load_tokenizer,
+    nothing_loaded,
+    pieces_of,
+)
 
-SHARED = tuple(name for name in ENCODINGS if sum(name in known for known in _PACKAGES.values()) > 1)
+SHARED = tuple(name for name in ENCODINGS if sum(name in known for known in PACKAGES.values()) > 1)
 """Encodings that more than one package has."""
 
-PACKAGES = [package for package, known in _PACKAGES.items() if "o200k_base" in known]
+OF_OPENAI = [package for package, known in PACKAGES.items() if "o200k_base" in known]
 
 
 def loaded(encoding: str = "o200k_base") -> list[Tokenizer]:
     """Load one encoding in every package that has it."""
-    return [load_tokenizer(encoding, package=name) for name, known in _PACKAGES.items() if encoding in known]
+    return [load_tokenizer(encoding, package=name) for name, known in PACKAGES.items() if encoding in known]
 
 
 SAMPLES = [
@@ -126,7 +134,7 @@ def test_a_special_token_in_a_text_is_ordinary_text() -> None:
     assert counter_for("gpt-4o").count_message(content) > 3 + 1 + 1
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", OF_OPENAI)
 @pytest.mark.parametrize(
     "text",
     [
@@ -144,7 +152,7 @@ def test_a_megabyte_without_a_break_is_counted(text: str, package: str) -> None:
     assert abs(count - exact) <= 2 * (len(text) // PIECE_CHARS)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", OF_OPENAI)
 def test_lone_surrogates_are_counted(package: str) -> None:
     """JSON may hold half a character; tokenizers see it replaced."""
     counter = counter_for("gpt-4o", tokenizer=package)
@@ -218,9 +226,16 @@ def test_our_patterns_are_those_of_tiktoken() -> None:
 
 
 @pytest.fixture
-def fresh_tokenizers(monkeypatch: pytest.MonkeyPatch) -> None:
+def fresh_tokenizers() -> Iterator[None]:
     """Let nothing be loaded yet, and forget what the test loads."""
-    monkeypatch.setattr("trimtab.counting.tokenizers._LOADED", {})
+    with nothing_loaded():
+        yield
+
+
+def lose_vocabularies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no file that is found be the right one."""
+    for name, entry in VOCABULARIES.items():
+        monkeypatch.setitem(VOCABULARIES, name, entry._replace(sha256=""))
 
 
 @pytest.mark.usefixtures("fresh_tokenizers")
@@ -262,7 +277,7 @@ def test_without_any_package_the_install_line_is_said(monkeypatch: pytest.Monkey
     """No tokenizer is no guess: the error says what to install, and tiktoken's trap."""
     for name in ("toktok", "tiktoken", "bpe_openai"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setattr("trimtab.counting.tokenizers.tiktoken.find_spec", lambda name: None)
+    lose_vocabularies(monkeypatch)
     with pytest.raises(MissingExtraError) as caught:
         load_tokenizer("o200k_base")
     assert "pip install 'trimtab[exact]'" in str(caught.value)
@@ -273,7 +288,7 @@ def test_without_any_package_the_install_line_is_said(monkeypatch: pytest.Monkey
 @pytest.mark.usefixtures("fresh_tokenizers")
 def test_tiktoken_without_its_vocabulary_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would download it; we go without."""
-    monkeypatch.setattr("trimtab.counting.tokenizers.tiktoken._places", lambda vocabulary: iter(()))
+    lose_vocabularies(monkeypatch)
     with pytest.raises(MissingExtraError, match=r"pip install 'trimtab\[tiktoken\]'"):
         load_tokenizer("o200k_base", package="tiktoken")
 
@@ -288,10 +303,10 @@ def test_a_vocabulary_in_the_cache_folder_is_found_if_it_is_the_right_one(
     (tmp_path / hashlib.sha1(entry.url.encode()).hexdigest()).write_bytes(ranks)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     assert load_tokenizer("cl100k_base", package="tiktoken").count("hello") == 1
-    monkeypatch.setattr("trimtab.counting.tokenizers._LOADED", {})
     own = entry._replace(sha256=hashlib.sha256(ranks).hexdigest())
     monkeypatch.setitem(VOCABULARIES, "cl100k_base", own)
-    assert load_tokenizer("cl100k_base", package="tiktoken").count("hello") == 5
+    with nothing_loaded():
+        assert load_tokenizer("cl100k_base", package="tiktoken").count("hello") == 5
 
 
 def public_only(count: Callable[[str], int]) -> ModuleType:

@@ -12,7 +12,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.counting.graphemes import (
+from trimtab.testing.hooks import (
     LONGEST_CLUSTER_CHARS,
     Rule,
     best_rule,
@@ -194,7 +194,7 @@ def test_without_regex_the_standard_rule_is_taken() -> None:
     """Where `regex` cannot be imported, cuts are made all the same."""
     code = (
         "import sys; sys.modules['regex'] = None\n"
-        "from trimtab.counting.graphemes import boundary_at_or_before\n"
+        "from trimtab.testing.hooks import boundary_at_or_before\n"
         "print(boundary_at_or_before('ab' + 'e' + chr(0x301), 3))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

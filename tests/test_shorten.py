@@ -14,8 +14,8 @@ import toktok
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trimtab.counting.shorten import Keep, cut_text, cut_text_near, shorten
 from trimtab.strategies import CUT_MARKER
+from trimtab.testing.hooks import Keep, cut_text, cut_text_near, shorten
 
 Count = Callable[[str], int]
 

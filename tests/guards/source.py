@@ -46,6 +46,16 @@ def sources() -> tuple[Source, ...]:
     return tuple(found)
 
 
+@functools.cache
+def outside() -> tuple[tuple[Path, ast.Module], ...]:
+    """Read every file of Python that enters the package from outside: tests, benchmarks, examples."""
+    return tuple(
+        (path, ast.parse(path.read_text(encoding="utf-8")))
+        for folder in ("bench", "examples", "tests")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    )
+
+
 def functions(tree: ast.AST) -> Iterator[Function]:
     """List every function and method of a tree, nested ones included."""
     return (node for node in ast.walk(tree) if isinstance(node, Function))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.guards.source import ROOT
+from tests.guards.source import ROOT, outside
 
 TESTS = ROOT / "tests"
 
@@ -56,7 +56,7 @@ def _waits(node: ast.AST) -> bool:
     )
 
 
-def clock_users(path: str, text: str) -> Iterator[str]:
+def clock_users(path: str, tree: ast.Module) -> Iterator[str]:
     """List functions of a file that wait by the clock, each as its path and name."""
 
     def walk(node: ast.AST, function: str) -> Iterator[str]:
@@ -66,19 +66,16 @@ def clock_users(path: str, text: str) -> Iterator[str]:
             is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
             yield from walk(child, child.name if is_function else function)
 
-    yield from dict.fromkeys(walk(ast.parse(text), "module"))
-
-
-def _files() -> list[Path]:
-    return [path for path in sorted(TESTS.rglob("*.py")) if path != Path(__file__)]
+    yield from dict.fromkeys(walk(tree, "module"))
 
 
 def test_no_test_waits_by_the_clock() -> None:
     """Wait for an event, count operations; where neither can be, the list says why."""
     found = {
         user
-        for path in _files()
-        for user in clock_users(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
+        for path, tree in outside()
+        if path.is_relative_to(TESTS) and path != Path(__file__)
+        for user in clock_users(str(path.relative_to(ROOT)), tree)
     }
     assert found == set(EXPLAINED)
 
@@ -101,4 +98,4 @@ def test_no_test_waits_by_the_clock() -> None:
 )
 def test_the_guard_tells_a_wait_from_an_event(line: str, waits: bool) -> None:
     """A wait for what somebody sets is none by the clock, and neither is letting other tasks run."""
-    assert list(clock_users("f.py", f"async def test():\n    {line}\n")) == ["f.py test"] * waits
+    assert list(clock_users("f.py", ast.parse(f"async def test():\n    {line}\n"))) == ["f.py test"] * waits

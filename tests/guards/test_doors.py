@@ -6,12 +6,14 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.guards.source import ROOT, is_public
+from tests.guards.source import ROOT, is_public, outside, sources
+from trimtab.testing import hooks
 
-INSIDE = Path(__file__).with_name("inside.txt")
-"""Files that still import what no door offers. May only shrink."""
+HOOKS = "trimtab.testing.hooks"
+"""The one place from which a test may take what no door offers; it says why."""
 
-OUTSIDE = ("bench", "examples", "tests")
+MOST_HOOKS = 36
+"""May only shrink."""
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
@@ -22,10 +24,9 @@ def _imports(tree: ast.Module) -> Iterator[str]:
             yield node.module or ""
 
 
-def _enters_inside(path: Path) -> bool:
-    text = path.read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    return any(not is_public(module) for module in _imports(tree) if module != "trimtab.cli") or any(
+def _enters_inside(path: Path, tree: ast.Module) -> bool:
+    allowed = {"trimtab.cli", HOOKS} if path.is_relative_to(ROOT / "tests") else {"trimtab.cli"}
+    return any(not is_public(module) for module in _imports(tree) if module not in allowed) or any(
         isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and node.value.startswith("trimtab.")
@@ -34,15 +35,22 @@ def _enters_inside(path: Path) -> bool:
     )
 
 
-def _inside() -> list[str]:
-    return [
-        path.relative_to(ROOT).as_posix()
-        for folder in OUTSIDE
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        if _enters_inside(path)
-    ]
+def test_no_test_enters_but_by_a_door() -> None:
+    """Nor a benchmark or an example, which have no hooks either."""
+    files = outside()
+    assert {path.relative_to(ROOT).parts[0] for path, _ in files} == {"bench", "examples", "tests"}
+    assert [path.relative_to(ROOT).as_posix() for path, tree in files if _enters_inside(path, tree)] == []
 
 
-def test_the_files_that_enter_elsewhere_are_those_listed() -> None:
-    """A file that enters by a door from now on is taken off the list; none is put on it."""
-    assert _inside() == INSIDE.read_text(encoding="utf-8").split()
+def test_every_hook_is_used_and_none_is_added() -> None:
+    """One that no test needs any more goes, and nothing of ours takes one."""
+    assert len(hooks.__all__) <= MOST_HOOKS
+    used = {
+        alias.name
+        for _, tree in outside()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == HOOKS
+        for alias in node.names
+    }
+    assert used == set(hooks.__all__)
+    assert [source.name for source in sources() if HOOKS in _imports(source.tree)] == []

@@ -141,7 +141,7 @@ KERNEL = (
             "index in self.structure.loose or index in self.structure.calls",
             "index in self.structure.calls",
         ),
-        ("repaired", "if format.rules.results_follow_call:", "if True:"),
+        ("_mended", "if format.rules.results_follow_call:", "if True:"),
     ),
     module(
         "conversation/validity.py",

@@ -139,7 +139,7 @@ SERVERS = (
             "            if not any(map(_leading_number, details)):",
             "            if True:",
         ),
-        ("_parts", "if size > PART_BYTES:", "if False:"),
+        ("term_parts", "if size > PART_BYTES:", "if False:"),
         ("_lexeme", "return f\"'{key} {term}'\"", "return f\"'{term}'\""),
     ),
     module(

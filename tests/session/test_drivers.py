@@ -18,8 +18,6 @@ from tests.session.test_background import SECONDS, Gate, begun, in_background
 from tests.session.test_summarizers import WORDS, AsyncSummarizer, texts
 from trimtab import ConfigurationError, Session
 from trimtab.errors import CorruptSessionError
-from trimtab.session.lock import SessionLock
-from trimtab.session.runner import _after_fork
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest, MemoryStore, SQLiteStore
 from trimtab.summaries import SummaryRequest
 
@@ -812,33 +810,6 @@ def test_a_hook_may_fork() -> None:
         session.add(user(text))
     assert found == [True]
     assert session.hook_errors == 0
-
-
-def test_what_is_left_of_a_lock_in_a_child() -> None:
-    """Nothing, unless who forked has it; then it is known that nothing was cut off."""
-    results: list[bool] = []
-    turns = SessionLock("s")
-    assert not turns.in_child()
-    with turns:
-        assert not turns.in_child()
-        joined(in_thread(lambda: results.append(turns.others)))
-        joined(in_thread(lambda: results.append(turns.in_child())))
-        assert not turns.others
-    assert results == [True, True]
-    with turns:
-        pass
-
-
-def test_what_is_left_of_a_session_in_a_child() -> None:
-    """No job; and no working_set, if an operation of another thread was cut off."""
-    gate = Gate()
-    session = begun(gate)
-    with session._runner._lock:
-        joined(in_thread(_after_fork))
-    assert session._runner.core.working_set is None
-    gate.let.set()
-    assert session.summary is None
-    session.drain()
 
 
 # Properties

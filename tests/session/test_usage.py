@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import assistant, user, words
@@ -22,7 +22,6 @@ from trimtab import (
     counter_from_text,
 )
 from trimtab.counting import FixedCounter, UsageBaseline
-from trimtab.session.state import State
 from trimtab.stores import MemoryStore, SQLiteStore
 
 WORDS = counter_from_text(lambda text: len(text.split()), message_overhead=0, name="words")
@@ -43,42 +42,59 @@ def ask(session: Session, billed: int, *, said: int = 0) -> list[dict[str, Any]]
     return view
 
 
+def one_more(*sessions: Session) -> None:
+    """Add a word to each."""
+    for session in sessions:
+        session.add(user("word"))
+
+
+@settings(max_examples=15)
 @given(
-    budget=st.integers(100, 10_000),
-    usage=st.integers(1, 20_000),
-    counted=st.integers(0, 20_000),
-    learned=st.tuples(st.integers(0, 50_000), st.integers(0, 50_000)),
+    counted=st.integers(5, 60),
+    billed=st.integers(30, 90),
+    learned=st.integers(1, 9),
+    more=st.integers(1, 60),
 )
 def test_the_room_is_the_most_that_is_expected_within_the_budget(
-    budget: int, usage: int, counted: int, learned: tuple[int, int]
+    counted: int, billed: int, learned: int, more: int
 ) -> None:
     """Not a token more, and not one less; expectations never fall as a view grows."""
-    state = State(
-        budget_tokens=budget,
-        usage_tokens=usage,
-        usage_counted=counted,
-        learned_reported=learned[0],
-        learned_counted=learned[1],
-    )
-    room = state.room_tokens
-    assert state.expected_tokens(room) <= budget or room == 0
-    assert state.expected_tokens(room + 1) > budget
-    assert state.expected_tokens(counted) == usage
-    expected = [state.expected_tokens(tokens) for tokens in range(0, 3_000, 37)]
+    wide, narrow = a_session(100_000), a_session(billed + 3 * learned + more + 100)
+    one_more(*[wide, narrow] * counted)
+    for bill in (billed, billed + 3 * learned):  # three words more for the second
+        one_more(*[wide, narrow] * (3 * (bill > billed)))
+        ask(wide, bill)
+        ask(narrow, bill)
+        assert wide.status().expected_tokens == bill
+    budget, expected = narrow.status().budget_tokens, [wide.status().expected_tokens]
+    while narrow.status().view_tokens == wide.status().view_tokens and len(expected) < 1_000:
+        one_more(wide, narrow)
+        expected.append(wide.status().expected_tokens)
     assert expected == sorted(expected)
+    assert expected[-2] <= budget < expected[-1]
+    assert narrow.status().expected_tokens <= budget
 
 
 def test_what_leaves_frees_no_more_than_the_average_of_the_bill() -> None:
     """However steep what is new was: beyond the average lies what nobody sees."""
-    state = State(usage_tokens=1_000, usage_counted=1_000, learned_reported=9_000, learned_counted=1_000)
-    assert state.expected_tokens(500) == 500
-    assert state.expected_tokens(1_100) > 1_500
+    session = a_session(100_000)
+    for billed in range(10_000, 30_001, 4_000):
+        for _ in range(100 if billed == 10_000 else 10):
+            session.add(user(words(100)))
+        ask(session, billed)
+    assert session.status().view_tokens == 15_000
+    session.set_budget(25_000)
+    session.messages()
+    status = session.status()
+    assert status.expected_tokens <= 25_000
+    assert abs(status.expected_tokens - 2 * status.view_tokens) <= 2
 
 
 def test_without_usage_nothing_changes() -> None:
-    """The budget is the room, and what is counted is expected."""
-    state = State(budget_tokens=500)
-    assert (state.room_tokens, state.expected_tokens(123)) == (500, 123)
+    """What is counted is expected."""
+    session = a_session(500)
+    one_more(*[session] * 123)
+    assert session.status().expected_tokens == session.status().view_tokens == 123
 
 
 def test_a_view_is_held_to_the_budget_as_it_is_billed() -> None:

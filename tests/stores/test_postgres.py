@@ -31,9 +31,15 @@ from trimtab.errors import (
     StoreUnavailableError,
 )
 from trimtab.stores import AppendRequest, PostgresStore, SearchRequest
-from trimtab.stores.postgres.connections import IDLE_SECONDS, Pool, store_error
-from trimtab.stores.postgres.operations import MIGRATIONS, PART_BYTES, Operations, Tables, _parts
-from trimtab.stores.rows import to_row
+from trimtab.testing.hooks import (
+    MIGRATIONS,
+    PostgresOperations,
+    PostgresPool,
+    Tables,
+    postgres_error,
+    term_parts,
+    to_row,
+)
 
 
 def _ask(served: Served, sql: str, *params: object) -> list[tuple[Any, ...]]:
@@ -102,7 +108,7 @@ def test_every_error_of_psycopg_has_one_of_ours() -> None:
     """Walks its modules: what may pass can be retried, what was damaged is corrupt, the rest is final."""
     kinds = _errors_of_psycopg()
     assert len(kinds) > 200
-    ours = {kind.__name__: type(store_error(psycopg, kind("it"), name="here")) for kind in kinds}
+    ours = {kind.__name__: type(postgres_error(psycopg, kind("it"), name="here")) for kind in kinds}
     assert set(ours.values()) == {
         StoreUnavailableError,
         ConfigurationError,
@@ -390,17 +396,17 @@ def test_a_store_that_nobody_closed_closes_its_connections_when_it_is_let_go(on_
 def test_connections_that_nobody_uses_are_closed_down_to_the_least(on_postgres: Served) -> None:
     """By the next call after ten minutes; the last used stay."""
     now = [0.0]
-    pool = Pool(threading.Semaphore(4), threading.Lock(), least=1, clock=lambda: now[0])
+    pool = PostgresPool(threading.Semaphore(4), threading.Lock(), least=1, clock=lambda: now[0])
     lent = [psycopg.connect(on_postgres.url(None), autocommit=True) for _ in range(3)]
     for connection in lent:
         pool.give_back(connection, 0)
     era, last = pool.take()
     assert last is lent[2]
-    now[0] = IDLE_SECONDS
+    now[0] = 600.0
     pool.give_back(last, era)
     assert [connection.closed for connection in lent] == [False, False, False]
     era, last = pool.take()
-    now[0] = IDLE_SECONDS + 1
+    now[0] = 601.0
     pool.give_back(last, era)
     assert [connection.closed for connection in lent] == [True, True, False]
     pool.empty()
@@ -409,7 +415,7 @@ def test_connections_that_nobody_uses_are_closed_down_to_the_least(on_postgres: 
 
 def test_a_connection_that_is_not_at_rest_is_not_used_again(on_postgres: Served) -> None:
     """It is in the middle of a transaction, or of a pool that was closed meanwhile."""
-    pool = Pool(threading.Semaphore(4), threading.Lock(), least=1)
+    pool = PostgresPool(threading.Semaphore(4), threading.Lock(), least=1)
     busy = psycopg.connect(on_postgres.url(None))
     busy.execute("SELECT 1")
     pool.give_back(busy, 0)
@@ -530,7 +536,7 @@ def test_what_the_server_answers_decides_which_error_it_is(
 
 def test_a_message_of_any_number_of_words_can_be_found(on_postgres: Served) -> None:
     """A tsvector holds less than a megabyte, so the terms of a long message are several rows."""
-    words = [f"word{at:08d}{'x' * 40}" for at in range(3 * PART_BYTES // 60)]
+    words = [f"word{at:08d}{'x' * 40}" for at in range(25_000)]
     with on_postgres.make() as store:
         add(store, 0, [event("short"), event(" ".join(words)), event("天" * 100_000 + "气")])
         for term in (words[0], words[len(words) // 2], words[-1]):
@@ -576,13 +582,13 @@ def test_a_word_that_many_sessions_hold_is_looked_up_in_one(on_postgres: Served)
         found = store.search(SearchRequest(session="s", terms=("number",), limit=3))
         assert [one.version for one in found] == [100, 99, 98]
     keys = list(range(3, 300))
-    lexemes = [next(_parts(key, ("number",))) for key in keys]
+    lexemes = [next(term_parts(key, ("number",))) for key in keys]
     sql = """
         INSERT INTO trimtab_terms SELECT s, v, 0, lexeme::tsvector
         FROM unnest(%s::bigint[], %s::text[]) AS r(s, lexeme), generate_series(1, 100) AS v"""
     _ask(on_postgres, sql, keys, lexemes)
     _ask(on_postgres, "VACUUM ANALYZE trimtab_terms")
-    operations = Operations(Tables("public"), psycopg=psycopg)
+    operations = PostgresOperations(Tables("public"), psycopg=psycopg)
     steps = operations.search(SearchRequest(session="s", terms=("number", "absent"), limit=3))
     step = next(steps)
     while "tsquery" not in step.sql:
@@ -597,7 +603,7 @@ def test_a_word_that_many_sessions_hold_is_looked_up_in_one(on_postgres: Served)
 
 def test_an_error_of_ours_is_one_a_caller_expects() -> None:
     """Errors of connections can be caught as such, without trimtab's names."""
-    error = store_error(psycopg, psycopg.OperationalError("gone"), name="PostgreSQL at h:1/d")
+    error = postgres_error(psycopg, psycopg.OperationalError("gone"), name="PostgreSQL at h:1/d")
     assert isinstance(error, ConnectionError)
     assert isinstance(error, ContextError)
     assert str(error) == "PostgreSQL at h:1/d: gone. Asking again is safe: nothing is stored twice"

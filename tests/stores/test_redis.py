@@ -18,7 +18,6 @@ import redis
 
 from tests import servers
 from tests.stores.served import Served, add, contents, event, load
-from trimtab._shared.steps import run
 from trimtab.errors import (
     ConfigurationError,
     CorruptSessionError,
@@ -27,8 +26,15 @@ from trimtab.errors import (
     VersionConflictError,
 )
 from trimtab.stores import AppendRequest, LoadRequest, RedisStore, SearchRequest
-from trimtab.stores.redis.connections import store_error
-from trimtab.stores.redis.operations import FILL_EVENTS, FILL_TERMS, PAGE_EVENTS, Command, Operations
+from trimtab.testing.hooks import (
+    FILL_EVENTS,
+    FILL_TERMS,
+    PAGE_EVENTS,
+    Command,
+    RedisOperations,
+    redis_error,
+    run_steps,
+)
 
 # -- what can be seen without a server
 
@@ -84,7 +90,7 @@ def test_every_error_of_redis_has_one_of_ours() -> None:
     }
     assert len(kinds) > 25
     made = {name: kind.__new__(kind, "it") for name, kind in kinds.items()}
-    ours = {name: type(store_error(redis, error, name="here")) for name, error in made.items()}
+    ours = {name: type(redis_error(redis, error, name="here")) for name, error in made.items()}
     assert set(ours.values()) == {StoreUnavailableError, ConfigurationError, StoreError}
     passing = (
         "ConnectionError TimeoutError BusyLoadingError MaxConnectionsError OutOfMemoryError ReadOnlyError"
@@ -111,7 +117,7 @@ def test_every_error_of_redis_has_one_of_ours() -> None:
 )
 def test_what_the_server_says_decides_where_no_class_does(said: str, kind: type[StoreError]) -> None:
     """By its first word, which is its code."""
-    assert type(store_error(redis, redis.ResponseError(said), name="here")) is kind
+    assert type(redis_error(redis, redis.ResponseError(said), name="here")) is kind
 
 
 # -- keys
@@ -241,7 +247,7 @@ def test_a_session_removed_between_two_pages_is_no_corruption(on_redis: Served, 
     with on_redis.make(scrub_on_delete=False) as store, on_redis.server.client() as client:
         add(store, 0, 2 * PAGE_EVENTS)
         load(store)  # the server knows the script by now
-        operations = Operations("trimtab", redis=redis, scrub_seconds=1)
+        operations = RedisOperations("trimtab", redis=redis, scrub_seconds=1)
         raw = redis.Redis.from_url(on_redis.url(None))
         asked: list[Command] = []
 
@@ -254,7 +260,7 @@ def test_a_session_removed_between_two_pages_is_no_corruption(on_redis: Served, 
                     add(store, at)
             return found
 
-        events = run(operations.load(LoadRequest(session="s")), answer)
+        events = run_steps(operations.load(LoadRequest(session="s")), answer)
         assert len(events) == again
         raw.close()
 
@@ -264,7 +270,7 @@ def test_what_is_added_during_a_load_is_not_part_of_it(on_redis: Served) -> None
     with on_redis.make() as store:
         add(store, 0, 2 * PAGE_EVENTS)
         load(store)  # the server knows the script by now
-        operations = Operations("trimtab", redis=redis, scrub_seconds=1)
+        operations = RedisOperations("trimtab", redis=redis, scrub_seconds=1)
         raw = redis.Redis.from_url(on_redis.url(None))
         commands = 0
 
@@ -275,7 +281,7 @@ def test_what_is_added_during_a_load_is_not_part_of_it(on_redis: Served) -> None
             add(store, 2 * PAGE_EVENTS + commands - 1)
             return found
 
-        events = run(operations.load(LoadRequest(session="s")), answer)
+        events = run_steps(operations.load(LoadRequest(session="s")), answer)
         assert len(events) == 2 * PAGE_EVENTS
         assert commands == 2
         raw.close()
@@ -296,7 +302,7 @@ def _during(on_redis: Served, steps: Any, other: Callable[[], None], *, after: s
         return found
 
     with closing(raw):
-        run(steps, answer)
+        run_steps(steps, answer)
     assert not waiting
 
 
@@ -311,7 +317,7 @@ def test_what_is_redacted_while_it_is_indexed_does_not_come_back(on_redis: Serve
         add(store, 0, [event("krakynquoll"), *(event("otter") for _ in range(FILL_EVENTS - 2))])
         old = load(store, limit=1)[0]
         new = replace(old, data={"message": {"content": "redacted"}})
-        operations = Operations("trimtab", redis=redis, scrub_seconds=1)
+        operations = RedisOperations("trimtab", redis=redis, scrub_seconds=1)
         request = AppendRequest(session="s", expected_version=FILL_EVENTS - 1, events=[event("otter")])
         _during(
             on_redis,
@@ -331,7 +337,7 @@ def test_a_redaction_decided_on_what_another_rewrote_meanwhile_is_a_conflict(on_
         add(store, 0, FILL_EVENTS)
         old = load(store, limit=1)[0]
         between, last = (replace(old, data={"message": {"content": text}}) for text in ("heron", "gone"))
-        operations = Operations("trimtab", redis=redis, scrub_seconds=1)
+        operations = RedisOperations("trimtab", redis=redis, scrub_seconds=1)
         request = AppendRequest(
             session="s", expected_version=FILL_EVENTS + 1, events=[event()], rewrites=[last]
         )

@@ -1,16 +1,18 @@
-"""What may be asked of a store, and what its answers mean: requests, rows, the rules of an append."""
+"""What may be asked of a store, and what its answers mean: requests, events, the rules of an append."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trimtab import ConfigurationError
 from trimtab.errors import CorruptSessionError
-from trimtab.stores import AppendRequest, Event, LoadRequest, MemoryStore, SearchRequest
-from trimtab.stores.rows import check_session_name, from_row, storable_ids, to_row, to_rows, without_gaps
+from trimtab.stores import AppendRequest, Event, LoadRequest, MemoryStore, SearchRequest, SQLiteStore
 
 EVENT = Event(id="e", kind="note", time=1.5, data={"b": 1, "a": 2}, state={"s": 1}, version=3)
 
@@ -25,7 +27,6 @@ def test_events_are_numbered_from_the_version_expected() -> None:
     """In order, from the one after it; those given stay as they are."""
     request = AppendRequest(session="s", expected_version=4, events=[EVENT, EVENT])
     assert [event.version for event in request.numbered()] == [5, 6]
-    assert [row.version for row in to_rows(replace(request, events=[EVENT]))[0]] == [5]
     assert EVENT.version == 3
 
 
@@ -50,13 +51,13 @@ def test_only_a_message_has_a_message() -> None:
 def test_a_version_is_a_whole_number(version: Any) -> None:
     """0 says that there is nothing yet."""
     with pytest.raises(ConfigurationError, match="version"):
-        to_rows(AppendRequest(session="s", expected_version=version, events=[EVENT]))
+        MemoryStore().append(AppendRequest(session="s", expected_version=version, events=[EVENT]))
 
 
 @pytest.mark.parametrize(
     ("rewrite", "refused"),
     [
-        (EVENT, False),
+        (replace(EVENT, version=3), False),
         (replace(EVENT, version=1), False),
         (replace(EVENT, version=0), True),
         (replace(EVENT, version=4), True),
@@ -66,12 +67,19 @@ def test_a_version_is_a_whole_number(version: Any) -> None:
 )
 def test_a_rewrite_is_of_a_stored_version(rewrite: Event, refused: bool) -> None:
     """From 1 to the version expected, with an id and a kind that an event can have."""
+    store = MemoryStore()
+    three = [replace(EVENT, id=f"e{at}") for at in (1, 2, 3)]
+    store.append(AppendRequest(session="s", expected_version=0, events=three))
+    if not refused:
+        rewrite = replace(rewrite, id=f"e{rewrite.version}", data={"new": True})
     request = AppendRequest(session="s", expected_version=3, events=[EVENT], rewrites=[rewrite])
     if refused:
         with pytest.raises(ConfigurationError):
-            to_rows(request)
+            store.append(request)
     else:
-        assert [row.version for row in to_rows(request)[1]] == [rewrite.version]
+        store.append(request)
+        changed = [one.version for one in store.load(LoadRequest(session="s")) if one.data == {"new": True}]
+        assert changed == [rewrite.version]
 
 
 @pytest.mark.parametrize(
@@ -90,36 +98,22 @@ def test_a_rewrite_is_of_a_stored_version(rewrite: Event, refused: bool) -> None
 )
 def test_a_session_has_a_name(name: Any, fits: bool) -> None:
     """A text of 1 to 512 characters that every database keeps as it is."""
+    store, request = MemoryStore(), AppendRequest(session=name, expected_version=0, events=[EVENT])
     if fits:
-        assert check_session_name(name) == name
+        store.append(request)
+        assert store.sessions() == [name]
     else:
         with pytest.raises(ConfigurationError):
-            check_session_name(name)
-        with pytest.raises(ConfigurationError):
-            to_rows(AppendRequest(session=name, expected_version=0, events=[EVENT]))
-    assert storable_ids([name, name]) == ([name] if fits else [])
+            store.append(request)
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"version": 4},
-        {"id": "f"},
-        {"kind": "other"},
-        {"time": 2.5},
-        {"body": '{"data":{},"state":{}}'},
-        {"seal": ""},
-        {"body": None},
-        {"version": None},
-        {"kind": 5},
-    ],
-)
-def test_a_seal_covers_every_column(changed: dict[str, Any]) -> None:
-    """What was changed by hand does not match it."""
-    row = to_row(EVENT)
-    assert from_row(row, session="s") == EVENT
-    with pytest.raises(CorruptSessionError):
-        from_row(row._replace(**changed), session="s")
+@pytest.mark.parametrize("name", ["f", "é" * 512, "x" * 513, "", "a\0", "\ud800"])
+def test_an_id_that_no_event_can_have_is_of_none(name: str) -> None:
+    """Whoever asks for it gets what else was asked for; one that is asked for twice comes once."""
+    with SQLiteStore(":memory:") as store:
+        store.append(AppendRequest(session="s", expected_version=0, events=[EVENT]))
+        found = store.load(LoadRequest(session="s", ids=(name, "e", name, "e")))
+        assert [event.id for event in found] == ["e"]
 
 
 def test_a_retry_may_order_its_keys_otherwise() -> None:
@@ -149,16 +143,25 @@ def test_a_retry_may_order_its_keys_otherwise() -> None:
         pytest.param([1, 2], {"limit": 2}, 9, None, id="limit"),
         pytest.param([2], {"after": 1, "before": 3}, 9, None, id="between"),
         pytest.param([2], {"after": 1, "before": 99}, 2, None, id="before-what-is-not-there"),
-        pytest.param([2], {"ids": ("e",)}, 9, None, id="ids"),
+        pytest.param([2], {"ids": ("e2",)}, 9, None, id="ids"),
     ],
 )
-def test_gaps_are_found(there: list[int], asked: dict[str, Any], version: int, missing: int | None) -> None:
-    """Whichever way was read."""
-    events = [replace(EVENT, version=one) for one in there]
-    request = LoadRequest(session="s", **asked)
-    if missing is None:
-        assert without_gaps(events, request, version=version) == events
-    else:
-        with pytest.raises(CorruptSessionError, match="missing") as caught:
-            without_gaps(events, request, version=version)
-        assert caught.value.version == missing
+def test_gaps_are_found(
+    tmp_path: Path, there: list[int], asked: dict[str, Any], version: int, missing: int | None
+) -> None:
+    """Whichever way was read: what a session's version says is there and is not, and was asked for."""
+    path = tmp_path / "s.db"
+    with SQLiteStore(path) as store:
+        events = [replace(EVENT, id=f"e{at}") for at in range(1, version + 1)]
+        store.append(AppendRequest(session="s", expected_version=0, events=events))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        kept = ", ".join(map(str, there))
+        connection.execute(f"DELETE FROM trimtab_events WHERE version NOT IN ({kept})")
+    with SQLiteStore(path) as store:
+        request = LoadRequest(session="s", **asked)
+        if missing is None:
+            assert [event.version for event in store.load(request)] == there
+        else:
+            with pytest.raises(CorruptSessionError, match="missing") as caught:
+                store.load(request)
+            assert caught.value.version == missing

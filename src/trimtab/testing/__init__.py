@@ -5,6 +5,7 @@
 run on; `WordCounter` is a counter one can check by eye; `eviction_request` makes what a strategy is asked;
 `group_all` has every fit read everything, to hold the lazy way to; `trimtab.testing.corpus` has requests that
 break trimmers. Nothing here needs more than the standard library.
+`trimtab.testing.hooks` is for trimtab's own tests alone.
 """
 
 from __future__ import annotations

@@ -49,12 +49,12 @@ def load_tokenizer(encoding: str, /, *, package: str | None = None) -> Tokenizer
     if package is not None:
         _check_name("tokenizer", package, tuple(TOKENIZERS))
     with _LOCK:
-        loaded = _LOADED.get((encoding, package))
+        loaded = LOADED.get((encoding, package))
         if loaded is None:
             _check_name("encoding", encoding, (*ENCODINGS, *sorted(_REGISTERED)))
             if encoding in _REGISTERED:
                 return _REGISTERED[encoding]
-            loaded = _LOADED[encoding, package] = _load(encoding, package)
+            loaded = LOADED[encoding, package] = _load(encoding, package)
         return loaded
 
 
@@ -96,16 +96,16 @@ def replacements() -> int:
 
 
 def _load(encoding: str, package: str | None) -> Tokenizer:
-    able = [name for name, known in _PACKAGES.items() if encoding in known]
+    able = [name for name, known in PACKAGES.items() if encoding in known]
     if package is not None:
         _check_name(f"tokenizer of {encoding}", package, tuple(able))
     for name in able if package is None else (package,):
-        shared = _LOADED.get((encoding, name))
+        shared = LOADED.get((encoding, name))
         if shared is not None:
             return shared
         count = TOKENIZERS[name](encoding)
         if count is not None:
-            return _LOADED.setdefault(
+            return LOADED.setdefault(
                 (encoding, name),
                 Tokenizer(
                     encoding=encoding,
@@ -142,7 +142,7 @@ def _find_registered(name: str, count_text: TextFunction) -> TextCache:
 def forget_counts() -> None:
     """Forget the counts remembered for texts, in every encoding loaded so far."""
     with _LOCK:
-        for loaded in (*_LOADED.values(), *_REGISTERED.values()):
+        for loaded in (*LOADED.values(), *_REGISTERED.values()):
             loaded.cache.clear()
 
 
@@ -237,7 +237,7 @@ TOKENIZERS: dict[str, Callable[[str], TextFunction | None]] = {
 }
 """How to load each package, in the order they are tried."""
 
-_PACKAGES = {
+PACKAGES = {
     "toktok": (*_OPENAI, "qwen3.5"),
     "tiktoken": _OPENAI,
     "bpe-openai": _OPENAI,
@@ -253,7 +253,7 @@ _INSTALLED_BY = {
 }
 """Our extra, if any, and the distribution that brings a package."""
 
-_LOADED: dict[tuple[str, str | None], Tokenizer] = {}
+LOADED: dict[tuple[str, str | None], Tokenizer] = {}
 _REGISTERED: dict[str, Tokenizer] = {}
 _REPLACED: list[str] = []
 _LOCK = threading.RLock()

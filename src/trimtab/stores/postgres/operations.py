@@ -366,7 +366,7 @@ class Operations:
         parts = [
             (event.version, number, part)
             for event in events
-            for number, part in enumerate(_parts(key, search_terms(searchable_text(event))))
+            for number, part in enumerate(term_parts(key, search_terms(searchable_text(event))))
         ]
         if parts:
             sql = f"""
@@ -440,7 +440,8 @@ def _lexeme(key: int, term: str) -> str:
     return f"'{key} {term}'"
 
 
-def _parts(key: int, terms: Iterable[str]) -> Iterator[str]:
+def term_parts(key: int, terms: Iterable[str]) -> Iterator[str]:
+    """Write terms as texts of a tsvector each."""
     part: list[str] = []
     size = 0
     for term in terms:
