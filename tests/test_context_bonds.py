@@ -14,6 +14,7 @@ from trimtab import (
     Drop,
     DropNewest,
     PriorityBased,
+    SlidingWindow,
     TruncateText,
     validate,
 )
@@ -284,3 +285,13 @@ def test_a_call_that_may_not_stand_first_leaves_the_words_beside_its_result() ->
     words = {"role": "user", "content": [{"type": "text", "text": "and now this"}]}
     assert fitted.messages == [words, messages[3]]
     assert fitted.report.tokens_after == WordCounter().with_format("anthropic").count(fitted.messages)
+
+
+def test_a_call_that_waits_is_found_where_its_id_is_used_again() -> None:
+    """The newer call of that id is answered; the older one is the one whose result is still to come."""
+    messages = [call("B"), call("B"), result("B", "w")]
+    context = Context(1, counter=WordCounter(), pending_calls={"B"})
+    context.add("talk", messages, strategy=SlidingWindow())
+    with pytest.raises(BudgetExceededError) as caught:
+        context.fit()
+    assert caught.value.attempt.messages == messages[:1]

@@ -177,3 +177,30 @@ def test_blocks_are_cut_as_if_everything_was_grouped(form: str) -> None:
                     except BudgetExceededError as error:
                         found.append(error.attempt.messages)
                 assert found[0] == found[1], (line, border, limit)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_repair_that_waits_until_something_broken_is_read_keeps_what_one_of_everything_keeps(
+    form: str,
+) -> None:
+    """Ours are asked before anything is mended, where what is broken leaves anyway."""
+    for line in TALKS:
+        messages, counter = written(line, form), words(form)
+        assert_same_at_every_limit(messages, SlidingWindow(), AllUnits(), counter, format=form, repair=True)
+        for limit in (5, 9, 14):
+            rows = [
+                outcome_rows(messages, limit, strategy, counter=counter, format=form)
+                for strategy in (SlidingWindow(), AllUnits())
+            ]
+            assert rows[0] == rows[1]
+
+
+def outcome_rows(
+    messages: list[Any], limit: int, strategy: Strategy, **options: Any
+) -> list[tuple[str, str | None]]:
+    """Fit, and say of each message what became of it and why."""
+    try:
+        report = fit(messages, limit, strategy=strategy, repair=True, **options).report
+    except BudgetExceededError as error:
+        report = error.attempt.report
+    return [(row.fate, row.reason) for row in report.messages]

@@ -221,6 +221,12 @@ def _rank_of(value: object) -> str:
     return f": write Tier.{str(value).upper()}" if known else ""
 
 
+class Messages(tuple[Any, ...]):
+    """Content of which each entry was found to be a dict with a role: a message as it is."""
+
+    __slots__ = ()
+
+
 class _Check:
     """Checks of one block's values; every error names the block."""
 
@@ -242,9 +248,9 @@ class _Check:
             raise self.fail(
                 f"content is text, a message, a list of messages or None, not {type(value).__name__}"
             )
+        if set(map(type, value)) == {dict} and all(["role" in item for item in value]):
+            return Messages(value)  # nearly always
         for item in value:
-            if type(item) is dict and "role" in item:
-                continue  # a message: nearly always
             if isinstance(item, Mapping):
                 self.attachments(item)
         return tuple(value)

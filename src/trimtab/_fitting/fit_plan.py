@@ -70,6 +70,7 @@ class FitPlan(Decision[Work]):
         """Make the report of the fit that gave these messages."""
         from trimtab._fitting.reporting import report_of  # not above: many fits are never reported
 
+        self.portion.note_repair()
         return report_of(self.portion, self, self.budget, messages)
 
     def at(self, budget: Budget) -> FitPlan:
@@ -137,6 +138,8 @@ def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, 
             settled = Settled(cut=0, tokens=total)
         else:
             request, settled = yield from ask(work.strategy, work, limit_tokens=limit, counted=counted)
+        if work.unmended and not (settled.fits and history.is_sound(settled.cut, settled.before)):
+            return (yield from _deciding(work.mended_first, budget))
         history.look_over(settled.cut, also=settled.before)
     except (CountingError, FormatError) as error:
         move_to_source(error, lead=work.lead, origin=work.origin)

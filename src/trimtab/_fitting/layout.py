@@ -11,11 +11,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, chain, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from trimtab._fitting.allocation import Ties, check_ties
-from trimtab._fitting.blocks import Block, is_text_with_attachments
+from trimtab._fitting.blocks import Block, Messages, is_text_with_attachments
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab._fitting.joint import Joint, joint_of, sizes_of
 from trimtab._fitting.portion import Decision, Portion, in_block
@@ -339,7 +339,7 @@ class Composition:
     @property
     def source(self) -> list[Any]:
         """All messages of all blocks as given, in the order of the request."""
-        return [message for part in self.parts for message in part.source]
+        return list(chain.from_iterable([part.source for part in self.parts]))
 
     @property
     def body(self) -> Request:
@@ -388,7 +388,7 @@ def compose(policy: Policy) -> Composition:
     """
     filled = [at for at, block in enumerate(policy.blocks) if not block.is_empty]
     blocks = [policy.blocks[at] for at in sorted(filled, key=lambda at: (policy.blocks[at].place, at))]
-    items = [item for block in blocks for item in _items_of(block)]
+    items = list(chain.from_iterable(map(_items_of, blocks)))
     format = format_of(items, policy.format, policy.model)
     counter = counter_of(policy.counter, policy.model, format)
     asked = (known_budget if policy.trims else budget_of)(policy.budget, policy.model)
@@ -462,7 +462,7 @@ def messages_of(block: Block, format: Format) -> list[Any]:
     if joint is not None:
         return joint.documents(_items_of(block), block.labels or ())
     items = _items_of(block)
-    if role is None and set(map(type, items)) == {dict} and all(["role" in item for item in items]):
+    if role is None and isinstance(items, Messages):
         return list(items)
     return [_message_of(item, role, text_role, format) for item in items]
 

@@ -35,6 +35,7 @@ from trimtab.formats import Format, Request, format_of, refuse_foreign
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies.base import as_strategy
 from trimtab.strategies.openers import in_order
+from trimtab.strategies.runner import reads_newest
 
 if TYPE_CHECKING:
     from trimtab.conversation.repairs import Change
@@ -65,6 +66,23 @@ class Work(Portion):
     tools: Any
     notes: tuple[str, ...] = ()
     """What the report should say beside its numbers."""
+    unmended: bool = False
+    """A repair was asked for, and waits until something broken is read: mostly nothing is."""
+    _mended_first: Work | None = None
+
+    @property
+    def mended_first(self) -> Work:
+        """The same with a repair of everything there is."""
+        if self._mended_first is None:
+            self._mended_first = prepare(self.ask, mend=True)
+        return self._mended_first
+
+    def note_repair(self) -> None:
+        """Note what of the messages that left a repair would have taken out."""
+        if self.unmended and not self.gone:
+            self.gone = _mended(
+                self.ask, self.format, self.source if self.body is None else self.ask.messages
+            )[2]
 
     @property
     def given(self) -> list[Any]:
@@ -83,8 +101,13 @@ class Work(Portion):
         return replace(self.body, system=None) if self.lead else self.body
 
 
-def prepare(ask: Ask) -> Work:
-    """Read what was asked, and do once what does not depend on the budget."""
+def prepare(ask: Ask, *, mend: bool = False) -> Work:
+    """Read what was asked, and do once what does not depend on the budget.
+
+    Args:
+        ask: What was asked.
+        mend: Whether a repair that was asked for is made even if it may wait.
+    """
     check(ask)
     body: Request | None = None
     notes = ask.notes
@@ -97,13 +120,14 @@ def prepare(ask: Ask) -> Work:
     counter = counter_of(ask.counter, ask.model, format, body)
     budget = _budget(ask)
     notes = (*notes, *model_notes(ask.model, counter))
-    strategy = DEFAULT_STRATEGY if ask.strategy is None else as_strategy(ask.strategy)
     source = list(ask.messages if body is None else body.messages)
     items = source
     origin: list[int] | None = None
     gone: dict[int, Reason] = {}
     mended = frozenset[int]()
-    if ask.repair:
+    strategy = DEFAULT_STRATEGY if ask.strategy is None else as_strategy(ask.strategy)
+    unmended = ask.repair and not mend and reads_newest(strategy) and _may_wait(ask, format, counter)
+    if ask.repair and not unmended:
         items, origin, gone, mended = _mended(ask, format, source if body is None else ask.messages)
         notes = (*notes, *_notes_of_repair(source, items, format))
     _check_whole(ask, format, items)
@@ -111,7 +135,12 @@ def prepare(ask: Ask) -> Work:
     lead = leading_system(ask.system, format)
     try:
         history = _history(
-            ask, [*lead, *items] if lead else items, format, [index + len(lead) for index in pins], body=body
+            ask,
+            [*lead, *items] if lead else items,
+            format,
+            [index + len(lead) for index in pins],
+            body=body,
+            unmended=unmended,
         )
     except FormatError as error:
         move_to_source(error, lead=len(lead), origin=origin)
@@ -140,6 +169,7 @@ def prepare(ask: Ask) -> Work:
         budget=budget,
         tools=fixed.tools,
         notes=notes,
+        unmended=unmended,
     )
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
@@ -184,7 +214,13 @@ def _check_whole(ask: Ask, format: Format, items: list[Any]) -> None:
 
 
 def _history(
-    ask: Ask, messages: list[Any], format: Format, pins: list[int], *, body: Request | None
+    ask: Ask,
+    messages: list[Any],
+    format: Format,
+    pins: list[int],
+    *,
+    body: Request | None,
+    unmended: bool,
 ) -> History:
     return History(
         messages,
@@ -194,8 +230,20 @@ def _history(
         leading=ask.leading,
         latest_user=ask.latest_user,
         elsewhere=body is not None and body.elsewhere,
-        looked_over=ask.repair,
+        looked_over=ask.repair and not unmended,
     )
+
+
+def _may_wait(ask: Ask, format: Format, counter: RequestCounter) -> bool:
+    """Tell whether a repair may wait until something broken is read.
+
+    It may where what a repair mends in what is older than a cut leaves with it: each message but a result
+    begins something, any may come first, and nobody asks for old messages or is shown all of them.
+    """
+    rules = format.rules
+    plain = rules.results_are_messages and not (rules.binds_messages or rules.ordered or rules.keeps_messages)
+    asked = ask.strict or ask.on_trim is not None or ask.pin != () or ask.pending_calls != ()
+    return plain and not asked and counter.prices is not None
 
 
 def _mended(

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, cast
 
 from trimtab._fitting.allocation import Claim, offers
@@ -174,8 +175,8 @@ class Outcome:
     @property
     def led_system(self) -> bool:
         """True if what was given began with a system message."""
-        first = [*self.composition.lead, *self.composition.source][:1]
-        return any(self.format.kind(mapping_of(message)) == "system" for message in first)
+        given = chain(self.composition.lead, *[part.source for part in self.composition.parts])
+        return any(self.format.kind(mapping_of(message)) == "system" for message in islice(given, 1))
 
     def messages(self) -> list[Any]:
         """Put the output together."""
@@ -334,7 +335,7 @@ class _Settlement:
         if not self._composition.is_bound:
             for part in self._parts:
                 with in_block(part.name):
-                    count_back(part.history, part.sizes, max(0, self.room))
+                    count_back(part.history, part.sizes, self._reach(part))
             if self._composition.look_for_bonds():
                 self._parts = [self._composition.parts[at] for at in self._composition.adding]
         claims = []
@@ -355,9 +356,14 @@ class _Settlement:
             self._decided[at].room_tokens = self.room
         return True
 
+    def _reach(self, part: Part) -> int:
+        """Return how far a block is counted before it is offered anything: its cap, or all there is."""
+        room, block = max(0, self.room), part.block
+        return room if block.pinned else min(room, block.cap_tokens(self._budget.input_tokens))
+
     def _claim(self, part: Part) -> Claim:
         block, room = part.block, self._budget.input_tokens
-        need, cap = _need_tokens(part, max(0, self.room)), block.cap_tokens(room)
+        need, cap = _need_tokens(part, self._reach(part)), block.cap_tokens(room)
         caps = cap < room and not block.pinned  # at the whole room it is the room that ends it
         if part.whole:
             must = min(need, cap) if caps else need

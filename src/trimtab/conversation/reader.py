@@ -251,6 +251,23 @@ class History:
             return False
         return bool(self._columns(index, index + 1).answers)
 
+    def is_sound(self, cut: int, before: Collection[int], /) -> bool:
+        """Tell whether no call or result that stays lacks its other half.
+
+        Args:
+            cut: All from this message on stays.
+            before: Messages before it that stay.
+        """
+        if self.walked.odd or self.walked.unanswered or self.walked.foreign or self._walked_from > cut:
+            return False
+        there = {*before, cut} if cut < self.count else set(before)
+        return all(
+            index - 1 in there
+            if self.is_result(index)
+            else index >= self._walked_from or self.kind(index) in ("user", "system")
+            for index in there
+        )
+
     @property
     def is_ordinary(self) -> bool:
         """True if nothing walked over stays or leaves with what is further back."""
@@ -577,7 +594,8 @@ class History:
         last_turn = self._last_turn() - start if newest else columns.count
         opened = open_calls(pairing, last_turn=last_turn, pending_calls=self.pending_calls)
         at = {start + index for index, _ in opened}
-        waiting.difference_update(call_id for ids in columns.calls.values() for call_id in ids)
+        # One that is answered is not it: an id may be used again, and the call that waits be an older one.
+        waiting.difference_update(call_id for _, call_id in pairing.unanswered)
         units = [self._unit_of(group.moved(start), at) for group in members(columns, pairing)]
         units.sort(key=lambda unit: unit.indices[0])
         return list(map(span_of, units))
