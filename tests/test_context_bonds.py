@@ -18,6 +18,7 @@ from trimtab import (
     TruncateText,
     validate,
 )
+from trimtab.counting import EstimateCounter
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
@@ -290,7 +291,7 @@ def test_a_call_that_may_not_stand_first_leaves_the_words_beside_its_result() ->
 def test_a_call_that_waits_is_found_where_its_id_is_used_again() -> None:
     """The newer call of that id is answered; the older one is the one whose result is still to come."""
     messages = [call("A", "B"), call("B"), result("B", "w w")]
-    context = Context(1, counter=WordCounter(), pending_calls={"B"})
+    context = Context(4, counter=EstimateCounter(), pending_calls={"B"})
     context.add("talk", messages, strategy=SlidingWindow())
     with pytest.raises(BudgetExceededError) as caught:
         context.fit()
