@@ -639,7 +639,7 @@ class History:
 
     def _meets(self, start: int) -> bool:
         """Tell whether the oldest results walked over answer the call a little further back."""
-        if not self._plain or self._walked_from - start > _FEW:
+        if not self._plain or self._walked_from - start > 2 * _FEW:
             return False
         columns = self._columns(start, self._walked_from)
         behind = [call_id for answers in columns.answers.values() for call_id, _ in answers]
@@ -709,7 +709,7 @@ class History:
         return user not in parts or parts[user] == self.structure.loose.get(user)
 
 
-_FEW = 4
+_FEW = 2
 """Units near a cut that are told apart at first."""
 
 

@@ -240,6 +240,8 @@ def _may_be(format: Format, entries: Sequence[Any]) -> bool:
 _NEAR = 64
 """Messages at either end whose shapes tell the wire form, before all others are looked at."""
 
+_PARTS = (slice(None, -_NEAR - 1, -1), slice(_NEAR), slice(_NEAR, -_NEAR))
+
 
 def _by_body(body: Mapping[str, Any], known: list[Format]) -> list[Format]:
     """Return the forms whose bodies hold their messages under a key that is there."""
@@ -259,10 +261,7 @@ def _has_nested_functions(tools: Any) -> bool:
 
 def _by_shape(entries: Sequence[Any], known: list[Format]) -> Format | None:
     """Return the form of the first message that tells one: of the newest, the oldest, then those between."""
-    count = len(entries)
-    newest, oldest = range(count - 1, max(-1, count - 1 - _NEAR), -1), range(min(_NEAR, count))
-    for index in chain(newest, oldest, range(_NEAR, count - _NEAR)):
-        entry = entries[index]
+    for entry in chain.from_iterable(entries[part] for part in _PARTS):
         if entry.__class__ is dict and len(entry) == 2 and entry.get("content").__class__ is str:
             continue  # a role and a text: the same everywhere
         forms = _shapes_of(entry, known)
@@ -289,7 +288,7 @@ def _shapes_of(entry: Any, known: list[Format]) -> list[Format]:
     if named is not None and named in known:
         return [named]
     try:
-        message = mapping_of(entry)
+        message = entry if kind is dict else mapping_of(entry)
     except FormatError:
         return []
     return [format for format in known if format.matches(message)]
