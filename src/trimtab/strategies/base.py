@@ -153,6 +153,7 @@ class EvictionRequest:
         "constant_limit_tokens",
         "history",
         "insertions",
+        "is_whole",
         "led",
         "limit_tokens",
         "oldest_cut",
@@ -188,6 +189,8 @@ class EvictionRequest:
         """The limit that is the same from call to call: the block's cap or the whole budget."""
         self.block = block
         """Name of the block; "history" in `fit`."""
+        self.is_whole = True
+        """True as long as no earlier step let go of any unit."""
         self.protected = protected
         """First messages of units this request treats as staying, beside pinned and held ones."""
         self.led = led
@@ -218,11 +221,6 @@ class EvictionRequest:
         if self._row is None:
             self._row = self.history.spans if self._alive is None else list(map(span_of, self._alive))
         return self._row
-
-    @property
-    def is_whole(self) -> bool:
-        """True as long as no earlier step let go of any unit."""
-        return self._origin is None
 
     @property
     def additive(self) -> bool:
@@ -563,6 +561,7 @@ class EvictionRequest:
             led=self.led,
         )
         made._origin, made._edited_sizes = self, self._edited_sizes
+        made.is_whole = self.is_whole and (alive is None or len(alive) == len(self.row))
         return made
 
 

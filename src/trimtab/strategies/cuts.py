@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
 from trimtab.conversation import History, Unit
@@ -27,6 +27,8 @@ class Cuts:
     def __init__(self, request: EvictionRequest) -> None:
         self._request = request
         self._few = 8
+        self._from = max(request.oldest_cut, request.history.head)
+        """A cut before this message surely does not fit; system text at the front is no place to cut at."""
         self._list()
 
     def _list(self) -> None:
@@ -39,14 +41,13 @@ class Cuts:
         self._stay = [span for span in row if span[2] != "free" or (protected and span[0] in protected)]
         made = [span[4] for span in row if span[4] is not None]
         self._shared = any([unit.parts for unit in made])
-        self._in_row = (
-            not (self._shared or request.edits) and request.is_whole and not any(map(_is_torn, made))
-        )
+        self._in_row = request.is_whole and not self._shared and not any(map(_is_torn, made))
         """Whether what is there from a cut on is all that stays beside what stays anyway."""
-        # Other units that stay than leading system text are places to cut at, too.
-        self._firsts = firsts[bisect_left(firsts, max(request.oldest_cut, request.history.head)) :]
+        self._firsts = firsts[bisect_left(firsts, self._from) :]
         if self._shared:
             self._firsts = sorted(set(self._firsts))
+        self._edited = sorted(request.edits)
+        self._edits_sums: list[int] | None = None
         self._users: list[Span] | None = None
         self._user_firsts: list[int] = []
         self._free: list[Span] = []
@@ -104,13 +105,24 @@ class Cuts:
 
     def _tokens_in_row(self, cut: int, also: tuple[int, ...]) -> int:
         """Return the same where all from the cut on stays."""
-        sizes, before = self._request.sizes, [span for span in self._stay if span[0] < cut]
+        before = [span for span in self._stay if span[0] < cut]
         if also:
             before = sorted([*before, *map(self._span, also)], key=_first_of)
-        tokens = sizes.total(cut, self._end)
-        for first, stop, _, _, unit in before:
-            tokens += sizes.total(first, stop) if unit is None else sizes.sum(unit.indices)
+        tokens = self._tokens_of(cut, self._end)
+        tokens += sum([self._tokens_of(span[0], span[1]) for span in before])
         return self._fixed_tokens(before[0] if before else self._span_from(cut)) + tokens
+
+    def _tokens_of(self, start: int, stop: int) -> int:
+        """Return the tokens of neighboring messages, as they are after earlier steps."""
+        request = self._request
+        tokens = request.sizes.total(start, stop)
+        if not self._edited:
+            return tokens
+        if self._edits_sums is None:
+            more = [request.size_with(at, request.edits[at]) - request.sizes.of(at) for at in self._edited]
+            self._edits_sums = list(accumulate(more, initial=0))
+        sums, edited = self._edits_sums, self._edited
+        return tokens + sums[bisect_left(edited, stop)] - sums[bisect_left(edited, start)]
 
     def _fixed_tokens(self, first: Span | None) -> int:
         """Return what is charged beside the messages, where the first is of this unit."""
@@ -133,10 +145,21 @@ class Cuts:
         `fits` must hold for every newer cut once it holds for one. With `also` it is one behind which the
         provider takes what is kept; without it something is put in there.
         """
+        if self._in_row and not self._request.oldest_cut:
+            self._look_for(fits)
         cut = self._oldest(fits, also)
         while cut is not None and self._part_before(cut):
             cut = self._oldest(fits, also)
         return cut
+
+    def _look_for(self, fits: Callable[[int], bool]) -> None:
+        """Find by sizes alone before which message no cut fits, and tell units apart there."""
+        stretch = next((span for span in self._row if span[3] is None), None)
+        if stretch is not None:
+            messages = range(stretch[0], self._end)
+            self._from = stretch[0] + bisect_left(messages, True, key=fits)
+            self.part(self._from, few=4)
+            self._list()
 
     def _oldest(self, fits: Callable[[int], bool], also: Also | None) -> int | None:
         # Where it is known at which message the limit was passed, mostly the first or second place fits.
@@ -156,19 +179,19 @@ class Cuts:
         """Tell units apart where older ones than those behind a cut may stay; False if all of these are."""
         at = bisect_left(self._all_firsts, cut)
         for span in self._row[max(0, at - 1) : at + 1]:
-            if span[3] is None:
+            if span[3] is None and span[1] > self._from:
                 self._few *= 4
                 self._request.part(span, at=span[0], few=self._few)
                 self._list()
                 return True
         return False
 
-    def part(self, cut: int, /) -> None:
+    def part(self, cut: int, /, *, few: int = 1) -> None:
         """Tell units apart where a cut is to fall."""
         at = bisect_right(self._all_firsts, cut)
         span = self._row[at - 1] if at else None
         if span is not None and span[3] is None and cut < span[1]:
-            self._request.part(span, at=cut, few=1)
+            self._request.part(span, at=cut, few=few)
             self._list()
 
     def stands(self, cut: int, also: tuple[int, ...], /) -> bool:

@@ -258,7 +258,9 @@ class Anthropic(Format):
         return super().write_request(request, with_allowed_thinking(request, messages))
 
     def matches(self, message: Dict, /) -> bool:
-        return message.get("content").__class__ is not str and any(_is_of_here(block) for block in blocks_of(message))
+        return message.get("content").__class__ is not str and any(
+            _is_of_here(block) for block in blocks_of(message)
+        )
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
         """Make a message of texts and ready-made blocks.
