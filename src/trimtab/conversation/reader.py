@@ -82,9 +82,6 @@ class History:
         self._answered = frozenset(answered)
         self._holds = frozenset(holds)
         self._apart = frozenset(apart)
-        tied = bool(elsewhere or self.pins or self.pending_calls or answered or holds or apart)
-        self.asks_for_all = tied or rules.ordered or rules.keeps_messages
-        """True if everything has to be grouped: pins, pending ids, results elsewhere, order that counts."""
         self._read_from = self._walked_from = self.count
         self._looked_from = 0 if looked_over else self.count
         self._latest_user = latest_user
@@ -226,8 +223,8 @@ class History:
     def walk(self, start: int, room_tokens: int, sizes: list[int | None], prices: Prices, /) -> int | None:
         """Look over and count messages back to `start`, from what was walked over last.
 
-        Stops as soon as the room is passed. Notes whether a result is not in its place, and no more:
-        what of the structure is asked about later is read then.
+        Stops as soon as the room is passed. Notes what does not stand where it belongs; what of the structure
+        is asked about later is read then.
 
         Returns:
             The lowest position counted; None if the format cannot count while it reads.
@@ -272,13 +269,6 @@ class History:
     def is_ordinary(self) -> bool:
         """True if nothing walked over stays or leaves with what is further back."""
         return self._walked_from < self.count and not self.walked.odd
-
-    def calls_in(self, index: int, /) -> tuple[str, ...]:
-        """Return the ids of the calls a message makes; looks at that message only."""
-        message = self.messages[index]
-        if type(message) is dict and len(message) == 2 and type(message.get("content")) is str:
-            return ()  # a role and a text
-        return self._columns(index, index + 1).calls.get(0, ())
 
     def answers_in(self, index: int, /) -> list[str]:
         """Return the ids of the calls a message answers; looks at that message only."""
@@ -351,7 +341,8 @@ class History:
 
         Reads no further back than the last turn.
         """
-        if self.protect or self.asks_for_all:
+        tied = self.pins or self.pending_calls or not self._is_alone_here
+        if self.protect or self._ordered or self.format.rules.keeps_messages or tied:
             return True
         last = self._last_turn()
         if not 0 <= last < self.count or self.kind(last) != "assistant":
@@ -380,7 +371,7 @@ class History:
 
     @property
     def spans(self) -> list[Span]:
-        """The same as spans.
+        """The units as spans.
 
         Where everything was walked over, no unit is made of what is ordinary.
         """

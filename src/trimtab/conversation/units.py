@@ -21,8 +21,6 @@ __all__ = [
     "Unit",
     "members",
     "resolve_pins",
-    "results_behind",
-    "results_in_place",
     "span_of",
     "unit_of",
     "unresolved",
@@ -299,36 +297,6 @@ def with_stored(units: Sequence[Unit], pairing: Pairing) -> list[Unit]:
 
 def _held(unit: Unit) -> Unit:
     return Unit(unit.indices, kind=unit.kind, state="held", open=unit.open, parts=unit.parts)
-
-
-def results_behind(
-    answers: Mapping[int, tuple[tuple[str, int | None], ...]], index: int, ids: tuple[str, ...]
-) -> int:
-    """Count the messages directly behind a call that answer it, each id once."""
-    open_ids = set(ids)
-    found = 0
-    i = index + 1
-    while (entry := answers.get(i)) is not None:
-        call_id, part = entry[0]
-        if len(entry) != 1 or part is not None or call_id not in open_ids:
-            break
-        open_ids.discard(call_id)
-        found += 1
-        i += 1
-    return found
-
-
-def results_in_place(structure: Structure, start: int) -> int:
-    """Count the messages that answer a call, made at or after `start`, from directly behind it."""
-    answers, found = structure.answers, 0
-    for index, ids in structure.calls.items():
-        if index < start:
-            continue
-        if len(ids) == 1 and answers.get(index + 1) == ((ids[0], None),):
-            found += 1
-            continue
-        found += results_behind(answers, index, ids)
-    return found
 
 
 def unresolved(

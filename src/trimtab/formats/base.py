@@ -134,11 +134,6 @@ class Structure:
         self.tied = -1
         """While reading back: the oldest message from which on a row of the model's messages was bound."""
 
-    @property
-    def late(self) -> bool:
-        """While reading back: whether anything read is odd."""
-        return bool(self.odd)
-
     def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
         """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.
 
