@@ -17,6 +17,7 @@ from trimtab.formats.foreign import check_message
 from trimtab.formats.values import (
     Dict,
     Path,
+    as_dict,
     as_list,
     as_text,
     compact_json,
@@ -26,31 +27,6 @@ from trimtab.formats.values import (
     with_values,
     without_indices,
 )
-
-__all__ = [
-    "REGISTRY",
-    "UNNAMED",
-    "Fault",
-    "Finding",
-    "Format",
-    "Found",
-    "Kind",
-    "Media",
-    "Pieces",
-    "Prices",
-    "Request",
-    "Rules",
-    "Structure",
-    "SystemLike",
-    "TextSlot",
-    "ToolSchema",
-    "complete_ids",
-    "content_of",
-    "faults_at",
-    "named_in",
-    "output_schema",
-    "text_part",
-]
 
 Kind = Literal["system", "user", "assistant", "tool", "other"]
 """Whom a message is from, whatever its wire form calls it.
@@ -63,76 +39,54 @@ UNNAMED = "call #"
 """Stands, with a number, in place of the id a call does not have: the first of its message is "call #1"."""
 
 
+@dataclass(slots=True, eq=False)
 class Structure:
     """What a format read of a conversation's messages: columns by message index.
 
     Sparse on purpose: what nobody asks about costs nothing, however many messages there are.
     """
 
-    __slots__ = (
-        "answers",
-        "behind",
-        "bound",
-        "calls",
-        "count",
-        "dangling",
-        "elsewhere",
-        "foreign",
-        "kept",
-        "kinds",
-        "loose",
-        "needs",
-        "odd",
-        "opened",
-        "references",
-        "replaced",
-        "tied",
-        "unanswered",
-        "waits",
-    )
+    count: int
+    """Number of messages."""
+    kinds: dict[int, Kind] = field(default_factory=dict, init=False)
+    """Kind of each message that was scanned, or whose kind was asked for."""
+    calls: dict[int, tuple[str, ...]] = field(default_factory=dict, init=False)
+    """Ids of the calls a message makes, in its order; only messages that make any. See `UNNAMED`."""
+    answers: dict[int, tuple[tuple[str, int | None], ...]] = field(default_factory=dict, init=False)
+    """(call id, part index) of the results a message carries; part None: the whole message.
 
-    def __init__(self, count: int) -> None:
-        self.count = count
-        """Number of messages."""
-        self.kinds: dict[int, Kind] = {}
-        """Kind of each message that was scanned, or whose kind was asked for."""
-        self.calls: dict[int, tuple[str, ...]] = {}
-        """Ids of the calls a message makes, in its order; only messages that make any. See `UNNAMED`."""
-        self.answers: dict[int, tuple[tuple[str, int | None], ...]] = {}
-        """(call id, part index) of the results a message carries; part None: the whole message.
-
-        A result without an id has "" until it is paired.
-        """
-        self.loose: dict[int, tuple[int, ...]] = {}
-        """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
-        self.bound: set[int] = set()
-        """Messages that stay only together with the message after them (a reasoning item)."""
-        self.needs: dict[int, int] = {}
-        """Messages that may not stay without another one, of those bound; found where all is read at once."""
-        self.dangling: set[int] = set()
-        """Messages that mean nothing where they are, since what they would be bound to is not there."""
-        self.references: set[int] = set()
-        """Messages that only name one that is stored: each may be the call of a result without one."""
-        self.elsewhere = False
-        """Whether messages refer to stored ones that cannot be read: calls may be among those."""
-        self.kept: set[int] = set()
-        """Messages the conversation means nothing without: those that stand for what was before them."""
-        self.replaced: dict[int, Any] = {}
-        """Entries that were no dict, as they were; the list read holds their dict form now."""
-        self.behind: list[str] = []
-        """While reading back: ids of the results read since the last message that is no result."""
-        self.odd: set[int] = set()
-        """While reading back: messages around which only `scan` can tell what belongs together."""
-        self.unanswered: set[int] = set()
-        """While reading back: messages with a call that no result directly behind them answers."""
-        self.foreign = False
-        """While reading back: whether a message looked like one of another wire form."""
-        self.opened = False
-        """While reading back: whether the message that opens the last turn was read."""
-        self.waits = -1
-        """While reading back: the newest message bound to one that is not read yet; -1 if none is."""
-        self.tied = -1
-        """While reading back: the oldest message from which on a row of the model's messages was bound."""
+    A result without an id has "" until it is paired.
+    """
+    loose: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
+    """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
+    bound: set[int] = field(default_factory=set, init=False)
+    """Messages that stay only together with the message after them (a reasoning item)."""
+    needs: dict[int, int] = field(default_factory=dict, init=False)
+    """Messages that may not stay without another one, of those bound; found where all is read at once."""
+    dangling: set[int] = field(default_factory=set, init=False)
+    """Messages that mean nothing where they are, since what they would be bound to is not there."""
+    references: set[int] = field(default_factory=set, init=False)
+    """Messages that only name one that is stored: each may be the call of a result without one."""
+    elsewhere: bool = field(default=False, init=False)
+    """Whether messages refer to stored ones that cannot be read: calls may be among those."""
+    kept: set[int] = field(default_factory=set, init=False)
+    """Messages the conversation means nothing without: those that stand for what was before them."""
+    replaced: dict[int, Any] = field(default_factory=dict, init=False)
+    """Entries that were no dict, as they were; the list read holds their dict form now."""
+    behind: list[str] = field(default_factory=list, init=False)
+    """While reading back: ids of the results read since the last message that is no result."""
+    odd: set[int] = field(default_factory=set, init=False)
+    """While reading back: messages around which only `scan` can tell what belongs together."""
+    unanswered: set[int] = field(default_factory=set, init=False)
+    """While reading back: messages with a call that no result directly behind them answers."""
+    foreign: bool = field(default=False, init=False)
+    """While reading back: whether a message looked like one of another wire form."""
+    opened: bool = field(default=False, init=False)
+    """While reading back: whether the message that opens the last turn was read."""
+    waits: int = field(default=-1, init=False)
+    """While reading back: the newest message bound to one that is not read yet; -1 if none is."""
+    tied: int = field(default=-1, init=False)
+    """While reading back: the oldest message from which on a row of the model's messages was bound."""
 
     def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
         """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.
@@ -176,55 +130,29 @@ def complete_ids(ids: Iterable[str | None], /) -> Iterator[str]:
             yield f"{UNNAMED}{unnamed}"
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class Prices:
     """What a counter charges, so that a format can count a message while it reads it."""
 
-    __slots__ = (
-        "bases",
-        "counts",
-        "empty_messages_free",
-        "in_full",
-        "name_factor",
-        "parallel_tokens",
-        "per_call_tokens",
-        "per_result_tokens",
-        "sealed_chars_per_token",
-        "thoughts_counted",
-    )
-
-    def __init__(
-        self,
-        *,
-        bases: dict[Any, int],
-        counts: dict[Any, int],
-        in_full: Callable[[Dict], int],
-        per_call_tokens: int,
-        name_factor: int,
-        parallel_tokens: int,
-        per_result_tokens: int = 0,
-        thoughts_counted: bool | None = None,
-        sealed_chars_per_token: float | None = None,
-        empty_messages_free: bool = False,
-    ) -> None:
-        self.bases = bases
-        """Framing of a plain message by its role; a role that is missing is counted in full."""
-        self.counts = counts
-        """Tokens by text; measures what is missing. None costs nothing, what is no text is refused."""
-        self.in_full = in_full
-        """Counts a message of any shape."""
-        self.per_call_tokens = per_call_tokens
-        self.name_factor = name_factor
-        """How often the name of a call is charged."""
-        self.parallel_tokens = parallel_tokens
-        """Once a message with two or more calls."""
-        self.per_result_tokens = per_result_tokens
-        """Once a result that is a part of a message; that of a message which is one is in its base."""
-        self.thoughts_counted = thoughts_counted
-        """Whether reasoning that can be read is charged; None: what thinks is counted in full."""
-        self.sealed_chars_per_token = sealed_chars_per_token
-        """Characters of encrypted reasoning a token; None where it is not charged."""
-        self.empty_messages_free = empty_messages_free
-        """A message that is nothing but its role is not charged, not even what frames it."""
+    bases: dict[Any, int]
+    """Framing of a plain message by its role; a role that is missing is counted in full."""
+    counts: dict[Any, int]
+    """Tokens by text; measures what is missing. None costs nothing, what is no text is refused."""
+    in_full: Callable[[Dict], int]
+    """Counts a message of any shape."""
+    per_call_tokens: int
+    name_factor: int
+    """How often the name of a call is charged."""
+    parallel_tokens: int
+    """Once a message with two or more calls."""
+    per_result_tokens: int = 0
+    """Once a result that is a part of a message; that of a message which is one is in its base."""
+    thoughts_counted: bool | None = None
+    """Whether reasoning that can be read is charged; None: what thinks is counted in full."""
+    sealed_chars_per_token: float | None = None
+    """Characters of encrypted reasoning a token; None where it is not charged."""
+    empty_messages_free: bool = False
+    """A message that is nothing but its role is not charged, not even what frames it."""
 
     def sealed_tokens(self, chars: int, /) -> int:
         """Count the encrypted reasoning of a message.
@@ -308,6 +236,8 @@ class Found:
     """Keys that are not charged, wherever they stand."""
     noun: ClassVar[str] = "a message"
     """What an error calls the message."""
+    kinds: ClassVar[tuple[Literal["image", "audio", "video"], ...]] = ("image", "audio")
+    """Kinds of media that are told by how their MIME type begins; all else is a file."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -320,7 +250,31 @@ class Found:
 
     def without_data(self, value: Any) -> Any:
         """Return plain data without what is encoded in it, which is added to the media."""
+        if isinstance(value, list | tuple):
+            return [self.without_data(item) for item in value]
+        entry = value if isinstance(value, Mapping) else as_dict(value)
+        if entry is None:
+            return self.without_url(value)
+        return {
+            key: self.without_data(item) for key, item in entry.items() if not self.takes(entry, key, item)
+        }
+
+    def without_url(self, value: Any) -> Any:
+        """Return a value that holds no others; a data URL is added to the media, and "" stands for it."""
+        head = value[:128] if isinstance(value, str) and value.startswith("data:") else ""
+        if ";base64," not in head:
+            return value
+        self.media.append(Media(self.media_kind(head[5:]), None, value, None))
+        return ""
+
+    def takes(self, entry: Mapping[Any, Any], key: Any, item: Any) -> bool:
+        """Tell whether a value of a mapping was taken as a medium, or is free."""
         raise NotImplementedError
+
+    def media_kind(self, mime: Any) -> Literal["image", "audio", "video", "file"]:
+        """Tell the kind of a medium by its MIME type."""
+        text = mime if isinstance(mime, str) else ""
+        return next((kind for kind in self.kinds if text.startswith(f"{kind}/")), "file")
 
     def read_text(self, value: Any) -> None:
         """Take a text; what should be one and is not, as JSON."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from trimtab.errors import FormatError
 
-__all__ = ["ROLES", "check_message", "foreign_class"]
-
 _OWN = "one dict a message, {'role': ..., 'content': ...}"
 
 # By the first part of the name of the module that defines a class.

@@ -14,7 +14,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from trimtab.errors import FormatError
+from trimtab.errors import FormatError as FormatError
 from trimtab.formats.anthropic.edit import redacted_of, with_allowed_thinking
 from trimtab.formats.anthropic.faults import ANYWHERE, SYSTEM_FIRST, faults_of
 from trimtab.formats.anthropic.read import (
@@ -55,14 +55,14 @@ from trimtab.formats.values import (
     as_dict,
     as_list,
     compact_json,
-    entry_of,
     item_of,
     mapping_of,
     with_values,
     without_indices,
 )
-
-__all__ = ["Anthropic", "FormatError", "entry_of"]
+from trimtab.formats.values import (
+    entry_of as entry_of,
+)
 
 # What the API answers, status 400. The first two as quoted in anthropics/claude-code#64383, #18947 and
 # #1237, the third in openai-agents' and artiik's test fixtures and vercel's production logs of it.

@@ -306,25 +306,20 @@ class _Found(Found):
     __slots__ = ()
 
     carried = _CARRIED
+    kinds = ("image",)
 
-    def without_data(self, value: Any) -> Any:
-        """Return a value without what is base64 or sealed in it, which is added to the media."""
-        if isinstance(value, list | tuple):
-            return [self.without_data(item) for item in value]
-        entry = value if isinstance(value, Mapping) else as_dict(value)
-        if entry is None:
-            return value
-        kept: Dict = {}
-        encoded = as_text(entry.get("media_type"))
-        for key, item in entry.items():
-            if isinstance(item, str) and key in _SEALED:
-                self.media.append(Media("file", None, item, str(key), is_sealed=True))
-            elif isinstance(item, str) and key == "data" and encoded not in (None, "text/plain"):
-                kind: Literal["image", "file"] = "image" if str(encoded).startswith("image/") else "file"
-                self.media.append(Media(kind, None, item, None))
-            elif key != "cache_control":
-                kept[key] = self.without_data(item)
-        return kept
+    def without_url(self, value: Any) -> Any:
+        return value  # an address of data is charged as text
+
+    def takes(self, entry: Mapping[Any, Any], key: Any, item: Any) -> bool:
+        mime = as_text(entry.get("media_type")) if key == "data" else None
+        if isinstance(item, str) and key in _SEALED:
+            self.media.append(Media("file", None, item, str(key), is_sealed=True))
+        elif isinstance(item, str) and mime not in (None, "text/plain"):
+            self.media.append(Media(self.media_kind(mime), None, item, None))
+        else:
+            return bool(key == "cache_control")
+        return True
 
     def read_block(self, value: Any) -> None:
         """Take one block: by the keys of its type, or as JSON where that is not known."""

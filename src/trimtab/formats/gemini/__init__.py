@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from trimtab.errors import FormatError
+from trimtab.errors import FormatError as FormatError
 from trimtab.formats.base import Fault, Format, Kind, Pieces, Prices, Request, Rules, Structure, TextSlot
 from trimtab.formats.gemini.edit import parts_of_system, read_body, redacted_of, write_body
 from trimtab.formats.gemini.faults import UNEQUAL, faults_of
@@ -18,6 +18,7 @@ from trimtab.formats.gemini.read import (
     DATA_KEYS,
     SIGNATURE,
     UNCHECKED_SIGNATURE,
+    GeminiFound,
     answered_ids,
     calls_of,
     goes_on,
@@ -30,7 +31,6 @@ from trimtab.formats.gemini.read import (
     speaker,
     unchecked_signature,
     value_in,
-    without_bytes,
 )
 from trimtab.formats.gemini.walk import Walk
 from trimtab.formats.values import (
@@ -38,14 +38,13 @@ from trimtab.formats.values import (
     Path,
     as_dict,
     as_list,
-    compact_json,
-    entry_of,
     item_of,
     with_values,
     without_indices,
 )
-
-__all__ = ["Gemini", "entry_of"]
+from trimtab.formats.values import (
+    entry_of as entry_of,
+)
 
 # Quoted in langchain-ai/langchain#27799.
 _NOT_BEHIND = (
@@ -137,7 +136,10 @@ class Gemini(Format):
                 structure.answers[index] = tuple(zip(ids, at, strict=True))
                 if rest := tuple(sorted(set(range(len(parts))).difference(at))):
                     structure.loose[index] = rest
-            elif self._goes_on(messages, index, structure):
+                continue
+            if index + 1 < len(messages):
+                structure.read_as_dict(messages, index + 1)
+            if goes_on(messages, index):
                 structure.bound.add(index)
         if start == 0 and stop == len(messages):
             self._find_needs(messages, structure)
@@ -160,11 +162,6 @@ class Gemini(Format):
             opened = index in structure.needs or _first_is_signed(messages[index])
             if opened and _first_is_signed(messages[index + 1]) is False:
                 structure.needs[index + 1] = index
-
-    def _goes_on(self, messages: list[Any], index: int, structure: Structure) -> bool:
-        if index + 1 < len(messages):
-            structure.read_as_dict(messages, index + 1)
-        return goes_on(messages, index)
 
     def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Insist on the user first.
@@ -282,7 +279,7 @@ class Gemini(Format):
         parts = parts_in(message)
         made = [value_in(part, "function_call") for part in parts if key_in(part, "function_call")]
         if made:
-            return f"{role}: [function_calls] {_json(made)}"
+            return f"{role}: [function_calls] {GeminiFound().to_json(made)}"
         lines = [f"TOOL({result.name}): {_answer(parts[result.part])}" for result in results_of(parts)]
         said = "\n".join(text for part in parts for text in _part_texts(part))
         return "\n".join([*lines, f"{role}: {said}"] if said or not lines else lines)
@@ -343,19 +340,7 @@ def _answer(part: Dict) -> str:
     values = list(entry.values())
     if len(values) == 1 and isinstance(values[0], str):
         return values[0]
-    return "" if response is None else _json(response)
-
-
-def _json(value: Any) -> str:
-    """Write a value without its bytes.
-
-    Raises:
-        FormatError: It is nested too deep, or in a circle.
-    """
-    try:
-        return compact_json(without_bytes(value, []))
-    except RecursionError as error:
-        raise FormatError(f"it cannot be written as JSON: {error}") from error
+    return "" if response is None else GeminiFound().to_json(response)
 
 
 def _with_signature(part: Any, signed: Dict) -> Any:

@@ -283,7 +283,7 @@ PLACEHOLDER_CHARS = 64
 
 def pieces_of(message: Dict) -> Pieces:
     """List what of a content is charged for; see `Format.pieces`."""
-    found = _Found()
+    found = GeminiFound()
     listed = as_list(message.get("parts"))
     if listed is None:
         found.read_unknown(message.get("parts"))
@@ -302,16 +302,27 @@ def pieces_of(message: Dict) -> Pieces:
     )
 
 
-class _Found(Found):
+class GeminiFound(Found):
     """What was found in one content so far."""
 
     __slots__ = ()
 
     noun = "a content"
+    kinds = ("image", "video", "audio")
 
-    def without_data(self, value: Any) -> Any:
-        """Return a value without its bytes and base64, which are added to the media."""
-        return without_bytes(value, self.media)
+    def without_url(self, value: Any) -> Any:
+        """Return a value that holds no others, as the base class does, without bytes."""
+        if not isinstance(value, bytes | bytearray):
+            return super().without_url(value)
+        self.media.append(Media("file", None, b64encode(value).decode("ascii"), None))
+        return ""
+
+    def takes(self, entry: Mapping[Any, Any], key: Any, item: Any) -> bool:
+        """Tell whether a value is data whose type stands beside it."""
+        if key != "data" or item is None or value_in(dict(entry), "mime_type") is None:
+            return False
+        self.read_medium(dict(entry), {})
+        return True
 
     def read_part(self, value: Any) -> None:
         """Take one part: text, thought, call, response, medium, or unknown as JSON."""
@@ -334,7 +345,7 @@ class _Found(Found):
             elif name == "function_response":
                 self.read_response(data)
             elif name in ("inline_data", "file_data") and as_dict(data) is not None:
-                self.media.append(_medium(as_dict(data) or {}, part))
+                self.read_medium(as_dict(data) or {}, part)
             else:
                 self.read_unknown({key: data})
 
@@ -365,43 +376,19 @@ class _Found(Found):
         for part in as_list(entry.get("parts")) or ():
             self.read_part(part)
 
-
-def without_bytes(value: Any, media: list[Media]) -> Any:
-    """Return a value without its base64 and bytes, which are added to `media`."""
-    if isinstance(value, bytes | bytearray):
-        media.append(Media("file", None, b64encode(value).decode("ascii"), None))
-        return ""
-    if isinstance(value, list | tuple):
-        return [without_bytes(item, media) for item in value]
-    entry = value if isinstance(value, Mapping) else as_dict(value)
-    if entry is None:
-        return _without_data_url(value, media) if isinstance(value, str) else value
-    plain = {key: item for key, item in entry.items() if isinstance(key, str)}
-    if key_in(plain, "mime_type") is not None and plain.get("data") is not None:
-        media.append(_medium(plain, {}))
-        entry = {key: item for key, item in entry.items() if key != "data"}
-    return {key: without_bytes(item, media) for key, item in entry.items()}
-
-
-def _without_data_url(text: str, media: list[Media]) -> str:
-    head = text[:128] if text.startswith("data:") else ""
-    if ";base64," not in head:
-        return text
-    media.append(Media(_kind_of(head[5:]), None, text, None))
-    return ""
-
-
-def _medium(entry: Dict, part: Dict) -> Media:
-    """Read `inlineData` (base64, or bytes in the SDK's objects) or `fileData` (a URI)."""
-    data = entry.get("data")
-    if isinstance(data, bytes | bytearray):
-        data = b64encode(data).decode("ascii")
-    return Media(
-        _kind_of(value_in(entry, "mime_type")),
-        _detail(value_in(part, "media_resolution")),
-        as_text(data) or as_text(value_in(entry, "file_uri")),
-        as_text(value_in(entry, "display_name")),
-    )
+    def read_medium(self, entry: Dict, part: Dict) -> None:
+        """Take `inlineData` (base64, or bytes in the SDK's objects) or `fileData` (a URI)."""
+        data = entry.get("data")
+        if isinstance(data, bytes | bytearray):
+            data = b64encode(data).decode("ascii")
+        self.media.append(
+            Media(
+                self.media_kind(value_in(entry, "mime_type")),
+                _detail(value_in(part, "media_resolution")),
+                as_text(data) or as_text(value_in(entry, "file_uri")),
+                as_text(value_in(entry, "display_name")),
+            )
+        )
 
 
 def _detail(resolution: Any) -> str | None:
@@ -410,12 +397,3 @@ def _detail(resolution: Any) -> str | None:
     level = resolution if entry is None else entry.get("level")
     text = as_text(getattr(level, "value", level))
     return None if text is None else text.removeprefix("MEDIA_RESOLUTION_").lower()
-
-
-def _kind_of(mime: Any) -> Literal["image", "audio", "video", "file"]:
-    text = mime if isinstance(mime, str) else ""
-    if text.startswith("image/"):
-        return "image"
-    if text.startswith("video/"):
-        return "video"
-    return "audio" if text.startswith("audio/") else "file"

@@ -53,8 +53,6 @@ from trimtab.formats.values import (
     without_keys,
 )
 
-__all__ = ["OpenAIChat"]
-
 _KINDS: dict[str, Kind] = {
     "system": "system",
     "developer": "system",

@@ -6,8 +6,6 @@ from typing import Any
 
 from trimtab.formats.values import REDACTED, REDACTED_NAME, Dict, blank
 
-__all__ = ["redacted_of"]
-
 
 def redacted_of(message: Dict) -> Dict:
     """Return a message that says nothing any more.

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 from trimtab.formats.base import Found, Media, Pieces
 from trimtab.formats.foreign import ROLES
 from trimtab.formats.values import Dict, as_dict, as_list, as_text, to_text
-
-__all__ = [
-    "LEGACY_PREFIX",
-    "OpenAIFound",
-    "call_id_of",
-    "call_text",
-    "is_foreign",
-    "pieces_of",
-    "result_id_of",
-]
-
 
 LEGACY_PREFIX = "function:"
 """Stands before the function's name in place of the id a legacy call does not have."""
@@ -84,13 +73,9 @@ def is_foreign(message: Dict) -> bool:
         return True  # whose nobody knows, an item of Responses, or what Anthropic answers
     content = message.get("content")
     if isinstance(content, (list, tuple)):
-        return any(type(part) is dict and _is_unknown(part) for part in content)
+        kinds = [part.get("type") for part in content if type(part) is dict]
+        return not all(isinstance(kind, str) and kind in _PARTS for kind in kinds)
     return "parts" in message or (content is None and "blocks" in message)
-
-
-def _is_unknown(part: Dict) -> bool:
-    kind = part.get("type")
-    return not isinstance(kind, str) or (kind not in _MEDIA and kind not in ("text", "refusal"))
 
 
 class OpenAIFound(Found):
@@ -98,9 +83,14 @@ class OpenAIFound(Found):
 
     __slots__ = ()
 
-    def without_data(self, value: Any) -> Any:
-        """Return a value without its base64 payloads, which are added to the media."""
-        return without_base64(value, self.media)
+    def takes(self, entry: Mapping[Any, Any], key: Any, item: Any) -> bool:
+        """Tell whether a value is data whose type stands beside it."""
+        if key != "data" or not isinstance(item, str):
+            return False
+        mime = next((entry[key] for key in _MIME_KEYS if isinstance(entry.get(key), str)), None)
+        if mime is not None:
+            self.media.append(Media(self.media_kind(mime), None, item, None))
+        return mime is not None
 
     def read_content(self, content: Any) -> None:
         """Take string content as one part, a list part by part, anything else as one."""
@@ -192,38 +182,4 @@ def _file(value: Any) -> Media:
 
 
 _MEDIA = {"image_url": _image, "input_audio": _audio, "file": _file}
-
-
-def without_base64(value: Any, media: list[Media]) -> Any:
-    """Return a value without its base64 payloads, which are added to `media`."""
-    if isinstance(value, str):
-        return _text_without_base64(value, media)
-    if isinstance(value, list | tuple):
-        return [without_base64(item, media) for item in value]
-    entry = value if isinstance(value, Mapping) else as_dict(value)
-    if entry is None:
-        return value
-    return dict(_items_without_base64(entry, media))
-
-
-def _text_without_base64(text: str, media: list[Media]) -> str:
-    head = text[:128] if text.startswith("data:") else ""
-    if ";base64," not in head:
-        return text
-    media.append(Media(_media_kind(head[5:]), None, text, None))
-    return ""
-
-
-def _items_without_base64(entry: Mapping[str, Any], media: list[Media]) -> Iterator[tuple[Any, Any]]:
-    mime = next((entry[key] for key in _MIME_KEYS if isinstance(entry.get(key), str)), None)
-    for key, value in entry.items():
-        if mime is not None and key == "data" and isinstance(value, str):
-            media.append(Media(_media_kind(mime), None, value, None))
-        else:
-            yield key, without_base64(value, media)
-
-
-def _media_kind(mime: str) -> Literal["image", "audio", "file"]:
-    if mime.startswith("image/"):
-        return "image"
-    return "audio" if mime.startswith("audio/") else "file"
+_PARTS = frozenset({*_MEDIA, "text", "refusal"})

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from trimtab.errors import FormatError
+from trimtab.errors import FormatError as FormatError
 from trimtab.formats.base import (
     Fault,
     Format,
@@ -53,15 +53,17 @@ from trimtab.formats.values import (
     as_list,
     as_text,
     compact_json,
-    entry_of,
     item_of,
     mapping_of,
     with_values,
-    without_indices,
     without_keys,
 )
-
-__all__ = ["FormatError", "OpenAIResponses", "entry_of", "without_indices"]
+from trimtab.formats.values import (
+    entry_of as entry_of,
+)
+from trimtab.formats.values import (
+    without_indices as without_indices,
+)
 
 # What the API answers, status 400: continuedev/continue#10092, can1357/oh-my-pi#106 (orphan) and
 # router-for-me/CLIProxyAPI#2368, cloudflare/agents#477 (unanswered).
