@@ -157,7 +157,7 @@ READING = (
         ("OpenAIChat.newest", "range(index, after, -1)", "range(index - 1, after, -1)"),
         ("OpenAIChat.newest", "entry_of(messages, at)) == kind:", "entry_of(messages, at)) != kind:"),
         ("OpenAIChat.without_calls", "if gone and len(gone) == len(tool_calls):", "if gone:"),
-        ("OpenAIChat.without_calls", "if changed is message or _says", "if _says"),
+        ("OpenAIChat.without_calls", "= changed is message or any(", "= any("),
         ("_call_ids", 'type(call_id) is str and call_id and "function_call" not in message', "True"),
         (
             "_call_ids",

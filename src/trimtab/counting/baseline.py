@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import isqrt
 from typing import Any, NamedTuple, Self
 
@@ -296,11 +296,7 @@ class Learned:
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data."""
-        return {
-            "counted_tokens": self.counted_tokens,
-            "reported_tokens": self.reported_tokens,
-            "deviations": list(self.deviations),
-        }
+        return {**asdict(self), "deviations": list(self.deviations)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> Learned:
@@ -310,15 +306,12 @@ class Learned:
             ConfigurationError: It is none that `to_dict` wrote.
         """
         try:
-            found = cls(
-                counted_tokens=data["counted_tokens"],
-                reported_tokens=data["reported_tokens"],
-                deviations=tuple(data["deviations"]),
-            )
-            numbers = (found.counted_tokens, found.reported_tokens, *found.deviations)
+            numbers = {key: data[key] for key in ("counted_tokens", "reported_tokens")}
+            found = cls(**numbers, deviations=tuple(data["deviations"]))
+            values = (found.counted_tokens, found.reported_tokens, *found.deviations)
         except (KeyError, TypeError) as error:
             raise ConfigurationError(f"what was learned from usage cannot be read: {error}") from error
-        if any(type(number) is not int or number < 0 for number in numbers):
+        if any(type(value) is not int or value < 0 for value in values):
             raise ConfigurationError(f"what was learned from usage is whole numbers, not {data!r:.80}")
         return found
 

@@ -52,7 +52,7 @@ def as_counter(counter: Any, /, *, later: bool = False) -> RequestCounter:
     if isinstance(counter, type):
         name = counter.__name__
         raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
-    if later and _is_async(counter):
+    if later and any(answers_later(call) for name, call in methods_of(counter).items() if name in ASKED):
         from trimtab.counting.awaited import awaited_counter  # not above: only who awaits needs it
 
         return awaited_counter(counter)
@@ -143,10 +143,6 @@ def _in_words(words: str) -> AdditiveCounter:
             f" model pass model={words!r}"
         )
     return counter
-
-
-def _is_async(counter: object) -> bool:
-    return any(answers_later(method) for name, method in methods_of(counter).items() if name in ASKED)
 
 
 def _is_hashable(function: object) -> bool:

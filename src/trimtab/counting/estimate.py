@@ -97,29 +97,17 @@ def estimate_tokens(text: str, /) -> int:
 
 
 def _ascii_tokens(plain: bytes) -> float:
-    kinds = plain.translate(_KINDS)
-    lines = kinds.count(b"\n")
-    return _word_tokens(plain, kinds) + _digit_tokens(kinds) + _mark_tokens(plain, kinds) + lines * _PER_LINE
-
-
-def _word_tokens(plain: bytes, kinds: bytes) -> float:
-    letters = plain.translate(_LETTERS)
+    kinds, letters, marks = plain.translate(_KINDS), plain.translate(_LETTERS), plain.translate(_MARKS)
     words = letters.count(b" a") + (letters[:1] == b"a") + kinds.count(b"aA")
     tokens = words * _PER_WORD + letters.count(b"a") * _PER_LETTER + kinds.count(b"A") * _PER_CAPITAL
-    return tokens + letters.count(_RUN) * _PER_LONG_RUN
-
-
-def _digit_tokens(kinds: bytes) -> float:
-    """Count groups of at most three digits, as o200k splits numbers."""
+    tokens += letters.count(_RUN) * _PER_LONG_RUN
+    # groups of at most three digits, as o200k splits numbers
     grouped = kinds.replace(b"000", b"3")
     groups = grouped.count(b"3") + grouped.count(b"0") - grouped.count(b"00")
-    return groups * _PER_DIGITS + kinds.count(b" 0") * _PER_SPACED_DIGITS
-
-
-def _mark_tokens(plain: bytes, kinds: bytes) -> float:
-    marks = plain.translate(_MARKS)
+    tokens += groups * _PER_DIGITS + kinds.count(b" 0") * _PER_SPACED_DIGITS
     runs = marks.count(b" .") + (marks[:1] == b".")
-    return kinds.count(b".") * _PER_MARK + runs * _PER_MARKS + kinds.count(b"  ") * _PER_TWO_SPACES
+    tokens += kinds.count(b".") * _PER_MARK + runs * _PER_MARKS + kinds.count(b"  ") * _PER_TWO_SPACES
+    return tokens + kinds.count(b"\n") * _PER_LINE
 
 
 _FRAMING = Framing(tools_style="json", tools_tokens=8, tools_saved_by_system_tokens=0)

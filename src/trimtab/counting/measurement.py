@@ -40,15 +40,15 @@ class Count:
     """
     margin_tokens: int | None
     """How far the bill may be off, either way; None where nobody measured."""
-    messages_tokens: int | None
+    messages_tokens: int | None = None
     """Of the messages with their framing, media apart; None for a black box."""
-    media_tokens: int | None
+    media_tokens: int | None = None
     """Of images, sounds, videos and files."""
-    system_tokens: int | None
+    system_tokens: int | None = None
     """Of system text beside the messages."""
-    tools_tokens: int | None
-    output_schema_tokens: int | None
-    framing_tokens: int | None
+    tools_tokens: int | None = None
+    output_schema_tokens: int | None = None
+    framing_tokens: int | None = None
     """Of the request itself, whatever it holds."""
     counter: str
     """Who counted."""
@@ -123,13 +123,13 @@ def count_of_request(
         made = made.without_tools()
     pieces = [form.pieces(entry) for entry in entries]
     found = sizes_for(made, entries, fixed)
-    parts = _NO_PARTS
+    parts: dict[str, Any] = {}  # a black box says how much it is, and no more
     if isinstance(found, Shares):
         tokens = found.whole(entries)
     else:
         leads_system = bool(entries) and form.kind(entries[0]) == "system"
         parts = _parts(found, form, fixed, pieces, has_system=leads_system or bool(fixed.system))
-        tokens = sum(parts.sizes or ()) + found.fixed_tokens(leads_system)
+        tokens = sum(parts["sizes"]) + found.fixed_tokens(leads_system)
     unknown = unknown_in(made, fixed.tools, pieces, request)
     unsure = unsure_of(made, fixed.tools, pieces)
     known = all(map(made.knows, pieces))
@@ -149,27 +149,14 @@ def count_of_request(
         format=form.name,
         unknown=unknown.phrases,
         notes=notes,
-        **parts._asdict(),
+        **parts,
     )
 
 
-class _Parts(NamedTuple):
-    """What a request is made of, in tokens; see `Count`."""
-
-    messages_tokens: int | None
-    media_tokens: int | None
-    system_tokens: int | None
-    tools_tokens: int | None
-    output_schema_tokens: int | None
-    framing_tokens: int | None
-    sizes: tuple[int, ...] | None
-
-
-_NO_PARTS = _Parts(None, None, None, None, None, None, None)
-"""A black box says how much it is, and no more."""
-
-
-def _parts(found: Sizes, form: Format, fixed: Fixed, pieces: list[Pieces], *, has_system: bool) -> _Parts:
+def _parts(
+    found: Sizes, form: Format, fixed: Fixed, pieces: list[Pieces], *, has_system: bool
+) -> dict[str, Any]:
+    """Tell what a request is made of, by the names that `Count` has for it."""
     counter: AdditiveCounter = found.counter
     sizes = [found.of(index) for index in range(len(found.messages))]
     if isinstance(counter, TextCounter):
@@ -182,9 +169,15 @@ def _parts(found: Sizes, form: Format, fixed: Fixed, pieces: list[Pieces], *, ha
     steps = (Fixed(), Fixed(fixed.system), Fixed(fixed.system, fixed.tools, without_schema), fixed)
     passed = [fixed_tokens_of(counter, one, has_system) for one in steps]
     system, tools, schema = (after - before for before, after in pairwise(passed))
-    return _Parts(
-        sum(sizes) - (media_tokens or 0), media_tokens, system, tools, schema, passed[0], tuple(sizes)
-    )
+    return {
+        "messages_tokens": sum(sizes) - (media_tokens or 0),
+        "media_tokens": media_tokens,
+        "system_tokens": system,
+        "tools_tokens": tools,
+        "output_schema_tokens": schema,
+        "framing_tokens": passed[0],
+        "sizes": tuple(sizes),
+    }
 
 
 def _finished_thoughts(

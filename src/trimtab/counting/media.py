@@ -207,12 +207,12 @@ def _file_tokens(encoded: str, rule: MediaRule) -> int:
     if not encoded:
         return rule.file_tokens
     if not _is_pdf(encoded):
-        return math.ceil(
-            _bytes_in(encoded) / 3
-        )  # text, most likely: few texts have less than three bytes a token
+        # text, most likely: few texts have less than three bytes a token
+        return math.ceil(_bytes_in(encoded) / 3)
     pages = _pages(_decode(encoded))
     if rule.pdf_bytes_per_token is None:
-        return (pages or _likely_pages(_bytes_in(encoded))) * rule.page_tokens
+        likely = 1 + math.ceil(max(0, _bytes_in(encoded) - _FIRST_PAGE_BYTES) / _LEAST_PAGE_BYTES)
+        return (pages or min(_MOST_PAGES, likely)) * rule.page_tokens
     tokens = math.ceil(_bytes_in(encoded) / rule.pdf_bytes_per_token)
     return min(tokens, pages * rule.page_tokens) if pages else tokens
 
@@ -231,12 +231,6 @@ def _pages(data: bytes) -> int:
         pages += len(_PAGE.findall(objects))
         left -= len(objects)
     return pages
-
-
-def _likely_pages(size_bytes: int) -> int:
-    """Guess how many pages a PDF has where none can be seen."""
-    more = max(0, size_bytes - _FIRST_PAGE_BYTES)
-    return min(_MOST_PAGES, 1 + math.ceil(more / _LEAST_PAGE_BYTES))
 
 
 def _is_pdf(encoded: str) -> bool:

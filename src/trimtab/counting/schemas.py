@@ -17,12 +17,7 @@ _MAX_TYPES = 20_000
 
 _SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
 
-_SCHEMA_KEYS = (
-    "parameters",
-    "input_schema",
-    "parametersJsonSchema",
-    "parameters_json_schema",
-)
+_SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
 """Where a function tool holds the schema of its arguments, by wire form."""
 
 _DECLARED_KEYS = ("functionDeclarations", "function_declarations")
@@ -328,16 +323,14 @@ class _Writer:
             return compact_json(schema["const"])
         options = schema.get("anyOf") or schema.get("oneOf") or schema.get("type")
         if isinstance(options, list | tuple):
-            return " | ".join(self._option(schema, option, depth + 1) for option in options)
+            kinds = ({**schema, "type": one} if isinstance(one, str) else one for one in options)
+            return " | ".join(self.type(kind, depth + 1) for kind in kinds)
         if options == "array":
             return self.type(schema.get("items"), depth + 1) + "[]"
         inner = self.properties(schema, depth) if options == "object" or "properties" in schema else None
         if inner is not None:
             return f"{{\n{inner}\n}}" if inner else "object"
         return _SIMPLE.get(str(options), "any")
-
-    def _option(self, schema: Mapping[str, Any], option: object, depth: int) -> str:
-        return self.type({**schema, "type": option} if isinstance(option, str) else option, depth)
 
     def _type_at(self, reference: str, depth: int) -> str:
         """Write the type a reference leads to; `any` where it leads back into itself."""

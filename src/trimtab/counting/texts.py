@@ -160,31 +160,23 @@ class TextCounter(AdditiveCounter):
             return tokens
         tools, extra = with_functions(tools, extra)
         counts = self._cache.young
-        tokens += self._system(system, counts)
+        texts = system_texts(system)
+        if texts:
+            tokens += self._base("system", counts) if framing.system_framed else 0
+            tokens += sum(counts[text] for text in texts)
         if tools:
-            if framing.tools_style == "json" and not system_texts(system):
+            if framing.tools_style == "json" and not texts:
                 # nobody says how tools are framed there: as one more system message
                 tokens += self._base("system", counts)
-            tokens += self._tools(tools, counts, forced=is_forced(extra))
+            forced_tokens = framing.forced_tools_tokens if is_forced(extra) else None
+            tokens += framing.tools_tokens if forced_tokens is None else forced_tokens
+            tokens += self._schemas(tools, counts)
             tokens -= framing.tools_saved_by_system_tokens if has_system else 0
         schema = output_schema_text(extra) if framing.output_schema_tokens is not None else ""
         if schema:
             tokens += (framing.output_schema_tokens or 0) + counts[schema]
         tokens += framing.task_budget_tokens if extra and extra.get("task_budget") else 0
         return tokens + (framing.thinking_tokens if is_thinking(extra) else 0)
-
-    def _system(self, system: Any, counts: TextCounts) -> int:
-        texts = system_texts(system)
-        if not texts:
-            return 0
-        base_tokens = self._base("system", counts) if self.framing.system_framed else 0
-        return base_tokens + sum(counts[text] for text in texts)
-
-    def _tools(self, tools: Any, counts: TextCounts, *, forced: bool) -> int:
-        framing = self.framing
-        forced_tokens = framing.forced_tools_tokens
-        tokens = framing.tools_tokens if forced_tokens is None or not forced else forced_tokens
-        return tokens + self._schemas(tools, counts)
 
     def _schemas(self, tools: Any, counts: TextCounts) -> int:
         framing = self.framing
@@ -217,10 +209,6 @@ class TextCounter(AdditiveCounter):
 
     @property
     def prices(self) -> Prices | None:
-        """What plain messages cost; None if none are plain.
-
-        For a format that counts while it reads.
-        """
         made = self._prices
         if made is None or made.counts is not self._cache.young:
             made = self._prices = self._made_prices()

@@ -29,7 +29,7 @@ from trimtab.formats.foreign import ROLES, check_message
 from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
 from trimtab.formats.openai_responses import OpenAIResponses
-from trimtab.formats.values import Dict, Path, entry_of, mapping_of
+from trimtab.formats.values import Dict, Path, as_list, entry_of, item_of, mapping_of
 
 __all__ = [
     "Anthropic",
@@ -250,13 +250,9 @@ def _by_body(body: Mapping[str, Any], known: list[Format]) -> list[Format]:
     if len(marked) == 1:
         return marked
     chat = [format for format in fitting if format.name == DEFAULT]
-    return chat if chat and _has_nested_functions(body.get("tools")) else fitting
-
-
-def _has_nested_functions(tools: Any) -> bool:
-    """Tell whether tools are written as in Chat alone: each function under a key of that name."""
-    listed = tools if isinstance(tools, list | tuple) else ()
-    return any(isinstance(tool, Mapping) and isinstance(tool.get("function"), Mapping) for tool in listed)
+    # tools are written so in Chat alone: each function under a key of that name
+    functions = [item_of(tool, "function") for tool in as_list(body.get("tools")) or ()]
+    return chat if chat and any(isinstance(one, Mapping) for one in functions) else fitting
 
 
 def _by_shape(entries: Sequence[Any], known: list[Format]) -> Format | None:

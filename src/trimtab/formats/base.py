@@ -39,54 +39,54 @@ UNNAMED = "call #"
 """Stands, with a number, in place of the id a call does not have: the first of its message is "call #1"."""
 
 
-@dataclass(slots=True, eq=False)
 class Structure:
     """What a format read of a conversation's messages: columns by message index.
 
     Sparse on purpose: what nobody asks about costs nothing, however many messages there are.
     """
 
-    count: int
-    """Number of messages."""
-    kinds: dict[int, Kind] = field(default_factory=dict, init=False)
-    """Kind of each message that was scanned, or whose kind was asked for."""
-    calls: dict[int, tuple[str, ...]] = field(default_factory=dict, init=False)
-    """Ids of the calls a message makes, in its order; only messages that make any. See `UNNAMED`."""
-    answers: dict[int, tuple[tuple[str, int | None], ...]] = field(default_factory=dict, init=False)
-    """(call id, part index) of the results a message carries; part None: the whole message.
+    def __init__(self, count: int) -> None:
+        self.count = count
+        """Number of messages."""
+        self.kinds: dict[int, Kind] = {}
+        """Kind of each message that was scanned, or whose kind was asked for."""
+        self.calls: dict[int, tuple[str, ...]] = {}
+        """Ids of the calls a message makes, in its order; only messages that make any. See `UNNAMED`."""
+        self.answers: dict[int, tuple[tuple[str, int | None], ...]] = {}
+        """(call id, part index) of the results a message carries; part None: the whole message.
 
-    A result without an id has "" until it is paired.
-    """
-    loose: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
-    """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
-    bound: set[int] = field(default_factory=set, init=False)
-    """Messages that stay only together with the message after them (a reasoning item)."""
-    needs: dict[int, int] = field(default_factory=dict, init=False)
-    """Messages that may not stay without another one, of those bound; found where all is read at once."""
-    dangling: set[int] = field(default_factory=set, init=False)
-    """Messages that mean nothing where they are, since what they would be bound to is not there."""
-    references: set[int] = field(default_factory=set, init=False)
-    """Messages that only name one that is stored: each may be the call of a result without one."""
-    elsewhere: bool = field(default=False, init=False)
-    """Whether messages refer to stored ones that cannot be read: calls may be among those."""
-    kept: set[int] = field(default_factory=set, init=False)
-    """Messages the conversation means nothing without: those that stand for what was before them."""
-    replaced: dict[int, Any] = field(default_factory=dict, init=False)
-    """Entries that were no dict, as they were; the list read holds their dict form now."""
-    behind: list[str] = field(default_factory=list, init=False)
-    """While reading back: ids of the results read since the last message that is no result."""
-    odd: set[int] = field(default_factory=set, init=False)
-    """While reading back: messages around which only `scan` can tell what belongs together."""
-    unanswered: set[int] = field(default_factory=set, init=False)
-    """While reading back: messages with a call that no result directly behind them answers."""
-    foreign: bool = field(default=False, init=False)
-    """While reading back: whether a message looked like one of another wire form."""
-    opened: bool = field(default=False, init=False)
-    """While reading back: whether the message that opens the last turn was read."""
-    waits: int = field(default=-1, init=False)
-    """While reading back: the newest message bound to one that is not read yet; -1 if none is."""
-    tied: int = field(default=-1, init=False)
-    """While reading back: the oldest message from which on a row of the model's messages was bound."""
+        A result without an id has "" until it is paired.
+        """
+        self.loose: dict[int, tuple[int, ...]] = {}
+        """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
+        self.bound: set[int] = set()
+        """Messages that stay only together with the message after them (a reasoning item)."""
+        self.needs: dict[int, int] = {}
+        """Messages that may not stay without another one, of those bound; found where all is read at once."""
+        self.dangling: set[int] = set()
+        """Messages that mean nothing where they are, since what they would be bound to is not there."""
+        self.references: set[int] = set()
+        """Messages that only name one that is stored: each may be the call of a result without one."""
+        self.elsewhere = False
+        """Whether messages refer to stored ones that cannot be read: calls may be among those."""
+        self.kept: set[int] = set()
+        """Messages the conversation means nothing without: those that stand for what was before them."""
+        self.replaced: dict[int, Any] = {}
+        """Entries that were no dict, as they were; the list read holds their dict form now."""
+        self.behind: list[str] = []
+        """While reading back: ids of the results read since the last message that is no result."""
+        self.odd: set[int] = set()
+        """While reading back: messages around which only `scan` can tell what belongs together."""
+        self.unanswered: set[int] = set()
+        """While reading back: messages with a call that no result directly behind them answers."""
+        self.foreign = False
+        """While reading back: whether a message looked like one of another wire form."""
+        self.opened = False
+        """While reading back: whether the message that opens the last turn was read."""
+        self.waits = -1
+        """While reading back: the newest message bound to one that is not read yet; -1 if none is."""
+        self.tied = -1
+        """While reading back: the oldest message from which on a row of the model's messages was bound."""
 
     def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
         """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.
@@ -130,7 +130,7 @@ def complete_ids(ids: Iterable[str | None], /) -> Iterator[str]:
             yield f"{UNNAMED}{unnamed}"
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Prices:
     """What a counter charges, so that a format can count a message while it reads it."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import Any
 
 from trimtab.errors import FormatError
@@ -41,11 +41,9 @@ def _reader(kind: type) -> Callable[[Any], Dict]:
     if issubclass(kind, Mapping):
         return dict
     said = foreign_class(kind)
-    return _dump if said is None else partial(_refuse, said)
-
-
-def _refuse(said: str, message: Any) -> Dict:
-    raise FormatError(f"a message must be of a wire form; {said}")
+    if said is not None:
+        raise FormatError(f"a message must be of a wire form; {said}")
+    return _dump
 
 
 def _dump(message: Any) -> Dict:

@@ -11,6 +11,7 @@ from typing import Any
 
 from trimtab._shared.checks import is_whole
 from trimtab.counting import CountRequest
+from trimtab.counting.base import counter_name
 from trimtab.counting.door import as_counter
 from trimtab.testing.errors import Dumped, ask, fail
 from trimtab.testing.generate import conversations
@@ -73,9 +74,8 @@ class _Check:
     def __init__(self, counter: Any, samples: list[Messages]) -> None:
         self.counter = counter
         self.samples = samples
-        name = getattr(counter, "name", None) or getattr(counter, "__name__", None)
         self.ask = getattr(counter, "count", counter)
-        self.name = f"counter {name or type(counter).__name__}"
+        self.name = f"counter {counter_name(counter)}"
 
     def run(self, *, reads_text: bool, reads_objects: bool) -> None:
         self.check_callable()
@@ -136,10 +136,8 @@ class _Check:
         for where, write in _PLACES.items():
             short, long = self.count(write("a"), where), self.count(write(_LONG), where)
             if long <= short:
-                fail(
-                    "reads_text",
-                    f"{self.name} answered {short} for a letter and {long} for 280 words in {where}",
-                )
+                counts = f"{short} for a letter and {long} for 280 words"
+                fail("reads_text", f"{self.name} answered {counts} in {where}")
 
     def check_additive(self) -> None:
         """The whole is a fixed part and the sizes of its messages."""
@@ -149,11 +147,8 @@ class _Check:
             sizes = [self.insist(partial(one, message), f"a message of {of}") for message in sample]
             whole, fixed = self.count(list(sample), of), self.fixed_tokens(sample)
             if whole != fixed + sum(sizes):
-                fail(
-                    "additive",
-                    f"{self.name} answered {whole} for {of}, but its fixed part is {fixed} and its messages"
-                    f" are {sum(sizes)}",
-                )
+                parts = f"its fixed part is {fixed} and its messages are {sum(sizes)}"
+                fail("additive", f"{self.name} answered {whole} for {of}, but {parts}")
 
     def fixed_tokens(self, sample: Messages) -> int:
         """What a request of messages alone costs beside them."""
@@ -174,9 +169,8 @@ class _Check:
                 found: list[int | None] = [None] * len(sample)
                 low = count_back(list(sample), 0, len(sample), room, found)
                 if found != [None] * low + sizes[low:]:
-                    fail(
-                        "count_back", f"{self.name} filled in {found}, not {sizes} from {low}, of sample {at}"
-                    )
+                    wanted = f"{sizes} from {low}, of sample {at}"
+                    fail("count_back", f"{self.name} filled in {found}, not {wanted}")
                 if (low and sum(sizes[low:]) <= room) or sum(sizes[low + 1 :]) > room:
                     fail("count_back", f"{self.name} stopped at {low} of sample {at} with room for {room}")
 
@@ -194,10 +188,8 @@ class _Check:
             request = CountRequest(list(sample), system="Be brief.", tools=tools)
             full = self.insist(partial(count_request, request), of, "count_request")
             if full < bare:
-                fail(
-                    "count_request",
-                    f"{self.name} answered {full} for {of} with system and tools, {bare} without",
-                )
+                counts = f"{full} for {of} with system and tools, {bare} without"
+                fail("count_request", f"{self.name} answered {counts}")
 
     def check_reads_objects(self) -> None:
         for at, sample in enumerate(self.samples):
@@ -211,13 +203,12 @@ class _Check:
     def check_threads(self, counts: list[int]) -> None:
         """Several threads get the answers that one got."""
         with ThreadPoolExecutor(_THREADS) as threads:
-            found = list(threads.map(self._count_in_thread, self.samples * 4))
+            found = list(
+                threads.map(lambda one: self.count(list(one), "a sample in a thread"), self.samples * 4)
+            )
         if found != counts * 4:
             at = next(i for i, (new, old) in enumerate(zip(found, counts * 4, strict=True)) if new != old)
             fail("threads", f"{self.name} answered {found[at]} in a thread, {(counts * 4)[at]} before")
-
-    def _count_in_thread(self, sample: Messages) -> int:
-        return self.count(list(sample), "a sample in a thread")
 
 
 def _call(arguments: str) -> Messages:

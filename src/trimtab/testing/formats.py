@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, get_args
@@ -90,21 +90,18 @@ def _check_odd(format: Format) -> None:
         kind = ask(partial(format.kind, message), "kinds", where)
         if kind not in get_args(Kind):
             fail("kinds", f"{where}: kind is {kind!r}, none of {', '.join(get_args(Kind))}")
-        reads: tuple[Callable[[Any], Any], ...] = (
-            *(format.texts, format.pieces, format.tool_names, format.transcript, format.matches),
-        )
-        for read in reads:
-            ask(partial(read, message), "kinds", where)
+        for read in ("texts", "pieces", "tool_names", "transcript", "matches"):
+            ask(partial(getattr(format, read), message), "kinds", where)
         ask(partial(format.faults, [message]), "faults", where)
 
 
+@dataclass(frozen=True, slots=True)
 class _Check:
     """One run of the contract over one conversation."""
 
-    def __init__(self, format: Format, sample: Messages, where: str) -> None:
-        self.format = format
-        self.sample = sample
-        self.where = where
+    format: Format
+    sample: Messages
+    where: str
 
     def run(self) -> None:
         before = copy.deepcopy(self.sample)
@@ -174,10 +171,8 @@ class _Check:
                 found = self.format.newest(list(self.sample), kind, after, index)
                 at = [i for i in range(after + 1, index + 1) if self._kind(i) == kind]
                 if found != (at[-1] if at else -1):
-                    fail(
-                        "newest",
-                        f"{self.where}: newest {kind} in ({after}, {index}] is {found}, not {at[-1:]}",
-                    )
+                    span = f"({after}, {index}]"
+                    fail("newest", f"{self.where}: newest {kind} in {span} is {found}, not {at[-1:]}")
 
     def _kind(self, index: int) -> Kind:
         return self.format.kind(mapping_of(self.sample[index]))
@@ -208,10 +203,8 @@ class _Check:
             fail("request", f"{self.where}: a body read and written is another")
         fewer = self.format.write_request(request, self.sample[:1])
         if fewer.get(rules.body_key) != self.sample[:1] or body[rules.body_key] is not self.sample:
-            fail(
-                "request",
-                f"{self.where}: other messages do not come out in the body, or went into the old one",
-            )
+            what = "other messages do not come out in the body, or went into the old one"
+            fail("request", f"{self.where}: {what}")
         if not rules.system_in_messages:
             told = self.format.write_request(replace(request, system="Be brief."), self.sample)
             if not self.format.read_request(told).system or self.format.read_request(body).system:
@@ -308,7 +301,8 @@ def _check_texts(format: Format, message: Any, where: str) -> None:
         old = {one.path: one.text for one in slots}
         if new != {**old, slot.path: _LONG}:
             fail("texts", f"{where}: replacing the text at {slot.path} gave {new!r:.200}")
-        if "xylophone" not in _text_that_costs(format.pieces(mapping_of(changed))):
+        pieces = format.pieces(mapping_of(changed))
+        if not any("xylophone" in text for text in (*pieces.texts, *pieces.other)):
             fail("texts", f"{where}: the text at {slot.path} may be shortened, and is not charged for")
         if type(changed) is not type(message):
             fail("edits", f"{where}: with_texts() gave a {type(changed).__name__}")
@@ -316,10 +310,6 @@ def _check_texts(format: Format, message: Any, where: str) -> None:
             fail("edits", f"{where}: replacing the text at {slot.path} by itself gave another message")
     if len({slot.path for slot in slots}) != len(slots):
         fail("texts", f"{where}: two texts at one path")
-
-
-def _text_that_costs(pieces: Pieces) -> str:
-    return " ".join((*pieces.texts, *pieces.other))
 
 
 def _check_parts(format: Format, message: Any, parts: set[int], where: str) -> None:
@@ -332,9 +322,8 @@ def _check_parts(format: Format, message: Any, parts: set[int], where: str) -> N
         results = [at for _, at in before.answers.get(0, ()) if at != part]
         there = left.answers.get(0, ())
         if len(there) != len(results):  # their ids may go by their place
-            fail(
-                "edits", f"{where}: without part {part} its results are {there!r}; {len(results)} should stay"
-            )
+            stay = f"{len(results)} should stay"
+            fail("edits", f"{where}: without part {part} its results are {there!r}; {stay}")
         loose = [at for at in before.loose.get(0, ()) if at != part]
         if results and len(left.loose.get(0, ())) != len(loose):
             fail("edits", f"{where}: without part {part} it has {left.loose.get(0)!r} beside results")

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -69,7 +69,7 @@ def check_store(
         >>> check_store(lambda: store)
     """
     store = _new_store(make_store)
-    check = _Check(store, prefix=f"check-{uuid.uuid4().hex[:12]}-")
+    check = _Check(store, f"check-{uuid.uuid4().hex[:12]}-")
     try:
         check.run()
         _check_handles(check, make_store)
@@ -79,7 +79,8 @@ def check_store(
             check.check_damage(damage)
     finally:
         check.clean()
-    _check_close(store)
+    for _ in range(2):
+        ask(store.close, "close", "closing twice")
 
 
 def _new_store(make_store: Callable[[], Store]) -> Store:
@@ -119,13 +120,13 @@ def refusal(call: Callable[[], object], kind: type[E], rule: str, what: str = ""
     return fail(rule, f"{what!r:.80} answered {answer!r:.80}, where {kind.__name__} is due")
 
 
+@dataclass(frozen=True, slots=True)
 class _Check:
     """One run of the contract over one store, and the names of the sessions made in it."""
 
-    def __init__(self, store: Store, *, prefix: str) -> None:
-        self.store = store
-        self.prefix = prefix
-        self.made: list[str] = []
+    store: Store
+    prefix: str
+    made: list[str] = field(default_factory=list)
 
     def new_session(self, name: str = "") -> str:
         """Return a name nobody has used."""
@@ -221,12 +222,10 @@ class _Check:
         for events in ([other], [note(), other], [note(), note(), other]):
             request = append_request(session, 2, events)
             self.refuse(request, ConfigurationError, "ids")
-            self.equal(
-                "atomic", self.load(session), before, "an append that is refused adds none of its events"
-            )
-        self.equal(
-            "ids", self.append(self.new_session(), 0, 1, first_id=taken).version, 1, "ids are a session's own"
-        )
+            claim = "an append that is refused adds none of its events"
+            self.equal("atomic", self.load(session), before, claim)
+        version = self.append(self.new_session(), 0, 1, first_id=taken).version
+        self.equal("ids", version, 1, "ids are a session's own")
 
     def check_refusals(self) -> None:
         session, twice = self.fill_session(1), note()
@@ -268,9 +267,8 @@ class _Check:
         newer = replace(new, data={"text": "rewritten once more"})
         self.store.append(replace(request, expected_version=5, events=[note()], rewrites=[newer]))
         self.store.append(request)
-        self.equal(
-            "rewrites", self.load(session)[1], newer, "asked again later, it does not undo a newer one"
-        )
+        claim = "asked again later, it does not undo a newer one"
+        self.equal("rewrites", self.load(session)[1], newer, claim)
 
     def check_paging(self) -> None:
         session = self.fill_session(7)
@@ -302,9 +300,8 @@ class _Check:
 
     def check_plain_data(self) -> None:
         session, data = self.new_session(), {"text": ["mine"]}
-        event = Event(
-            id="mine", kind="note", time=1.5, data=data, state={"deep": {"list": [1, 2.5, None, True]}}
-        )
+        state = {"deep": {"list": [1, 2.5, None, True]}}
+        event = Event(id="mine", kind="note", time=1.5, data=data, state=state)
         self.store.append(append_request(session, 0, [event]))
         data["text"].append("changed later")
         got = self.load(session)[0]
@@ -313,9 +310,8 @@ class _Check:
         columns = (got.time, got.kind, got.id, got.version)
         self.equal("plain_data", columns, (1.5, "note", "mine", 1), "columns come back")
         cast("dict[str, Any]", got.data)["text"].append("by a reader")
-        self.equal(
-            "plain_data", self.load(session)[0].data, {"text": ["mine"]}, "a reader changes its own copy"
-        )
+        again = self.load(session)[0].data
+        self.equal("plain_data", again, {"text": ["mine"]}, "a reader changes its own copy")
 
     def check_texts(self) -> None:
         session = self.new_session("名前 'quoted\" %_\\ 👩")
@@ -399,9 +395,8 @@ async def _check_async_forms(check: _Check, store: Store) -> None:
     request = append_request(session, 0, [message])
     check.equal("asynchronous", (await store.aappend(request))[:2], (1, False), "aappend stores")
     check.equal("asynchronous", (await store.aappend(request))[:2], (1, True), "aappend knows a repeated one")
-    check.equal(
-        "asynchronous", await store.aload(LoadRequest(session=session)), check.load(session), "aload reads"
-    )
+    loaded = await store.aload(LoadRequest(session=session))
+    check.equal("asynchronous", loaded, check.load(session), "aload reads")
     found = await store.asearch(check.query(session, "otter"))
     check.equal("asynchronous", found, check.load(session), "asearch finds")
     check.equal("asynchronous", session in await store.asessions(), True, "asessions lists")
@@ -414,11 +409,6 @@ async def _check_async_forms(check: _Check, store: Store) -> None:
         fail("asynchronous", "a stale aappend was stored")
     await store.adelete(session)
     check.equal("asynchronous", await store.aload(LoadRequest(session=session)), [], "adelete removes")
-
-
-def _check_close(store: Store) -> None:
-    for _ in range(2):
-        ask(store.close, "close", "closing twice")
 
 
 # `Store.search`.

@@ -6,13 +6,14 @@ import copy
 import itertools
 import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from trimtab._fit import fit
 from trimtab.budget import Budget
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assembled, owns_text
-from trimtab.counting.base import CounterLike
+from trimtab.counting.base import CounterLike, counter_name
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, sizes_for
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
@@ -74,7 +75,7 @@ def check_strategy(
     for at, sample in enumerate(conversations() if samples is None else samples):
         for counter in (words, words.count) if counters is None else counters:
             for limit_tokens in _limits(sample, counter):
-                where = f"strategy {name}, sample {at}, limit {limit_tokens}, counter {_name_of(counter)}"
+                where = f"strategy {name}, sample {at}, limit {limit_tokens}, counter {counter_name(counter)}"
                 _check_one(strategy, sample, counter, limit_tokens, thrifty=thrifty, where=where)
                 tried += 1
     if not tried:
@@ -95,10 +96,6 @@ def _checked_name(strategy: Any) -> str:
         except (TypeError, ValueError) as error:
             fail("data", f"to_dict() of strategy {name} is not plain data: {error}")
     return name
-
-
-def _name_of(counter: Any) -> str:
-    return str(getattr(counter, "name", None) or getattr(counter, "__name__", None) or type(counter).__name__)
 
 
 def eviction_request(
@@ -161,28 +158,24 @@ def _check_one(
 ) -> None:
     given, before = list(sample), copy.deepcopy(sample)
 
-    def ask() -> _Answer:
+    def answer_now() -> _Answer:
         request = eviction_request(given, limit_tokens, counter=counter)
-        return _Answer(request, _evict(strategy, request, where), counter, where)
+        result: Any = ask(lambda: strategy.evict(request), "answers", f"{where}: evict")
+        if not isinstance(result, EvictionResult):
+            fail("answers", f"{where}: evict returned {type(result).__name__}, not EvictionResult")
+        return _Answer(request, result, counter, where)
 
-    answer = ask()
+    answer = answer_now()
     for check in (_check_values, _check_kept, _check_edits, _check_insertions, _check_size):
         check(answer)
     _check_unchanged(sample, before, where)
-    again = ask()
+    again = answer_now()
     if _decision(again) != _decision(answer):
         fail("deterministic", f"{where}: asked again, it decided otherwise")
     if thrifty and answer.request.additive:
         _check_thrift(answer)
     _check_fit(strategy, given, counter, limit_tokens, answer.result.fits, where)
     _check_unchanged(sample, before, where)
-
-
-def _evict(strategy: Strategy, request: EvictionRequest, where: str) -> EvictionResult:
-    result: Any = ask(lambda: strategy.evict(request), "answers", f"{where}: evict")
-    if not isinstance(result, EvictionResult):
-        fail("answers", f"{where}: evict returned {type(result).__name__}, not EvictionResult")
-    return result
 
 
 def _check_unchanged(sample: Messages, before: Messages, where: str) -> None:
@@ -210,15 +203,18 @@ def _check_fit(
 # What one answer must keep to, looked over without the runner's help.
 
 
+@dataclass(frozen=True, slots=True)
 class _Answer:
     """A request, what a strategy answered, and what that keeps."""
 
-    def __init__(self, request: EvictionRequest, result: EvictionResult, counter: Any, where: str) -> None:
-        self.request = request
-        self.result = result
-        self.counter = counter
-        self.where = where
-        self.units = list(request.units)
+    request: EvictionRequest
+    result: EvictionResult
+    counter: Any
+    where: str
+
+    @property
+    def units(self) -> Sequence[Unit]:
+        return self.request.units
 
     @property
     def kept(self) -> list[Unit]:

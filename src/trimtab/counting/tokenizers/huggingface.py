@@ -63,7 +63,10 @@ def counter_from_tokenizer(
     if isinstance(tokenizer, str | PathLike):
         found = _from_files(Path(fspath(tokenizer)), chat_template, name)
     elif hasattr(tokenizer, "apply_chat_template"):
-        found = _from_transformers(tokenizer, chat_template, variables or {}, name)
+        name = name or str(getattr(tokenizer, "name_or_path", "")).rpartition("/")[2] or "tokenizer"
+        # what it splits with is inside it, if it is a fast one; it renders by itself
+        inside = getattr(tokenizer, "backend_tokenizer", None) or tokenizer
+        found = _Found(inside, name, render=_Written(tokenizer, chat_template, variables or {}, name))
     elif hasattr(tokenizer, "get_added_tokens_decoder"):
         found = _Found(tokenizer, name or "tokenizer", chat_template)
     else:
@@ -135,15 +138,6 @@ def _templates(folder: Path) -> dict[str, str]:
     found = {key: _text_of(file) for key, file in files.items() if file.is_file()}
     in_json = _json(folder / "chat_template.json").get("chat_template")
     return found or ({"default": in_json} if isinstance(in_json, str) else {})
-
-
-def _from_transformers(
-    tokenizer: Any, chat_template: Any, variables: Mapping[str, Any], name: str | None
-) -> _Found:
-    """Let a tokenizer of transformers render; what it splits with is inside it, if it is a fast one."""
-    named = name or str(getattr(tokenizer, "name_or_path", "")).rpartition("/")[2] or "tokenizer"
-    render = _Written(tokenizer, chat_template, variables, named)
-    return _Found(getattr(tokenizer, "backend_tokenizer", None) or tokenizer, named, render=render)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -198,8 +199,7 @@ class Anthropic(Format):
             if not text and len(path) == 5 and isinstance(path[3], int):  # content, 0, content, 1, text
                 empty.setdefault(path[:3], set()).add(path[3])
         return with_values(
-            changed,
-            {path: without_indices(_at(changed, path), gone) for path, gone in empty.items()},
+            changed, {path: without_indices(reduce(item_of, path, changed), at) for path, at in empty.items()}
         )
 
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
@@ -253,13 +253,15 @@ class Anthropic(Format):
         """Put messages back; thinking that the API would refuse in them leaves."""
         if request.body is None:
             return messages
-        if request.system is not request.body.get("system"):
-            request = replace(request, system=_system(request.system))
+        if request.system is not request.body.get("system") and not isinstance(request.system, str | None):
+            request = replace(request, system=_system_blocks(request.system))
         return super().write_request(request, with_allowed_thinking(request, messages))
 
     def matches(self, message: Dict, /) -> bool:
         return message.get("content").__class__ is not str and any(
-            _is_of_here(block) for block in blocks_of(message)
+            kind in _ONLY_HERE or (kind in ("image", "document") and item_of(block, "source") is not None)
+            for block in blocks_of(message)
+            if (kind := type_of(block)) is not None
         )
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
@@ -325,29 +327,11 @@ class Anthropic(Format):
         return "\n".join(lines)
 
 
-def _at(owner: Any, path: Path) -> Any:
-    for key in path:
-        owner = item_of(owner, key)
-    return owner
-
-
-def _is_of_here(block: Any) -> bool:
-    kind = type_of(block)
-    if not isinstance(kind, str):
-        return False
-    return kind in _ONLY_HERE or (kind in ("image", "document") and item_of(block, "source") is not None)
-
-
 def _role(role: str) -> str:
     """Return a role as the API knows it."""
     if role in ("system", "developer"):
         return "system"
     return role if role == "assistant" else "user"
-
-
-def _system(system: Any) -> Any:
-    """Write system text as the API takes it: a string, or blocks of text."""
-    return system if isinstance(system, str | None) else _system_blocks(system)
 
 
 def _system_blocks(system: Any) -> list[Any]:

@@ -41,18 +41,10 @@ def redacted_of(message: Dict) -> Dict:
     if is_directive(message):
         return message  # how the model goes on, and nothing that was said
     if "content" in message:
-        made["content"] = _content(message)
+        blocks = as_list(message["content"]) or ()
+        stay = [one for one in blocks if not (isinstance(one, dict) and one.get("type") in THINKING)]
+        made["content"] = [_block(block) for block in stay] or REDACTED
     return made
-
-
-def _content(message: Dict) -> Any:
-    blocks = as_list(message["content"])
-    left = [_block(block) for block in blocks or () if not _leaves(block)]
-    return left or REDACTED
-
-
-def _leaves(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") in THINKING
 
 
 def _block(block: Any) -> Dict:

@@ -36,7 +36,7 @@ def read_body(body: Mapping[str, Any]) -> Request:
     if isinstance(contents, str):
         contents = [{"role": "user", "parts": [{"text": contents}]}]
     elif as_list(contents) is None:
-        contents = [contents] if _is_content(contents) else contents
+        contents = [contents] if (as_dict(contents) or {}).get("parts") is not None else contents
     if as_list(contents) is None:
         kind = type(contents).__name__
         raise FormatError(
@@ -96,10 +96,6 @@ def _key(owner: Any, name: str, body: Dict) -> str:
     found = key_in(dict(owner), name)
     snake = "config" in body or any("_" in key for key in body if isinstance(key, str))
     return found or (name if snake else "systemInstruction")
-
-
-def _is_content(value: Any) -> bool:
-    return (as_dict(value) or {}).get("parts") is not None
 
 
 def _check_entry(index: int, entry: Any) -> None:

@@ -172,7 +172,10 @@ def _unsigned_steps(messages: list[Any], model: str) -> Iterator[int]:
     if _NUMBERED.search(model) and not _CHECKS_SIGNATURES.search(model):
         return
     start = len(messages) - 1
-    while start >= 0 and not _begins_turn(messages[start]):
+    while start >= 0 and not (
+        speaker(messages[start]) == "user"
+        and any(value_in(part, "function_response") is None for part in parts_in(messages[start]))
+    ):
         start -= 1
     steps: list[tuple[int, bool]] = []
     signed, asked = False, -2
@@ -189,10 +192,3 @@ def _unsigned_steps(messages: list[Any], model: str) -> Iterator[int]:
         steps.append((index, first or any(map(is_signed, parts))))
     if signed or _CHECKS_SIGNATURES.search(model):
         yield from (index for index, has in steps if not has)
-
-
-def _begins_turn(message: Dict) -> bool:
-    if speaker(message) != "user":
-        return False
-    parts = parts_in(message)
-    return any(value_in(part, "function_response") is None for part in parts)

@@ -73,6 +73,7 @@ _UNANSWERED = (
     "'tool_call_id'. The following tool_call_ids did not have response messages: {call_id}"
 )
 
+_SAYS = ("content", "tool_calls", "function_call", "refusal", "audio")
 _ONLY_HERE = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
 _PARTS_ONLY_HERE = frozenset({"image_url", "file"})
 _BODY_MARKS = frozenset(
@@ -187,7 +188,8 @@ class OpenAIChat(Format):
             changed = with_values(changed, {("tool_calls",): without_indices(tool_calls, gone)})
         if _function_id(item_of(message, "function_call")) in call_ids:
             changed = without_keys(changed, ("function_call",))
-        return changed if changed is message or _says_something(changed) else None
+        is_something = changed is message or any(item_of(changed, key) for key in _SAYS)
+        return changed if is_something else None
 
     def weight(self, message: Dict, /) -> tuple[int, int]:
         content, made = message.get("content"), message.get("tool_calls")
@@ -325,12 +327,6 @@ def _part_texts(content: Any) -> Iterator[tuple[Path, str]]:
         part = as_dict(value) or {}
         if part.get("type") == "text" and isinstance(part.get("text"), str):
             yield ("content", index, "text"), part["text"]
-
-
-def _says_something(message: Any) -> bool:
-    return any(
-        item_of(message, key) for key in ("content", "tool_calls", "function_call", "refusal", "audio")
-    )
 
 
 def _is_call(part: Any) -> bool:

@@ -102,8 +102,12 @@ def _content_faults(role: str, message: Dict) -> Iterator[Finding]:
     path: Path = ("content",)
     if isinstance(content, str):
         return
-    if content is None:
-        yield from _null_content(role, message)
+    if content is None and role == "assistant":
+        if not any(message.get(key) is not None for key in _SPEAKS):
+            yield "empty_assistant", f"neither content nor calls nor a refusal; {_NULL_CONTENT}", path
+    elif content is None:
+        if role != "function" or "content" not in message:
+            yield "missing_content", _NULL_CONTENT, path
     elif parts is None:
         yield "bad_content", f"content must be a string or a list of parts, not {type_name(content)}", path
     elif not parts:
@@ -111,15 +115,6 @@ def _content_faults(role: str, message: Dict) -> Iterator[Finding]:
     else:
         for index, part in enumerate(parts):
             yield from _part_faults(role, part, ("content", index))
-
-
-def _null_content(role: str, message: Dict) -> Iterator[Finding]:
-    if role == "assistant":
-        if not any(message.get(key) is not None for key in _SPEAKS):
-            detail = f"neither content nor calls nor a refusal; {_NULL_CONTENT}"
-            yield "empty_assistant", detail, ("content",)
-    elif role != "function" or "content" not in message:
-        yield "missing_content", _NULL_CONTENT, ("content",)
 
 
 def _part_faults(role: str, value: Any, path: Path) -> Iterator[Finding]:
@@ -130,11 +125,8 @@ def _part_faults(role: str, value: Any, path: Path) -> Iterator[Finding]:
     kind = part.get("type")
     if not isinstance(kind, str) or kind not in _KNOWN_PARTS:
         listed = ", ".join(map(repr, sorted(_PART_TYPES[role])))
-        yield (
-            "unknown_part",
-            f"Invalid value: {short_repr(kind)}. Supported values are: {listed}.",
-            (*path, "type"),
-        )
+        detail = f"Invalid value: {short_repr(kind)}. Supported values are: {listed}."
+        yield "unknown_part", detail, (*path, "type")
     elif kind not in _PART_TYPES[role]:
         yield "misplaced_part", f"a {role!r} message cannot hold a {kind!r} part", (*path, "type")
     else:

@@ -122,17 +122,11 @@ def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault
         return [] if held else [Fault(index=None, rule="no_messages", detail=_NO_INPUT)]
     found = [fault for index, item in enumerate(messages) for fault in faults_at(index, _faults(index, item))]
     found.extend(_among_others(messages))
-    if body is not None and body.get("store") is False:
-        found.extend(_not_stored(messages))
+    if body is not None and body.get("store") is False:  # what could a reference be to?
+        for index in filter(lambda at: is_reference(messages[at]), range(len(messages))):
+            said = _NOT_STORED.format(short_repr(messages[index].get("id")).strip("'"))
+            found.append(Fault(index=index, rule="not_stored", detail=said, path=("id",)))
     return sorted(found, key=lambda fault: fault.index or 0)
-
-
-def _not_stored(items: list[Any]) -> Iterator[Fault]:
-    """Look for references where nothing is stored that they could be to."""
-    for index, item in enumerate(items):
-        if is_reference(item):
-            said = _NOT_STORED.format(short_repr(item.get("id")).strip("'"))
-            yield Fault(index=index, rule="not_stored", detail=said, path=("id",))
 
 
 def _faults(index: int, item: Dict) -> Iterator[Finding]:
@@ -145,11 +139,8 @@ def _faults(index: int, item: Dict) -> Iterator[Finding]:
             said = _VALUE.format(short_repr(item["type"]).strip("'"), _name_list(sorted(ITEM_TYPES)))
             yield "unknown_item", said, ("type",)
         else:
-            yield (
-                "missing_role",
-                f"neither a type nor a role; {_VALUE.format('', _name_list(_ROLES))}",
-                ("role",),
-            )
+            said = f"neither a type nor a role; {_VALUE.format('', _name_list(_ROLES))}"
+            yield "missing_role", said, ("role",)
         return
     for key, check in _REQUIRED.get(name, {}).items():
         if not (name == "function_call_output" and key == "call_id" and kind_of(item) != "tool"):
@@ -236,7 +227,8 @@ def _among_others(items: list[Any]) -> Iterator[Fault]:
 
 
 def _wrong_type(index: int, path: Path, expected: str, value: Any) -> str:
-    return _WRONG_TYPE.format(index=index, key=_key_path(path), expected=expected, got=_type(value))
+    got = "null" if value is None else _TYPES.get(type(value), "an object")
+    return _WRONG_TYPE.format(index=index, key=_key_path(path), expected=expected, got=got)
 
 
 def _key_path(path: Path) -> str:
@@ -257,7 +249,3 @@ _TYPES = {
     list: "an array",
     tuple: "an array",
 }
-
-
-def _type(value: Any) -> str:
-    return "null" if value is None else _TYPES.get(type(value), "an object")

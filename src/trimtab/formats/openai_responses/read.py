@@ -330,8 +330,11 @@ def pieces_of(item: Dict) -> Pieces:
         key = "result" if name == "program_output" else "output"
         found.read_content(item.get(key))
         found.read_rest(item, frozenset({key}), carried=name in ITEM_TYPES)
+    if not isinstance(role, str):
+        kind = kind_of(item)
+        role = "developer" if kind == "system" else "" if kind == "other" else kind
     return found.pieces(
-        role if isinstance(role, str) else _role_of(item),
+        role,
         result_id=answered_id_of(item) or None,
         is_elsewhere=name == "item_reference",
     )
@@ -342,11 +345,6 @@ def call_text(item: Dict) -> tuple[str, str]:
     keys = _ASKED.get(type_of(item), ())
     asked = next((item[key] for key in keys if item.get(key) is not None), None)
     return tool_name(item), to_text(asked)
-
-
-def _role_of(item: Dict) -> str:
-    kind = kind_of(item)
-    return "developer" if kind == "system" else "" if kind == "other" else kind
 
 
 class _Found(OpenAIFound):
