@@ -43,11 +43,7 @@ READING = (
     module(
         "conversation/reader.py",
         "test_walked_history.py test_units.py test_openai_chat.py",
-        ("History.__init__", "self.pins or self.pending_calls or", "self.pins or"),
-        ("History.__init__", "or answered or holds or apart)", "or holds or apart)"),
-        ("History.__init__", "tied or rules.ordered or rules.keeps_messages", "tied or rules.keeps_messages"),
-        ("History.__init__", "or answered or holds or apart)", "or answered or apart)"),
-        ("History.__init__", "or answered or holds or apart)", "or answered or holds)"),
+        ("History.may_hold", "self.pins or self.pending_calls or", "self.pins or"),
         (
             "History.units",
             "            pairing.part_from(self._apart, self.structure)\n",
