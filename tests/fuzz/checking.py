@@ -110,7 +110,7 @@ AT_THE_END = ("final_thinking", "trailing_whitespace", "ends_with_assistant", "e
 
 
 def _lost_its_end(plan: Plan, fitted: Fitted[Any]) -> bool:
-    """Tell whether the last message left: of blocks none is protected for standing at the end."""
+    """Tell whether the last message left: in blocks only what is pinned or open must stay (SPEC A4)."""
     rows = fitted.report.messages
     return plan.door == "context" and bool(rows) and rows[-1].fate == "evicted"
 

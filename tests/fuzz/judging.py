@@ -32,7 +32,11 @@ SHARED_IDS = ("duplicate_item", "repeated_call")
 NO_PLACE = ("thinking_must_lead", "thinking_disabled", "call_turn_misplaced")
 """Rules about who opens a turn: what opened one that was refused for something else may have left."""
 NOT_MENDED = ("ends_with_thinking", "thinking_disabled", "response_of_another_function")
-"""What a repair leaves: the shape of one message, also of one that is the last by it; a function's name."""
+"""What a repair leaves: the shape of one message, also of one that is the last by it; a function's name.
+
+Thinking at the end leaves where the body says "disabled"; to the judge it is off also where nothing is said,
+which with the newer models means that it is on.
+"""
 ONLY_SPACE = ("only_whitespace", "empty_text")
 """What trimtab writes has words, so a blank text was in the input; beside others the judge lets it pass."""
 
@@ -62,11 +66,13 @@ def newly_refused(
     def is_old(one: judge.Refusal) -> bool:
         if one.about in twice or one.rule in ONLY_SPACE:
             return True
-        if one.rule in SHARED_IDS and one.about in unsure:
+        if one.rule in SHARED_IDS and one.about in unsure:  # two such turns meet where a result was missing
             return True
-        if ended and one.rule == "ends_with_thinking":
+        if ended and one.rule == "ends_with_thinking":  # SPEC A4: blocks may lose all that nobody pinned
             return True
-        if one.rule == "thinking_must_lead" and _words_behind_results(after["messages"]):
+        if one.rule == "thinking_must_lead" and any(
+            map(_words_behind_results, (before["messages"], after["messages"]))
+        ):
             return True
         if one.rule in NO_PLACE and was:
             return True
