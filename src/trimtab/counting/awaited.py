@@ -17,6 +17,7 @@ from trimtab._shared.steps import Missing
 from trimtab.counting.base import CountRequest, RequestCounter
 from trimtab.counting.own import ASKED, Methods, OwnAdditiveCounter, OwnRequestCounter, methods_of
 from trimtab.formats import mapping_of
+from trimtab.formats.values import item_of
 
 _BATCH = 32
 """Messages asked about at once, from the newest back: some more than fit costs less than many round trips."""
@@ -191,7 +192,7 @@ def _plain(value: object) -> object:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    return _plain(mapping_of(value)) if callable(getattr(value, "model_dump", None)) else value
+    return _plain(mapping_of(value)) if callable(item_of(value, "model_dump")) else value
 
 
 class Digests:

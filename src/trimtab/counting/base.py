@@ -7,7 +7,7 @@ of two kinds: an `AdditiveCounter`, whose sizes of single messages add up, or a 
 from __future__ import annotations
 
 import copy
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
@@ -304,10 +304,9 @@ def count_of(answer: object, /, *, counter: str, of: str, index: int | None = No
         return answer
     if isinstance(answer, int) and not isinstance(answer, bool) and answer >= 0:
         return int(answer)
-    if hasattr(answer, "__await__"):
-        close = getattr(answer, "close", None)
-        if close is not None:
-            close()  # or Python warns that it was never awaited
+    if isinstance(answer, Awaitable):
+        if isinstance(answer, Coroutine):
+            answer.close()  # or Python warns that it was never awaited
         what = f"counter {counter} counts asynchronously and fit() is synchronous ({of}): await afit(...)"
     else:
         what = f"counter {counter} answered {answer!r:.80} for {of}; a count is an integer >= 0"

@@ -22,7 +22,7 @@ from trimtab.counting.door import as_additive
 from trimtab.counting.measurement import read_given
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, get_format, mapping_of
-from trimtab.formats.values import Dict
+from trimtab.formats.values import Dict, item_of
 
 _INSIDE = ("usage", "usage_metadata", "usageMetadata")
 """Where a whole response holds its usage."""
@@ -113,7 +113,7 @@ def usage_of(value: object, /) -> Usage:
 
 def _report_in(value: object) -> Mapping[str, Any]:
     for _ in range(2):
-        inner = [_item(value, name) for name in _INSIDE]
+        inner = [item_of(value, name) for name in _INSIDE]
         value = next((one for one in inner if one is not None and not isinstance(one, int)), value)
     try:
         return mapping_of(value)
@@ -123,14 +123,10 @@ def _report_in(value: object) -> Mapping[str, Any]:
         ) from error
 
 
-def _item(value: object, key: str) -> object:
-    return value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
-
-
 def _number(report: Mapping[str, Any], dotted: str) -> int | None:
     value: object = report
     for key in dotted.split("."):
-        value = _item(value, key)
+        value = item_of(value, key)
     return None if value is None else _whole(value, dotted, least=0)
 
 

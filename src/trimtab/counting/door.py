@@ -204,9 +204,6 @@ def _counts_lists(function: Function) -> Steps[bool]:
 
     One that fails on everything is taken at its word, as one over lists: what it is asked in earnest says
     why it fails.
-
-    Raises:
-        ConfigurationError: It counts something else, or its answers don't tell.
     """
     of_list = yield from _try([_MESSAGE])
     if isinstance(of_list, int) and of_list >= _LEAST_TOKENS:

@@ -90,7 +90,6 @@ def media_tokens(media: Media, rule: MediaRule, /) -> int:
 
 
 def _image_tokens(size: Pixels | None, rule: MediaRule, *, is_low: bool) -> int:
-    """Count what an image costs by its size."""
     if rule.patch_factor is not None:
         patches = _MAX_PATCHES
         if size is not None:

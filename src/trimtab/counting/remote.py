@@ -32,6 +32,7 @@ from trimtab.counting.estimate import EstimateCounter
 from trimtab.counting.margin import known_margin
 from trimtab.errors import ConfigurationError, CountingError, UnknownNameError
 from trimtab.formats import formats, mapping_of
+from trimtab.formats.values import item_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +70,6 @@ _UNKNOWN_PARTS = 10
 
 
 class _Cost(NamedTuple):
-    """What a request costs."""
-
     tokens: int
     estimated: str | None = None
     """Why some of it or all is an estimate; None if the provider said it."""
@@ -299,11 +298,7 @@ class RemoteCounter(AsyncRequestCounter):
                 return self.last_failure
 
     async def _ask_provider(self, question: CountQuestion) -> Answer:
-        """Ask the provider, no longer than its time.
-
-        Raises:
-            CountingError: It failed, was too slow, or answered no count.
-        """
+        """Ask the provider, no longer than its time."""
         of = "a request"
         try:
             async with asyncio.timeout(self._timeout_seconds) as limit:
@@ -464,13 +459,9 @@ _NOT_TAKEN = re.compile(r"\b(system_instruction|tools) parameter is (not|only) s
 
 
 def _endpoint_of(client: object, *, model: str, options: Mapping[str, Any] | None) -> _Endpoint:
-    """Find the counting endpoint of a client.
-
-    Raises:
-        ConfigurationError: It has none, or its endpoint is not async.
-    """
+    """Find the counting endpoint of a client."""
     for provider in _PROVIDERS:
-        call = reduce(lambda owner, name: getattr(owner, name, None), provider.path, client)
+        call = reduce(item_of, provider.path, client)
         if not callable(call):
             continue
         if not answers_later(call):
@@ -545,7 +536,6 @@ class _Endpoint:
 
 
 def _parts_of(system: Any) -> list[object]:
-    """Write system text as the parts of a content."""
     if isinstance(system, Mapping):
         return list(system.get("parts") or ())
     return [{"text": system}] if isinstance(system, str) else list(system)

@@ -110,11 +110,7 @@ def register_format(format: Format, /, *, replace: bool = False) -> None:
 
 
 def _as_format(value: Any) -> Format:
-    """Take what somebody gives as a wire form; behind this door it is a `Format`.
-
-    Raises:
-        ConfigurationError: It is none, or lacks something that no default can say.
-    """
+    """Take what somebody gives as a wire form; behind this door it is a `Format`."""
     name = getattr(value, "name", None)
     if not isinstance(name, str) or not name or name == "auto":
         known = ", ".join(formats())

@@ -37,7 +37,6 @@ def mapping_of(message: Any) -> Dict:
 
 @lru_cache(maxsize=256)  # a conversation has objects of a few classes, and thousands of each
 def _reader(kind: type) -> Callable[[Any], Dict]:
-    """Return what reads objects of a class."""
     if issubclass(kind, Mapping):
         return dict
     said = foreign_class(kind)
@@ -47,7 +46,7 @@ def _reader(kind: type) -> Callable[[Any], Dict]:
 
 
 def _dump(message: Any) -> Dict:
-    dump = getattr(message, "model_dump", None)
+    dump = item_of(message, "model_dump")
     if callable(dump):
         try:
             dumped = dump(exclude_none=True)
@@ -232,7 +231,7 @@ def _with_items(owner: Any, items: Mapping[Any, Any]) -> Any:
         for index, value in items.items():
             copied[index] = value
         return tuple(copied) if isinstance(owner, tuple) else copied
-    model_copy = getattr(owner, "model_copy", None)
+    model_copy = item_of(owner, "model_copy")
     if callable(model_copy):
         return model_copy(update=dict(items))
     raise FormatError(f"cannot copy a {type(owner).__name__} with changed {', '.join(map(str, items))}")

@@ -289,7 +289,6 @@ def _read_environment() -> None:
 
 
 def _find(model: str) -> ModelFacts | None:
-    """Look a name up in every spelling that leads to one model."""
     spelled = spellings(model)
     for name, is_own in spelled:
         found = _row(name)  # a name that was registered is it

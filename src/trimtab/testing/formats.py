@@ -261,7 +261,6 @@ def _columns(format: Format, messages: Sequence[Any], cuts: Sequence[int]) -> St
 
 
 def _check_edits(format: Format, sample: list[Any], where: str) -> None:
-    """Check each message of a conversation: its texts, pieces, parts and calls."""
     structure = Structure(len(sample))
     format.scan(list(sample), 0, len(sample), structure)
     for index, message in enumerate(sample):
@@ -356,7 +355,6 @@ def _check_written(format: Format, message: Any, where: str) -> None:
 
 
 def _check_redacted(format: Format, sample: list[Any], where: str) -> None:
-    """Check that redaction leaves no text, and every call and result."""
     plain = [copy.deepcopy(mapping_of(message)) for message in sample]
     made = [format.redact(message) for message in plain]
     for index, message in enumerate(plain):
@@ -389,7 +387,6 @@ def _read(format: Format, message: Any) -> Structure:
 
 
 def _check_made(format: Format) -> None:
-    """Check the messages a form makes of its own."""
     where = f"format {format.name}"
     for role in ("user", "assistant"):
         made = format.message(role, ["one two"])

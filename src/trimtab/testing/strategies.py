@@ -251,7 +251,6 @@ def _key(unit: Unit) -> Hashable:
 
 
 def _decision(answer: _Answer) -> Hashable:
-    """Write what was decided as a value, to compare two answers."""
     edits = tuple(
         (index, tuple(sorted(texts.items(), key=str))) for index, texts in sorted(answer.edits.items())
     )
@@ -260,7 +259,6 @@ def _decision(answer: _Answer) -> Hashable:
 
 
 def _check_values(answer: _Answer) -> None:
-    """Check the kinds of the values of a result."""
     result, where = answer.result, answer.where
     if not isinstance(result.fits, bool):
         fail("answers", f"{where}: fits is {result.fits!r}; it is True or False")
@@ -329,7 +327,6 @@ def _check_insertions(answer: _Answer) -> None:
 
 
 def _check_size(answer: _Answer) -> None:
-    """Recount what stays, and compare with the claim."""
     tokens, limit = answer.tokens(answer.kept), answer.request.limit_tokens
     if answer.result.fits and tokens > limit:
         fail("within_limit", f"{answer.where}: says it fits, but {tokens} tokens are over {limit}")

@@ -18,6 +18,7 @@ from trimtab._shared.checks import in_words, near_names
 from trimtab.counting.base import TextFunction
 from trimtab.counting.cache import TextCache
 from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
+from trimtab.formats.values import item_of
 
 _OPENAI = ("o200k_base", "cl100k_base", "o200k_harmony")
 
@@ -178,7 +179,7 @@ def _toktok(encoding: str) -> TextFunction | None:
             return fast
     except (AttributeError, KeyError, TypeError):
         pass
-    batch_count: Any = getattr(toktok, "batch_count", None)
+    batch_count: Any = item_of(toktok, "batch_count")
     if batch_count is None:
         return None
 

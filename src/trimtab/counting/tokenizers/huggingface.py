@@ -132,7 +132,6 @@ def _content(value: object) -> object:
 
 
 def _templates(folder: Path) -> dict[str, str]:
-    """Read templates that are files of their own."""
     files = {"default": folder / "chat_template.jinja"}
     files |= {file.stem: file for file in sorted((folder / "additional_chat_templates").glob("*.jinja"))}
     found = {key: _text_of(file) for key, file in files.items() if file.is_file()}
@@ -142,8 +141,6 @@ def _templates(folder: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What a tokenizer of transformers renders."""
-
     tokenizer: Any
     chat_template: Any
     variables: Mapping[str, Any]
@@ -165,7 +162,6 @@ class _Written:
 
 
 def _text_function(tokenizer: Any) -> tuple[TextFunction, Iterable[str]]:
-    """Return how a tokenizer counts text, and its special tokens."""
     special: Iterable[str]
     if hasattr(tokenizer, "get_added_tokens_decoder"):
         tokenizer = _whole(tokenizer)
@@ -178,8 +174,6 @@ def _text_function(tokenizer: Any) -> tuple[TextFunction, Iterable[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """Counts the tokens a tokenizer splits a text into."""
-
     tokenizer: Any
 
     def __call__(self, text: str, /) -> int:

@@ -328,7 +328,6 @@ class Anthropic(Format):
 
 
 def _role(role: str) -> str:
-    """Return a role as the API knows it."""
     if role in ("system", "developer"):
         return "system"
     return role if role == "assistant" else "user"
@@ -341,7 +340,6 @@ def _system_blocks(system: Any) -> list[Any]:
 
 
 def _output_schema(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema an answer must follow, in the shape all forms share."""
     form = as_dict(item_of(body.get("output_config"), "format")) or as_dict(body.get("output_format")) or {}
     if form.get("type") != "json_schema" or not isinstance(form.get("schema"), Mapping):
         return {}

@@ -275,7 +275,6 @@ def _role_fault(role: str, kind: str) -> str | None:
 
 
 def _field_faults(kind: str, block: Dict, path: Path) -> Iterator[Finding]:
-    """Look at what a block of a known type holds."""
     if kind == "text":
         yield from _text_faults(block, path)
     elif kind in CALLS:
@@ -354,7 +353,6 @@ def _source_faults(kind: str, value: Any, path: Path) -> Iterator[Finding]:
 
 
 def _request_faults(messages: Sequence[Any], request: Request) -> Iterator[Fault]:
-    """List what the rest of a body makes of its messages."""
     body = request.body or {}
     if not messages:
         yield Fault(index=None, rule="no_messages", detail=_NO_MESSAGES)

@@ -301,8 +301,6 @@ def pieces_of(message: Dict) -> Pieces:
 
 
 class _Found(Found):
-    """What was found in one message so far."""
-
     __slots__ = ()
 
     carried = _CARRIED

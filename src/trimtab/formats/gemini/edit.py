@@ -99,11 +99,7 @@ def _key(owner: Any, name: str, body: Dict) -> str:
 
 
 def _check_entry(index: int, entry: Any) -> None:
-    """Refuse what the SDK would make a content of first: grouping it is not ours.
-
-    Raises:
-        FormatError: It is a text, a file or a bare part.
-    """
+    """Refuse what the SDK would make a content of first: grouping it is not ours."""
     found = as_dict(entry)
     if found is not None and ("parts" in found or "role" in found):
         return
@@ -117,7 +113,6 @@ def _check_entry(index: int, entry: Any) -> None:
 
 
 def _system(instruction: Any) -> Any:
-    """Return system text as a string or a list of parts."""
     if instruction is None or isinstance(instruction, str):
         return instruction or None
     listed = as_list(instruction)
@@ -172,7 +167,7 @@ def _extra(settings: Any) -> dict[str, Any]:
     schema = next((found for key in _SCHEMA_KEYS if (found := _under(settings, key)) is not None), None)
     if schema is None:
         return {}
-    maker = getattr(schema, "model_json_schema", None)
+    maker = item_of(schema, "model_json_schema")
     if isinstance(schema, type):
         schema = maker() if callable(maker) else {"title": schema.__name__}
     name = item_of(schema, "title")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any, Literal, NamedTuple
 
 from trimtab.errors import FormatError
@@ -203,7 +204,7 @@ def parts_for(owner: Any, parts: Sequence[Any]) -> Sequence[Any]:
     Raises:
         FormatError: That class does not take them.
     """
-    validate = getattr(type(owner), "model_validate", None)
+    validate = item_of(type(owner), "model_validate")
     if not callable(validate):
         return parts
     try:
@@ -395,5 +396,5 @@ def _detail(resolution: Any) -> str | None:
     """Read `MEDIA_RESOLUTION_LOW` as "low"."""
     entry = as_dict(resolution)
     level = resolution if entry is None else entry.get("level")
-    text = as_text(getattr(level, "value", level))
+    text = as_text(level.value if isinstance(level, Enum) else level)
     return None if text is None else text.removeprefix("MEDIA_RESOLUTION_").lower()

@@ -116,8 +116,6 @@ class OpenAIFound(Found):
 
 
 class _Found(OpenAIFound):
-    """What was found in one message of Chat Completions so far."""
-
     __slots__ = ()
 
     carried = _CARRIED_KEYS

@@ -348,8 +348,6 @@ def call_text(item: Dict) -> tuple[str, str]:
 
 
 class _Found(OpenAIFound):
-    """What was found in one item so far."""
-
     __slots__ = ()
 
     carried = _CARRIED
