@@ -17,10 +17,10 @@ DOORS = (
 )
 """Modules that are given an object of a user's and have to look at what it has."""
 
-MOST_ANY = 45
+MOST_ANY = 44
 """`Any` in 1,000 lines of code; the aim is 15."""
 
-MOST_LOOKS = 83
+MOST_LOOKS = 72
 """Calls of `getattr` and `hasattr` outside of doors; the aim is 30."""
 
 
