@@ -394,7 +394,7 @@ STRATEGIES = (
         ("AdditiveCounter.count_back", "room_tokens -= size", "room_tokens += size"),
         ("with_index", "    if error.index is not None:", "    if error.index is None:"),
         ("failure_of", '== "PanicException"', '!= "PanicException"'),
-        ("count_of", 'if hasattr(answer, "__await__"):', "if False:"),
+        ("count_of", "if isinstance(answer, Awaitable):", "if False:"),
     ),
     module(
         "counting/shorten.py",
