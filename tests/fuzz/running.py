@@ -36,14 +36,20 @@ def run(
     ]
     workers = min(workers or os.cpu_count() or 1, len(chunks))
     if workers == 1:
-        yield from chain.from_iterable(map(_run_chunk, chunks))
+        yield from chain.from_iterable(map(_failures, chunks))
         return
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield from chain.from_iterable(pool.map(_run_chunk, chunks))
 
 
 def _run_chunk(asked: tuple[str, int, int, int]) -> list[Failure]:
-    """Run the cases of one form from a number to another."""
+    return list(_failures(asked))
+
+
+def _failures(asked: tuple[str, int, int, int]) -> Iterator[Failure]:
+    """Run the cases of one form from a number to another, each when it is asked for."""
     form, base, start, stop = asked
-    seeds = (f"{base}/{number}" for number in range(start, stop))
-    return [Failure(form, seed, wrong) for seed in seeds if (wrong := problems(plan(form, seed)))]
+    for number in range(start, stop):
+        seed = f"{base}/{number}"
+        if wrong := problems(plan(form, seed)):
+            yield Failure(form, seed, wrong)
