@@ -31,7 +31,9 @@ def test_a_case_holds_for_trimtab(case: Case) -> None:
         request = fit(dict(case.request), case.budget_tokens, counter=words, format=case.form).request
     except BudgetExceededError as error:
         request = error.attempt.request if error.attempt is not None else {}
-    assert newly_refused(case.form, case.request, request, unsure={"call_5"}) == []  # which waits, in one
+    assert (
+        newly_refused(case.form, case.request, request, unsure_of=lambda: {"call_5"}) == []
+    )  # which waits, in one
     assert case.messages == before
 
 

@@ -83,8 +83,10 @@ def _fates(plan: Plan, fitted: Fitted[Any]) -> list[str]:
 
 def _violations(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> list[str]:
     """A2, by trimtab's own `validate`."""
-    was = _found(plan, get_format(plan.form).read_request(before).messages)
     now = _found(plan, fitted.messages)
+    if not now:
+        return []
+    was = _found(plan, get_format(plan.form).read_request(before).messages)
     new = now - was
     if plan.repair:
         new = Counter({key: number for key, number in now.items() if key[0] in MENDED})
@@ -146,8 +148,13 @@ def _judged(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> list[
         waiting = _waiting(plan, after[key]) | _called_twice(plan, before[key])
         wrong = refused(plan.form, after, origin=before, waiting=waiting)
         return [f"judge, after repair: {one}" for one in wrong]
-    unsure = _waiting(plan, before[key]) | _called_twice(plan, before[key])
-    new = newly_refused(plan.form, before, after, unsure=unsure, ended=_lost_its_end(plan, fitted))
+    new = newly_refused(
+        plan.form,
+        before,
+        after,
+        unsure_of=lambda: _waiting(plan, before[key]) | _called_twice(plan, before[key]),
+        ended=_lost_its_end(plan, fitted),
+    )
     return [f"judge: {one}" for one in new]
 
 

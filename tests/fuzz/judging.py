@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -46,20 +46,21 @@ def newly_refused(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     *,
-    unsure: Collection[str | None],
+    unsure_of: Callable[[], Collection[str | None]],
     ended: bool = False,
 ) -> list[str]:
     """Say what is refused after that was not before.
 
     What is said of a pair that was broken before, of an id that several items had, and of calls that are
-    open (the judge knows no such thing) or have one id among them (`unsure`) is nothing new. To the judge an
-    id calls once in a turn: two turns that called with one id may be one turn after. Where the last message
-    left (`ended`), what the one before it ends with is nothing new.
+    open (the judge knows no such thing) or have one id among them is nothing new; `unsure_of` lists those,
+    and is asked where something is new. To the judge an id calls once in a turn: two turns that called with
+    one id may be one turn after. Where the last message left (`ended`), what the one before it ends with is
+    nothing new.
     """
     new = judge.newly_refused(form, before, after)
     if not new:
         return []
-    was = judge.judge(form, before)
+    was, unsure = judge.judge(form, before), unsure_of()
     pairs = {one.about for one in was if one.rule in PAIR_RULES[form]}
     twice = {one.about for one in was if one.rule in SHARED_IDS}
 

@@ -47,4 +47,5 @@ def newly_refused(form: str, before: Mapping[str, Any], after: Mapping[str, Any]
     They are compared by rule and by what they are about (an id, a role), never by place; rules that say
     the same with other words (a result without a call, of another call, repeated) count as one.
     """
-    return more(judge(form, before), judge(form, after, origin=before))
+    refused = judge(form, after, origin=before)
+    return more(judge(form, before), refused) if refused else []
