@@ -274,7 +274,10 @@ class Found:
     def media_kind(self, mime: Any) -> Literal["image", "audio", "video", "file"]:
         """Tell the kind of a medium by its MIME type."""
         text = mime if isinstance(mime, str) else ""
-        return next((kind for kind in self.kinds if text.startswith(f"{kind}/")), "file")
+        for kind in self.kinds:
+            if text.startswith(f"{kind}/"):
+                return kind
+        return "file"
 
     def read_text(self, value: Any) -> None:
         """Take a text; what should be one and is not, as JSON."""
