@@ -22,10 +22,11 @@ from trimtab.strategies import Cascade, PriorityBased, SlidingWindow, Strategy, 
 def context_data(context: Context, names: Mapping[str, Any], /) -> dict[str, Any]:
     """Write a context without its content."""
     policy, at = context._policy, Place(names=names)
+    counter = _name_in(policy.counter, names) or _counter_words(policy.counter)
     data: dict[str, Any] = {
         "schema": VERSION,
         "model": policy.model,
-        "counter": _counter(policy.counter, at.key("counter")),
+        "counter": counter or _name(policy.counter, at.key("counter")),
         "format": _format(policy.format, at.key("format")),
         "ties": policy.ties,
         "on_trim": _name(policy.on_trim, at.key("on_trim")),
@@ -50,10 +51,6 @@ def _format(format: str | Format, at: Place) -> str | None:
     raise ConfigurationError(
         f"{at.path}: {format!r} is not one of {', '.join(formats())}, and has no name in data"
     )
-
-
-def _counter(counter: Any, at: Place) -> str | None:
-    return _name_in(counter, at.names) or _counter_words(counter) or _name(counter, at)
 
 
 def _counter_words(counter: Any) -> str | None:

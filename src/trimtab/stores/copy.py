@@ -52,8 +52,8 @@ def copy_session(
         SessionDeletedError: The session that was meant was deleted.
         StoreError: As the stores raise; repeat the call to go on.
     """
-    copy = _Copy(source, target, session, session if to is None else to, before, page_events)
-    return run(copy.steps(incarnation), _answer)
+    steps = _copy(source, target, session, session if to is None else to, before, page_events, incarnation)
+    return run(steps, _answer)
 
 
 async def acopy_session(
@@ -68,8 +68,8 @@ async def acopy_session(
     incarnation: str | None = None,
 ) -> int:
     """Copy a session to another store, or under another name; see `copy_session`."""
-    copy = _Copy(source, target, session, session if to is None else to, before, page_events)
-    return await arun(copy.steps(incarnation), _aanswer)
+    steps = _copy(source, target, session, session if to is None else to, before, page_events, incarnation)
+    return await arun(steps, _aanswer)
 
 
 def _answer(ask: _Ask) -> Appended | list[Event]:
@@ -82,59 +82,54 @@ async def _aanswer(ask: _Ask) -> Appended | list[Event]:
     return await (store.aload(request) if isinstance(request, LoadRequest) else store.aappend(request))
 
 
-class _Copy(NamedTuple):
-    """What was asked for."""
+def _copy(
+    source: Store,
+    target: Store,
+    session: str,
+    to: str,
+    before: int | None,
+    page_events: int,
+    mine: str | None,
+) -> Generator[_Ask, Any, int]:
+    check_whole("page_events", page_events, least=1)
+    for name in (session, to):
+        check_session_name(name)
+    at = 0
+    theirs: str | None = None  # which sessions of their names are meant, once an event of them was read
 
-    source: Store
-    target: Store
-    session: str
-    to: str
-    before: int | None
-    page_events: int
+    def ask_page() -> _Ask:
+        bounds: dict[str, Any] = {"after": at, "before": before, "limit": page_events}
+        return _Ask(source, LoadRequest(session=session, incarnation=mine, **bounds))
 
-    def steps(self, incarnation: str | None) -> Generator[_Ask, Any, int]:
-        check_whole("page_events", self.page_events, least=1)
-        for name in (self.session, self.to):
-            check_session_name(name)
-        at = 0
-        mine = incarnation  # which sessions of their names are meant, once an event of them was read
-        theirs: str | None = None
-        while True:
-            page: list[Event] = yield self._page(at, mine)
-            mine = mine or _incarnation(page)
-            if not at and not page:  # perhaps there is none at all, and its name is misspelled
-                first = yield _Ask(self.source, LoadRequest(session=self.session, limit=1))
-                if not first:
-                    raise ConfigurationError(f"there is no session {self.session!r} to copy")
-            asked = LoadRequest(session=self.to, after=at, limit=self.page_events, incarnation=theirs)
-            there: list[Event] = yield _Ask(self.target, asked)
-            theirs = theirs or _incarnation(there)
-            self._check_prefix(page, there)
-            at += len(there)
-            if len(there) < self.page_events:
-                break
-        written = 0
-        page = page[len(there) :]
-        while page:
-            request = AppendRequest(session=self.to, expected_version=at, events=page, incarnation=theirs)
-            appended: Appended = yield _Ask(self.target, request)
-            theirs = theirs or appended.incarnation or None
-            written += len(page)
-            at += len(page)
-            page = yield self._page(at, mine)
-        return written
-
-    def _page(self, after: int, incarnation: str | None) -> _Ask:
-        bounds: dict[str, Any] = {"after": after, "before": self.before, "limit": self.page_events}
-        return _Ask(self.source, LoadRequest(session=self.session, incarnation=incarnation, **bounds))
-
-    def _check_prefix(self, page: list[Event], there: list[Event]) -> None:
-        for at, event in enumerate(there):
-            if at >= len(page) or event != page[at]:
+    while True:
+        page: list[Event] = yield ask_page()
+        mine = mine or _incarnation(page)
+        if not at and not page:  # perhaps there is none at all, and its name is misspelled
+            first = yield _Ask(source, LoadRequest(session=session, limit=1))
+            if not first:
+                raise ConfigurationError(f"there is no session {session!r} to copy")
+        asked = LoadRequest(session=to, after=at, limit=page_events, incarnation=theirs)
+        there: list[Event] = yield _Ask(target, asked)
+        theirs = theirs or _incarnation(there)
+        for place, event in enumerate(there):
+            if place >= len(page) or event != page[place]:
                 raise ConfigurationError(
-                    f"the target has a session {self.to!r} with another event at version {event.version}."
+                    f"the target has a session {to!r} with another event at version {event.version}."
                     " Copy under another name (`to`), or delete that session first"
                 )
+        at += len(there)
+        if len(there) < page_events:
+            break
+    written = 0
+    page = page[len(there) :]
+    while page:
+        request = AppendRequest(session=to, expected_version=at, events=page, incarnation=theirs)
+        appended: Appended = yield _Ask(target, request)
+        theirs = theirs or appended.incarnation or None
+        written += len(page)
+        at += len(page)
+        page = yield ask_page()
+    return written
 
 
 def _incarnation(page: list[Event]) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -176,12 +175,10 @@ def history(
     """Write everything that was said, oldest first, an event a line."""
     with open_session_store(url) as store:
         events = open_session(store, name).history(after=after, before=before, kinds=kinds)
-        write_lines(_lines(islice(events, limit), output, ids=ids))
-
-
-def _lines(events: Iterator[Event], output: str, *, ids: bool) -> Iterator[bytes]:
-    for event in events:
-        yield dump(event_data(event)) if output == "json" else encode(f"{event_line(event, ids=ids)}\n")
+        write_lines(
+            dump(event_data(event)) if output == "json" else encode(f"{event_line(event, ids=ids)}\n")
+            for event in islice(events, limit)
+        )
 
 
 @session.command()
@@ -221,16 +218,16 @@ def list_(url: str, output: str) -> None:
 def status(one: Session) -> Answer:
     """Tell where a session stands, in numbers."""
     numbers = one.status().to_dict()
-    return Answer({"id": one.id, **numbers}, lambda: _table(numbers))
+
+    def table() -> str:
+        rows = [(key.replace("_", " "), value) for key, value in numbers.items() if value is not None]
+        shown = [(f"{value:,}" if isinstance(value, int) else plain(str(value)), key) for key, value in rows]
+        return "\n".join(f"{value:>9}  {key}" for value, key in shown)
+
+    return Answer({"id": one.id, **numbers}, table)
 
 
 def _row(row: dict[str, Any]) -> str:
     if "error" in row:
         return plain(f"{'?':>9}  {row['id']}: {row['error']}")
     return f"{row['version']:>9,}  {when(row['time'])}  {plain(row['id'])}"
-
-
-def _table(numbers: dict[str, Any]) -> str:
-    rows = [(key.replace("_", " "), value) for key, value in numbers.items() if value is not None]
-    shown = [(f"{value:,}" if isinstance(value, int) else plain(str(value)), key) for key, value in rows]
-    return "\n".join(f"{value:>9}  {key}" for value, key in shown)

@@ -137,8 +137,10 @@ class SQLiteStore(Forked, ThreadedStore):
         self, path: str | os.PathLike[str], *, busy_seconds: float = 5.0, synchronous: Synchronous = "FULL"
     ) -> None:
         super().__init__()
-        self._path = _checked_path(path)
-        self._busy_seconds = _checked_seconds(busy_seconds)
+        self._path = _check_path(path)
+        if not is_number(busy_seconds) or busy_seconds < 0:
+            raise ConfigurationError(f"busy_seconds is a number of seconds, 0 or more, not {busy_seconds!r}")
+        self._busy_seconds = float(busy_seconds)
         self._synchronous = check_choice("synchronous", synchronous, get_args(Synchronous))
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
@@ -428,7 +430,7 @@ _HELD_BY_PARENT: set[tuple[int, int]] = set()
 """Files that a thread of the parent was in the middle of, longer than the fork could wait."""
 
 
-def _checked_path(path: Any) -> str:
+def _check_path(path: Any) -> str:
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise ConfigurationError(f"path names a file, or is ':memory:', not {show(path)}")
@@ -437,12 +439,6 @@ def _checked_path(path: Any) -> str:
     if text.startswith(("sqlite:", "file:")) or "://" in text:
         raise ConfigurationError(f"path names a file, not a URL: use open_store({show(text)}) for one")
     return os.path.abspath(text)
-
-
-def _checked_seconds(seconds: Any) -> float:
-    if not is_number(seconds) or seconds < 0:
-        raise ConfigurationError(f"busy_seconds is a number of seconds, 0 or more, not {seconds!r}")
-    return float(seconds)
 
 
 def _identity(path: str) -> tuple[int, int] | None:
