@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -114,14 +114,9 @@ class Budget:
             return self
         from trimtab.counting.door import as_counter  # not above: only margin="auto" needs it
 
-        bare = Budget(self.window, output_reserve=self.output_reserve, overhead_tokens=self.overhead_tokens)
-        room = bare.input_tokens
-        return Budget(
-            self.window,
-            output_reserve=self.output_reserve,
-            overhead_tokens=self.overhead_tokens,
-            margin=room - _most_within(max(0, room - unsure_tokens), as_counter(counter, later=True)),
-        )
+        room = replace(self, margin=0).input_tokens
+        known = max(0, room - unsure_tokens)
+        return replace(self, margin=room - _most_within(known, as_counter(counter, later=True)))
 
     def available(self, used: int = 0) -> int:
         """Return the input tokens left beside `used`; never below 0."""

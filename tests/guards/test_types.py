@@ -17,7 +17,7 @@ DOORS = (
 )
 """Modules that are given an object of a user's and have to look at what it has."""
 
-MOST_ANY = 44
+MOST_ANY = 43
 """`Any` in 1,000 lines of code; the aim is 15."""
 
 MOST_LOOKS = 72

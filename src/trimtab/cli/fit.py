@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -105,8 +105,7 @@ class PolicyFit:
     def _ready(self, model: str | None, *, counter: Any, beside_tokens: int = 0) -> Context:
         budget = self._budget(model)
         if beside_tokens:
-            overhead = budget.overhead_tokens + beside_tokens
-            budget = Budget(**{**asdict(budget), "overhead_tokens": overhead})
+            budget = replace(budget, overhead_tokens=budget.overhead_tokens + beside_tokens)
         return self._policy.clone(budget=budget, model=model, counter=counter)
 
     def _budget(self, model: str | None) -> Budget:
@@ -114,7 +113,7 @@ class PolicyFit:
         if self._room["budget"] is not None or self._held_budget is None:
             return self._asked.budget(model)
         changes = {key: value for key, value in self._room.items() if value is not None}
-        return Budget(**{**asdict(Budget.of(self._held_budget)), **changes})
+        return replace(Budget.of(self._held_budget), **changes)
 
     def _parts(self, value: Any) -> Mapping[str, Any] | None:
         """Return what goes into which block; None for a conversation."""
@@ -211,12 +210,8 @@ def _answer(found: FittedRequest, *, only_report: bool) -> Answer:
     report, request = found.fitted.report, found.request
 
     def data() -> dict[str, Any]:
-        rows = {"report": report.to_dict()}
-        return (
-            rows
-            if only_report
-            else {"request" if isinstance(request, Mapping) else "messages": request, **rows}
-        )
+        what = "request" if isinstance(request, Mapping) else "messages"
+        return {**({} if only_report else {what: request}), "report": report.to_dict()}
 
     return Answer(
         tokens=report.tokens_after,

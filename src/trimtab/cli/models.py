@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import asdict
 
 import click
 
@@ -76,7 +77,7 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
     for line in unknown:
         click.echo(f"trimtab: {plain(line)}", err=True)
     if output == "json":
-        rows = [{key: getattr(facts, key) for key in _SHOWN} for facts in found]
+        rows = [{key: row[key] for key in _SHOWN} for row in map(asdict, found)]
         click.echo(dump(rows, indent=2 if sys.stdout.isatty() else None), nl=False)
     else:
         click.echo(_table(found, width=shutil.get_terminal_size().columns))

@@ -195,16 +195,17 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _write_file(data: Mapping[str, Any], path: str | PathLike[str]) -> None:
     """Write data into a file; nothing is written if it cannot be."""
-    is_toml = _is_toml(path)
+    write = _toml if _is_toml(path) else _json
     try:
-        text = (
-            _toml(data) if is_toml else json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        )
-        Path(path).write_bytes(text.encode("utf-8"))
+        Path(path).write_bytes(write(data).encode("utf-8"))
     except OSError as error:
         raise ConfigurationError(f"{fspath(path)}: {error.strerror or error}") from error
     except (TypeError, ValueError) as error:  # None in TOML, half a surrogate pair
         raise ConfigurationError(f"{fspath(path)}: cannot be written: {error}") from error
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _toml(data: Mapping[str, Any]) -> str:

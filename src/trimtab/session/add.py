@@ -13,6 +13,7 @@ from trimtab.errors import (
     StoreUnavailableError,
     VersionConflictError,
 )
+from trimtab.formats import Dict
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.effects import Steps
 from trimtab.session.log import read_unit
@@ -127,9 +128,7 @@ def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Ste
     return [replace(batch.events[at], version=first + at) for at in batch.added]
 
 
-def add_one(
-    core: Core, working_set: WorkingSet, batch: _Batch, message: dict[str, Any], event_id: str
-) -> Steps[None]:
+def add_one(core: Core, working_set: WorkingSet, batch: _Batch, message: Dict, event_id: str) -> Steps[None]:
     """Take one message, and let older ones wait if the budget is passed now."""
     version = working_set.version + len(batch.events) + 1
     data, unit = yield from place_message(core, working_set, message, version=version, known=batch.seen)
@@ -150,7 +149,7 @@ def add_one(
     working_set.truncate()
 
 
-def require_stored(core: Core, messages: Sequence[dict[str, Any]], ids: Sequence[str]) -> Steps[list[Event]]:
+def require_stored(core: Core, messages: Sequence[Dict], ids: Sequence[str]) -> Steps[list[Event]]:
     """Read messages the store has already."""
     events = yield from read_stored(core, messages, ids)
     if events is None:
@@ -161,9 +160,7 @@ def require_stored(core: Core, messages: Sequence[dict[str, Any]], ids: Sequence
     return events
 
 
-def read_stored(
-    core: Core, messages: Sequence[dict[str, Any]], ids: Sequence[str]
-) -> Steps[list[Event] | None]:
+def read_stored(core: Core, messages: Sequence[Dict], ids: Sequence[str]) -> Steps[list[Event] | None]:
     """Read these messages if the log has all of them under these ids; None if it has not.
 
     What the log says beside them does not count: a result that came twice has no call to answer any more.
@@ -179,18 +176,18 @@ def read_stored(
 def place_message(
     core: Core,
     working_set: WorkingSet,
-    message: dict[str, Any],
+    message: Dict,
     *,
     version: int,
     known: Mapping[int, SessionUnit],
-) -> Steps[tuple[dict[str, Any], SessionUnit]]:
+) -> Steps[tuple[Dict, SessionUnit]]:
     """Put a message where it belongs; return what the log has to know of it, and its unit.
 
     `known` are units that may be out of view and not stored yet.
     """
     last = working_set.last_unit
     read = working_set.reader.read(message, behind=() if last is None else last.members.values())
-    data: dict[str, Any] = {"message": message}
+    data: Dict = {"message": message}
     found = working_set.unit_of(read.answers) if read.answers else None
     if found is not None:
         unit = yield from recent_unit(core, working_set, found[0], known)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from trimtab.conversation.pairing import pair
 from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError
-from trimtab.formats import Format, Path, Structure, mapping_of
+from trimtab.formats import Dict, Format, Path, Structure, mapping_of
 from trimtab.formats.foreign import check_message
 from trimtab.session.options import Options
 from trimtab.session.plain import copy_plain, holds_texts
@@ -73,7 +73,7 @@ def _without_references(text: str) -> str:
     return unescape(_REFERENCE.sub(lambda found: found[1] + found[2].lstrip("0")[:8], text))
 
 
-def escape_marks(format: Format, message: dict[str, Any], /) -> dict[str, Any]:
+def escape_marks(format: Format, message: Dict, /) -> Dict:
     """Return the message, or a copy in which what looks like a mark of trimtab's is escaped.
 
     Only the sign that opens it changes, so that the text still reads as what it is: text. The texts of a
@@ -96,9 +96,7 @@ def escape_marks(format: Format, message: dict[str, Any], /) -> dict[str, Any]:
     return mapping_of(format.with_texts(message, texts))
 
 
-def result_as_text(
-    format: Format, message: dict[str, Any], answers: Sequence[tuple[str, int | None]], /
-) -> dict[str, Any]:
+def result_as_text(format: Format, message: Dict, answers: Sequence[tuple[str, int | None]], /) -> Dict:
     """Write the results of calls that are no longer in view as marked, escaped text.
 
     It stands there as something the user passes on: no role with more say than that. Where the message
@@ -141,7 +139,7 @@ class Read(NamedTuple):
 class Shown(NamedTuple):
     """A message as a view shows it, and whether that is how it was said."""
 
-    message: dict[str, Any]
+    message: Dict
     as_text: bool
     """The result of a call that is not there."""
     escaped: bool
@@ -184,11 +182,11 @@ class MessageReader:
         except CountingError:
             return 0  # a black box that refuses a request without messages charges nothing for one
 
-    def tokens(self, message: dict[str, Any], /) -> int:
+    def tokens(self, message: Dict, /) -> int:
         """Return the tokens of one message."""
         return self._sizes.alone(message)
 
-    def read(self, message: dict[str, Any], /, behind: Iterable[dict[str, Any]] = ()) -> Read:
+    def read(self, message: Dict, /, behind: Iterable[Dict] = ()) -> Read:
         """Look a message over: whom it is from, which calls it makes or answers.
 
         Args:
@@ -209,7 +207,7 @@ class MessageReader:
             kept=at in structure.kept,
         )
 
-    def check(self, message: dict[str, Any], /) -> None:
+    def check(self, message: Dict, /) -> None:
         """Refuse what no view could be sent with.
 
         Raises:
@@ -218,12 +216,12 @@ class MessageReader:
         check_message(message, self.format.name)
         self.read(message)
 
-    def _structure(self, messages: list[dict[str, Any]]) -> Structure:
+    def _structure(self, messages: list[Dict]) -> Structure:
         structure = Structure(len(messages))
         self.format.scan(messages, 0, len(messages), structure)
         return structure
 
-    def open_calls(self, messages: Iterable[dict[str, Any]], /) -> tuple[str, ...]:
+    def open_calls(self, messages: Iterable[Dict], /) -> tuple[str, ...]:
         """List the calls among the messages of a unit whose results are not there."""
         listed = list(messages)
         pairing = pair(self._structure(listed), range(len(listed)))
@@ -246,14 +244,14 @@ class MessageReader:
         safe = escape_marks(self.format, message)
         return Shown(safe, as_text=False, escaped=safe is not message)
 
-    def system_message(self) -> dict[str, Any] | None:
+    def system_message(self) -> Dict | None:
         """Write the system text as a message, where it is one."""
         system = self.options.system
         if system is None or self.options.context is not None or self.system_apart is not None:
             return None  # in a context it stands at the front of the request, not of the history
         return self.format.message("system", [system] if isinstance(system, str) else list(system))
 
-    def summary_message(self, text: str, messages: int, /) -> dict[str, Any]:
+    def summary_message(self, text: str, messages: int, /) -> Dict:
         """Write a summary as a message, marked and escaped."""
         return summary_message(self.format, self.options.summary_role, text, messages=messages)
 
@@ -264,7 +262,7 @@ class SessionUnit:
 
     first: int
     """Version of its first message."""
-    members: dict[int, dict[str, Any]] = field(default_factory=dict)
+    members: dict[int, Dict] = field(default_factory=dict)
     """The messages as shown, by version, ascending."""
     sizes: tuple[int, ...] = ()
     """Tokens of each."""
@@ -275,7 +273,7 @@ class SessionUnit:
     """Messages in which what looked like a mark of trimtab's was escaped."""
     leads: bool | None = None
     """Whether the provider takes it as the first of a conversation; None: nobody asked yet."""
-    _copies: list[dict[str, Any]] | None = None
+    _copies: list[Dict] | None = None
     """What views were given last, where it can be told whether somebody changed it since."""
 
     def take(self, version: int, shown: Shown, tokens: int, /) -> None:
@@ -287,7 +285,7 @@ class SessionUnit:
         self.as_text += shown.as_text
         self.escaped += shown.escaped
 
-    def copies(self) -> list[dict[str, Any]]:
+    def copies(self) -> list[Dict]:
         """Return copies of its messages for a view: those given before, unless somebody changed them.
 
         To compare costs a twentieth of a copy. What holds numbers is always copied: True is equal to 1.
@@ -296,7 +294,7 @@ class SessionUnit:
         known = self._copies
         if known is not None and known == held:
             return known
-        copies: list[dict[str, Any]] = copy_plain(held)
+        copies: list[Dict] = copy_plain(held)
         self._copies = copies if holds_texts(held) else None
         return copies
 
@@ -314,5 +312,5 @@ class Summary:
     text: str
     messages: int
     """How many messages it stands for, those of the summaries before it included."""
-    message: dict[str, Any]
+    message: Dict
     tokens: int

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from trimtab.errors import ConfigurationError, SummaryError, VersionConflictError
+from trimtab.formats import Dict
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.log import live_units, oldest_waiting
@@ -102,7 +102,7 @@ def job_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) ->
     )
 
 
-def messages_of(units: Sequence[SessionUnit]) -> list[dict[str, Any]]:
+def messages_of(units: Sequence[SessionUnit]) -> list[Dict]:
     """Copy the messages of units, in the order of the log."""
     members = {version: message for unit in units for version, message in unit.members.items()}
     return [copy_plain(members[version]) for version in sorted(members)]

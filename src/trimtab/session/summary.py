@@ -7,12 +7,13 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from trimtab.counting.shorten import shorten
 from trimtab.errors import CountingError, SummaryError
+from trimtab.formats import Dict
 from trimtab.session.effects import AskSummary, Steps
 from trimtab.session.messages import MessageReader
+from trimtab.session.options import Options
 from trimtab.session.plain import copy_plain
 from trimtab.session.state import Members
 from trimtab.strategies.summarizer import SummaryRequest, word_of
@@ -29,7 +30,7 @@ class Job:
     """A summary to be written: of which units, in place of which summary."""
 
     units: tuple[Members, ...]
-    messages: list[dict[str, Any]]
+    messages: list[Dict]
     """The messages of these units as a view shows them, in order."""
     unit_tokens: tuple[int, ...]
     existing: str | None
@@ -111,7 +112,7 @@ def _first_that_fits(job: Job, reader: MessageReader, clock: Callable[[], float]
     return Written(text=text, tokens=tokens, seconds=clock() - start, compressions=compressions, calls=calls)
 
 
-def _rolls(options: Any) -> bool:
+def _rolls(options: Options) -> bool:
     """Tell whether the summary so far is given as the first of the messages.
 
     Also where it could not be given otherwise: a function of messages alone would forget what it says.
@@ -119,7 +120,7 @@ def _rolls(options: Any) -> bool:
     return options.summary_mode != "incremental" or not getattr(options.summarizer, "takes_existing", True)
 
 
-def _messages(job: Job, reader: MessageReader) -> list[dict[str, Any]]:
+def _messages(job: Job, reader: MessageReader) -> list[Dict]:
     """List what is to be summarized; where the summary rolls, the one so far comes first."""
     messages = [copy_plain(message) for message in job.messages]
     if job.existing is None or not _rolls(reader.options):
@@ -129,8 +130,8 @@ def _messages(job: Job, reader: MessageReader) -> list[dict[str, Any]]:
 
 
 def _question(
-    options: Any,
-    messages: Sequence[dict[str, Any]],
+    options: Options,
+    messages: Sequence[Dict],
     existing: str | None,
     max_tokens: int,
     instructions: str | None,

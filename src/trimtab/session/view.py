@@ -14,6 +14,7 @@ from trimtab._fitting.request import Ask
 from trimtab._shared.checks import check_whole
 from trimtab.budget import Budget
 from trimtab.errors import ConfigurationError
+from trimtab.formats import Dict
 from trimtab.report.text import plural
 from trimtab.session.core import Core, ViewGiven
 from trimtab.session.effects import FitContext, Steps
@@ -31,7 +32,7 @@ from trimtab.strategies.summarizer import drive
 class Listed(NamedTuple):
     """A view before it is fitted."""
 
-    messages: list[dict[str, Any]]
+    messages: list[Dict]
     sizes: list[int | None]
     """Tokens of each, where they were counted when it came."""
     units: Collection[SessionUnit]
@@ -127,7 +128,7 @@ class Columns(NamedTuple):
     """Messages of a view."""
 
     versions: list[int]
-    messages: list[dict[str, Any]]
+    messages: list[Dict]
     sizes: list[int | None]
 
     def plus(self, other: Columns) -> Columns:
@@ -214,7 +215,7 @@ class SessionStatus:
     """Summaries this object dropped, since what they covered had changed meanwhile."""
     hook_errors: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Dict:
         """Return plain data."""
         return asdict(self)
 
@@ -254,7 +255,7 @@ class ViewDiff:
     summary_after: str | None
 
 
-def fit_view(core: Core, at: int | None) -> Steps[Fitted[dict[str, Any]]]:
+def fit_view(core: Core, at: int | None) -> Steps[Fitted[Dict]]:
     """Put the view together: of a version, or the view now, which usage may be reported for."""
     if at is not None:
         return (yield from _fit_in_context((yield from working_set_at(core, at)), ()))
@@ -267,7 +268,7 @@ def fit_view(core: Core, at: int | None) -> Steps[Fitted[dict[str, Any]]]:
     return fitted
 
 
-def _fit_in_context(working_set: WorkingSet, notes: tuple[str, ...]) -> Steps[Fitted[dict[str, Any]]]:
+def _fit_in_context(working_set: WorkingSet, notes: tuple[str, ...]) -> Steps[Fitted[Dict]]:
     """Fit the view; as one block among others where the session has a context."""
     options = working_set.reader.options
     if options.context is None:
@@ -275,9 +276,7 @@ def _fit_in_context(working_set: WorkingSet, notes: tuple[str, ...]) -> Steps[Fi
     if options.room == NO_ROOM:
         yield FitContext(request_of(options, [], ()))  # says which of the other blocks does not fit
     fitted = fit_working_set(working_set, notes)
-    whole: Fitted[dict[str, Any]] = yield FitContext(
-        request_of(options, fitted.messages, fitted.report.notes)
-    )
+    whole: Fitted[Dict] = yield FitContext(request_of(options, fitted.messages, fitted.report.notes))
     return whole
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from trimtab.conversation.order import Row, misplaced, stands_apart
 from trimtab.errors import BudgetExceededError
+from trimtab.formats import Dict
 from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
 from trimtab.session.state import Members, State
 from trimtab.session.zones import TokenBreakdown, limits_of, recent_target
@@ -25,7 +26,7 @@ class WorkingSet:
     reader: MessageReader
     state: State
     version: int
-    anchors: list[dict[str, Any]] = field(default_factory=list)
+    anchors: list[Dict] = field(default_factory=list)
     summary: Summary | None = None
     anchor_summary: Summary | None = None
     recent: dict[int, SessionUnit] = field(default_factory=dict)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trimtab._shared.checks import check_whole
+
+if TYPE_CHECKING:
+    from trimtab.session.options import Options
 
 _SUMMARY = (3, 10)
 _RECENT = (3, 10)
@@ -57,7 +60,7 @@ def _part(tokens: int, part: tuple[int, int]) -> int:
     return tokens * part[0] // part[1]
 
 
-def limits_of(options: Any, budget_tokens: int, /) -> Limits:
+def limits_of(options: Options, budget_tokens: int, /) -> Limits:
     """Return the limits in force under a budget; those not given are parts of it, rounded down."""
 
     def part_or(value: int | None, of: int, part: tuple[int, int]) -> int:
@@ -109,7 +112,7 @@ def allocate_zones(
     return Zones(used_tokens, summary, after - summary)
 
 
-def shares(options: Any, budget_tokens: int, permanent_tokens: int) -> Zones:
+def shares(options: Options, budget_tokens: int, permanent_tokens: int) -> Zones:
     """Share the budget of a session, by its options."""
     limits = limits_of(options, budget_tokens)
     return allocate_zones(
@@ -121,7 +124,7 @@ def shares(options: Any, budget_tokens: int, permanent_tokens: int) -> Zones:
     )
 
 
-def recent_target(options: Any, budget_tokens: int, *, permanent_tokens: int, summary_tokens: int) -> int:
+def recent_target(options: Options, budget_tokens: int, *, permanent_tokens: int, summary_tokens: int) -> int:
     """Return how many tokens of recent messages stay once the budget was passed."""
     zones = shares(options, budget_tokens, permanent_tokens)
     after = max(0, budget_tokens - permanent_tokens)
