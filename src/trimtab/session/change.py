@@ -84,10 +84,7 @@ def begin_anew(core: Core) -> Steps[None]:
     working_set = yield from core.ready()
     version = core.next_version(working_set)
     state = working_set.state.without_messages(version)
-    begun = WorkingSet(
-        reader=working_set.reader, state=state, version=version, anchors=list(core.in_force.anchors)
-    )
-    begun.measure()
+    begun = WorkingSet.begin(working_set.reader, state, version=version)
     begun.require_room()
     if begun.anchors != working_set.anchors:
         begun.require_anchor_room()

@@ -150,13 +150,8 @@ class Core:
             )
         self.options, self.behind = options, False
         self.opened = options.to_data()
-        working_set = WorkingSet(
-            reader=MessageReader(options),
-            state=State(budget_tokens=options.budget_tokens, newest_summary=0),
-            version=0,
-            anchors=list(options.anchors),
-        )
-        working_set.measure()
+        state = State(budget_tokens=options.budget_tokens, newest_summary=0)
+        working_set = WorkingSet.begin(MessageReader(options), state, version=0)
         if options.context is None:  # whose other blocks may change until a view is asked for
             working_set.require_room()
         working_set.require_anchor_room()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab._fitting.allocation import Claim, allocate
 from trimtab._fitting.blocks import Block, Tier
-from trimtab._fitting.layout import Policy, compose, ties_of
+from trimtab._fitting.layout import compose, ties_of
 from trimtab._fitting.settle import claims_of
 from trimtab.budget import Budget
 from trimtab.context import Context
@@ -67,18 +67,15 @@ def room_for_history(options: Options) -> Room:
     policy = replace(context._policy, blocks=context.blocks).without_callbacks()
     composition = compose(policy)
     claims, room = claims_of(composition)
-    at = sum(not one.is_empty for one in policy.blocks[: _place(policy)])
-    claims.insert(at, _claim(policy.blocks[_place(policy)], composition.budget, room))
+    place = next(at for at, block in enumerate(policy.blocks) if block.name == HISTORY)
+    at = sum(not one.is_empty for one in policy.blocks[:place])
+    claims.insert(at, _claim(policy.blocks[place], composition.budget, room))
     try:
         limits = allocate(claims, max(0, room), ties=ties_of(policy)).limits
     except BudgetExceededError:
         return NO_ROOM
     others = sum(claim.must_tokens for claim in claims)
     return Room(limits[HISTORY], max(limits[HISTORY], room - others))
-
-
-def _place(policy: Policy) -> int:
-    return next(at for at, block in enumerate(policy.blocks) if block.name == HISTORY)
 
 
 def _claim(block: Block, budget: Budget, room_tokens: int) -> Claim:

@@ -285,14 +285,8 @@ def working_set_at(core: Core, version: int) -> Steps[WorkingSet]:
     yield from core.known_version(version)
     working_set = yield from core.ready()
     if version == 0:
-        made = WorkingSet(
-            reader=working_set.reader,
-            state=State(budget_tokens=working_set.state.budget_tokens),
-            version=0,
-            anchors=list(core.in_force.anchors),
-        )
-        made.measure()
-        return made
+        state = State(budget_tokens=working_set.state.budget_tokens)
+        return WorkingSet.begin(working_set.reader, state, version=0)
     state = state_of((yield from event_at(core.session, version)), core.session)
     known = yield from core.known_options(state.options)
     options = core.options_of(known)

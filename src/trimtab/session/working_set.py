@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, Self
 
 from trimtab.conversation.order import Row, misplaced, stands_apart
 from trimtab.errors import BudgetExceededError
@@ -45,6 +45,13 @@ class WorkingSet:
     anchor_tokens: int = 0
     _openers: tuple[State | None, frozenset[int]] = (None, frozenset())
     """What was found last, and in which state."""
+
+    @classmethod
+    def begin(cls, reader: MessageReader, state: State, *, version: int) -> Self:
+        """Make one that holds nothing but what is always there."""
+        begun = cls(reader=reader, state=state, version=version, anchors=list(reader.options.anchors))
+        begun.measure()
+        return begun
 
     # -- sizes
 
