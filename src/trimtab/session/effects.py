@@ -157,7 +157,8 @@ async def aask(question: AskSummary, /) -> str:
     """
     seconds = question.timeout_seconds
     if not is_async(question.summarizer):
-        async with _slots():
+        slots = _slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MAX_ASKED))
+        async with slots:
             try:
                 async with asyncio.timeout(seconds):
                     return await asyncio.wrap_future(_answer_in_thread(question))
@@ -170,14 +171,8 @@ async def aask(question: AskSummary, /) -> str:
         raise _too_slow(question) from None
 
 
-_slots_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-
-
-def _slots() -> asyncio.Semaphore:
-    loop = asyncio.get_running_loop()
-    if loop not in _slots_of_loops:
-        _slots_of_loops[loop] = asyncio.Semaphore(MAX_ASKED)
-    return _slots_of_loops[loop]
+_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+"""Those of each event loop."""
 
 
 def is_async(summarizer: Any, /) -> bool:

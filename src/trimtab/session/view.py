@@ -21,7 +21,6 @@ from trimtab.session.effects import FitContext, Steps
 from trimtab.session.in_context import NO_ROOM, request_of
 from trimtab.session.log import Pages, event_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader, SessionUnit
-from trimtab.session.options import Options
 from trimtab.session.plain import copy_plain
 from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
@@ -55,10 +54,13 @@ def fit_working_set(working_set: WorkingSet, notes: tuple[str, ...]) -> Fitted[A
     limit = working_set.view_limit_tokens
     if options.context is not None:  # which charges what stands beside the messages itself
         limit += working_set.reader.framing_tokens()
+    given, limit = options.resolved, max(1, limit)
+    # As it was given, for the report; the limit alone where another is in force.
+    budget = given if given is not None and given.input_tokens == limit else Budget(limit)
     work = prepare(
         Ask(
             messages=listed.messages,
-            budget=_budget_of(options, max(1, limit)),
+            budget=budget,
             model=options.model,
             counter=options.tokens_by,
             format=options.wire_format,
@@ -76,12 +78,6 @@ def fit_working_set(working_set: WorkingSet, notes: tuple[str, ...]) -> Fitted[A
         )
     )
     return fitted_for(drive(deciding(work, work.budget)))
-
-
-def _budget_of(options: Options, limit_tokens: int) -> Budget:
-    """Return the budget as it was given, for the report; the limit alone where another is in force."""
-    given = options.resolved
-    return Budget(limit_tokens) if given is None or given.input_tokens != limit_tokens else given
 
 
 def listed_view(working_set: WorkingSet) -> Listed:
