@@ -211,7 +211,7 @@ class SessionStatus:
     """Summaries this object dropped, since what they covered had changed meanwhile."""
     hook_errors: int
 
-    def to_dict(self) -> Dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return asdict(self)
 

@@ -324,12 +324,16 @@ class Watch:
         with self._changed:
             while True:
                 now = time.monotonic()
-                for key, (deadline, call) in list(self._calls.items()):
-                    if deadline <= now:
-                        del self._calls[key]
-                        call()  # under the lock: what is watched over has not ended meanwhile
-                self._wakes = min((deadline for deadline, _ in self._calls.values()), default=inf)
+                self._make_due(now)
                 self._changed.wait(None if self._wakes == inf else self._wakes - now)
+
+    def _make_due(self, now: float) -> None:
+        # Not in the loop above: its thread never ends, and would hold the last connection it looked at.
+        for key, (deadline, call) in list(self._calls.items()):
+            if deadline <= now:
+                del self._calls[key]
+                call()  # under the lock: what is watched over has not ended meanwhile
+        self._wakes = min((deadline for deadline, _ in self._calls.values()), default=inf)
 
 
 async def _acquire_later(slots: asyncio.Semaphore, seconds: float) -> bool:
