@@ -17,10 +17,10 @@ DOORS = (
 )
 """Modules that are given an object of a user's and have to look at what it has."""
 
-MOST_ANY = 43
+MOST_ANY = 42
 """`Any` in 1,000 lines of code; the aim is 15."""
 
-MOST_LOOKS = 72
+MOST_LOOKS = 71
 """Calls of `getattr` and `hasattr` outside of doors; the aim is 30."""
 
 
