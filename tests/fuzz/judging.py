@@ -31,7 +31,12 @@ SHARED_IDS = ("duplicate_item", "repeated_call")
 """Rules about an id that only one may have."""
 NO_PLACE = ("thinking_must_lead", "thinking_disabled", "call_turn_misplaced")
 """Rules about who opens a turn: what opened one that was refused for something else may have left."""
-NOT_MENDED = ("ends_with_thinking", "thinking_disabled", "response_of_another_function")
+NOT_MENDED = (
+    "ends_with_thinking",
+    "trailing_whitespace",
+    "thinking_disabled",
+    "response_of_another_function",
+)
 """What a repair leaves: the shape of one message, also of one that is the last by it; a function's name.
 
 Thinking at the end leaves where the body says "disabled"; to the judge it is off also where nothing is said,
