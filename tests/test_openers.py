@@ -274,3 +274,12 @@ def test_a_stride_may_end_at_a_call_behind_the_pinned_text_it_stood_behind() -> 
     counter, strategy = WordCounter(format=form), SlidingWindow(target_ratio=0.3)
     fitted = fit(messages, 51, counter=counter, format=form, strategy=strategy, pin=[4])
     assert fitted.messages == [messages[1], *messages[4:]]
+
+
+def test_what_is_pinned_keeps_a_result_that_opens_its_turn_where_no_question_does() -> None:
+    """It is the result of an unknown call; without it the request would begin with the model."""
+    form = "anthropic"
+    orphan = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "z", "content": "word"}]}
+    messages = [orphan, said(form, "assistant", 2), said(form, "user", 40), said(form, "user", 1)]
+    fitted = fit(messages, 10, counter=WordCounter(format=form), format=form, pin=[1])
+    assert fitted.messages == [*messages[:2], messages[3]]

@@ -457,8 +457,10 @@ class History:
     def _openers_of(self, index: int) -> list[int]:
         """List the user's message before one, and, if that cannot open a turn, the one before it that can."""
         user = self.user_at_or_before(index)
-        if user is None:
-            return []
+        if user is None:  # then what stands nearest before it and may come first
+            before = range(index - 1, self.head - 1, -1) if self.cannot_lead(index) else ()
+            first = next((at for at in before if not self.cannot_lead(at)), None)
+            return [] if first is None else [first]
         opener = user if self._opens(user) else self._turn_at(user)
         return [user] if opener is None or opener == user else [user, opener]
 
