@@ -94,9 +94,22 @@ class Context:
         on_trim: OnTrim | None = None,
         strict: bool = False,
     ) -> None:
-        options = {name: value for name, value in locals().items() if name != "self"}
         self._blocks: dict[str, Block] = {}
-        self._policy = checked(Policy(**options, blocks=()))
+        self._policy = checked(
+            Policy(
+                budget=budget,
+                model=model,
+                counter=counter,
+                format=format,
+                system=system,
+                tools=tools,
+                ties=ties,
+                pending_calls=pending_calls,
+                on_trim=on_trim,
+                strict=strict,
+                blocks=(),
+            )
+        )
 
     def __repr__(self) -> str:
         """Name the blocks; no content."""
@@ -170,8 +183,28 @@ class Context:
             ConfigurationError: The name is taken, an option is out of range, or tiers and other ranks meet
                 in one context.
         """
-        options = {key: value for key, value in locals().items() if key not in ("self", "replace")}
-        return self.add_block(Block(**options), replace=replace)
+        block = Block(
+            name=name,
+            content=content,
+            priority=priority,
+            position=position,
+            tier=tier,
+            min_tokens=min_tokens,
+            max_tokens=max_tokens,
+            min_ratio=min_ratio,
+            max_ratio=max_ratio,
+            share=share,
+            role=role,
+            strategy=strategy,
+            trim_behavior=trim_behavior,
+            pinned=pinned,
+            cache_control=cache_control,
+            join=join,
+            wrap=wrap,
+            labels=labels,
+            on_trim=on_trim,
+        )
+        return self.add_block(block, replace=replace)
 
     def add_block(self, block: Block, /, *, replace: bool = False) -> Self:
         """Add a block that was made before.
@@ -232,7 +265,16 @@ class Context:
         Raises:
             ConfigurationError: As when a context is made.
         """
-        given = {name: value for name, value in locals().items() if name != "self"}
+        given: dict[str, Any] = {
+            "budget": budget,
+            "model": model,
+            "counter": counter,
+            "format": format,
+            "system": system,
+            "tools": tools,
+            "pending_calls": pending_calls,
+            "strict": strict,
+        }
         changes = {name: value for name, value in given.items() if value is not None}
         twin = copy(self)
         if changes:

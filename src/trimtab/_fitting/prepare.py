@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -133,18 +133,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
     _check_whole(ask, format, items)
     pins = _pins(ask, source, origin)
     lead = leading_system(ask.system, format)
-    try:
-        history = _history(
-            ask,
-            [*lead, *items] if lead else items,
-            format,
-            [index + len(lead) for index in pins],
-            body=body,
-            unmended=unmended,
-        )
-    except FormatError as error:
-        move_to_source(error, lead=len(lead), origin=origin)
-        raise
+    history = _history(ask, format, lead, items, body=body, pins=pins, origin=origin, unmended=unmended)
     if body is None:
         fixed = Fixed(system=None if lead else ask.system, tools=ask.tools)
     else:
@@ -215,23 +204,29 @@ def _check_whole(ask: Ask, format: Format, items: list[Any]) -> None:
 
 def _history(
     ask: Ask,
-    messages: list[Any],
     format: Format,
-    pins: list[int],
+    lead: list[Any],
+    items: list[Any],
     *,
     body: Request | None,
+    pins: Collection[int],
+    origin: list[int] | None,
     unmended: bool,
 ) -> History:
-    return History(
-        messages,
-        format=format,
-        pins=pins,
-        pending_calls=ask.pending_calls,
-        leading=ask.leading,
-        latest_user=ask.latest_user,
-        elsewhere=body is not None and body.elsewhere,
-        looked_over=ask.repair and not unmended,
-    )
+    try:
+        return History(
+            [*lead, *items] if lead else items,
+            format=format,
+            pins=[index + len(lead) for index in pins],
+            pending_calls=ask.pending_calls,
+            leading=ask.leading,
+            latest_user=ask.latest_user,
+            elsewhere=body is not None and body.elsewhere,
+            looked_over=ask.repair and not unmended,
+        )
+    except FormatError as error:
+        move_to_source(error, lead=len(lead), origin=origin)
+        raise
 
 
 def _may_wait(ask: Ask, format: Format, counter: RequestCounter) -> bool:
