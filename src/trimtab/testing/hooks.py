@@ -13,7 +13,7 @@ else, so that one page says what a change inside may break; a name goes when the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from trimtab._shared.steps import run as run_steps
@@ -82,7 +82,7 @@ __all__ = [
 
 
 @contextmanager
-def nothing_loaded() -> Iterator[None]:
+def nothing_loaded() -> Generator[None]:
     """Let no tokenizer be loaded yet, and forget those that are loaded meanwhile."""
     before = LOADED.copy()
     LOADED.clear()
