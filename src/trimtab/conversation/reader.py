@@ -485,7 +485,7 @@ class History:
         waiting, head = set(self.pending_calls), self.head
         found: list[Span] = []
         if stop == self.count:
-            found += [(index, index + 1, "pinned", self.kind(index), None) for index in range(head)]
+            found.extend((index, index + 1, "pinned", self.kind(index), None) for index in range(head))
             self._marks = self._marked()
         at = start
         for first, end in _joined(spans):
@@ -515,7 +515,8 @@ class History:
             marks.append((max(self.structure.kept), "held"))
         if self.protect:
             marks.append((self.count - 1, "held"))
-        marks += [(index, "held") for index in self._holds if not self.protect]
+        else:
+            marks.extend((index, "held") for index in self._holds)
         return marks
 
     def _border_at_or_before(self, index: int) -> int:
