@@ -58,7 +58,11 @@ FRONT = (
             "for at, index in enumerate(origin) if index in pins",
             "for at, index in enumerate(origin) if at in pins",
         ),
-        ("_history", "lead=len(lead), origin=origin)\n        raise", "lead=0, origin=origin)\n        raise"),
+        (
+            "_history",
+            "lead=len(lead), origin=origin)\n        raise",
+            "lead=0, origin=origin)\n        raise",
+        ),
         ("prepare", "system=None if lead else body.system", "system=body.system"),
         ("prepare", "fixed = Fixed(system=None if lead else ask.system", "fixed = Fixed(system=ask.system"),
         ("Work.body_of_request", "system = None if self.lead else ask.system", "system = ask.system"),
