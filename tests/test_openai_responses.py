@@ -179,8 +179,8 @@ class TestScan:
         FORM.scan(items, middle, 9, parted)
         FORM.scan(items, 0, middle, parted)
         whole = scanned(*items)
-        for name in {*Structure.__slots__} - {"needs"}:  # which takes all at once
-            assert getattr(parted, name) == getattr(whole, name), name
+        parted.needs = whole.needs  # which takes all at once
+        assert vars(parted) == vars(whole)
 
     def test_the_latest_compaction_is_kept(self) -> None:
         """It stands for all before it, an earlier one among that."""
