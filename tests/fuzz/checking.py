@@ -112,9 +112,12 @@ AT_THE_END = ("final_thinking", "trailing_whitespace", "ends_with_assistant", "e
 
 
 def _lost_its_end(plan: Plan, fitted: Fitted[Any]) -> bool:
-    """Tell whether the last message left: in blocks only what is pinned or open must stay (SPEC A4)."""
-    rows = fitted.report.messages
-    return plan.door == "context" and bool(rows) and rows[-1].fate == "evicted"
+    """Tell whether the last message left: in blocks only what is pinned or open must stay (SPEC A4).
+
+    A repair may take it, too: what the one before it ends with is not mended (`judging.NOT_MENDED`).
+    """
+    last = fitted.report.messages[-1:]
+    return any(row.fate == "evicted" and (plan.door == "context" or row.reason == "repair") for row in last)
 
 
 def _found(plan: Plan, messages: Any) -> Counter[tuple[str, str | None]]:

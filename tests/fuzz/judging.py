@@ -105,6 +105,13 @@ def _words_behind_results(messages: Any) -> bool:
     )
 
 
+def _ids(body: Mapping[str, Any], kind: str, key: str) -> set[str]:
+    """List the ids that blocks of a type have or name."""
+    contents = [message.get("content") for message in body["messages"]]
+    blocks = [block for content in contents if isinstance(content, list) for block in content]
+    return {str(block.get(key)) for block in blocks if isinstance(block, dict) and block.get("type") == kind}
+
+
 def _holds(message: Mapping[str, Any], kind: str) -> bool:
     content = message.get("content")
     return isinstance(content, list) and any(
@@ -117,8 +124,11 @@ def _is_disputed(form: str, refusal: judge.Refusal, body: Mapping[str, Any]) -> 
 
     Gemini's: contents of the model behind one another are one turn to the form, so that it repairs none of
     them; and a call behind what the model said is sent by Google's own CLI. Anthropic's: a compaction stands
-    for all that was before it, so that a repair leaves it first where nothing before it is whole.
+    for all that was before it, so that a repair leaves it first where nothing before it is whole. A result of
+    the client for a call of the provider's own is taken for its result, by the id alone: a known gap.
     """
+    if form == "anthropic" and refusal.rule in ("result_without_call", "server_call_without_result"):
+        return bool(_ids(body, "server_tool_use", "id") & _ids(body, "tool_result", "tool_use_id"))
     if form == "anthropic" and refusal.rule == "first_role":
         return _holds(body["messages"][0], "compaction")
     if form != "gemini" or refusal.rule not in ("call_turn_misplaced", *PAIR_RULES[form]):
