@@ -13,7 +13,7 @@ import pytest
 
 from tests.builders import talk
 from tests.chat_in_forms import said_in
-from trimtab import BudgetExceededError, ClearToolResults, Context, SlidingWindow, fit
+from trimtab import BudgetExceededError, Cascade, ClearToolResults, Context, SlidingWindow, fit
 from trimtab.counting import TextCounter
 from trimtab.models import Framing
 from trimtab.strategies import Strategy
@@ -204,3 +204,22 @@ def outcome_rows(
     except BudgetExceededError as error:
         report = error.attempt.report
     return [(row.fate, row.reason) for row in report.messages]
+
+
+CLEARED = (
+    "u1 cA rA30 a2 u1 cB rB30 a1 cC rC30 a3 u2 a1 cD rD30 u1 a2 cE rE30 a1",
+    "s2 u1 cA,B rA30 rB30 a2 u3 cC rC30 u1 a4 a2 cD rD30 cE rE30 a1 u1",
+    "u1 cA rA30 cB rB30 cC rC30 cD rD30 cE rE30 cF rF30 a1 a2 a3",
+)
+
+
+@pytest.mark.parametrize("line", CLEARED)
+def test_a_window_behind_cleared_results_cuts_as_if_they_had_come_in_cleared(line: str) -> None:
+    """Where that does not make it fit, all of them are small, and the cut is the oldest that fits then."""
+    messages, counter = talk(line), words("openai_chat")
+    clear = ClearToolResults(keep_results=0, placeholder="gone")
+    cleared = [{**one, "content": "gone"} if one["role"] == "tool" else one for one in messages]
+    both = Cascade(clear, SlidingWindow())
+    for limit in range(2, counter.count(cleared)):
+        one = outcome(messages, limit, counter=counter, strategy=both)
+        assert one == outcome(cleared, limit, counter=counter, strategy=SlidingWindow()), limit

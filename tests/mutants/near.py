@@ -68,7 +68,7 @@ NEAR = (
         ("count_words_back", "        index -= 1\n", "        index -= 1 if index > 1 else 0\n"),
         ("_passed_at", "while at > start and room_tokens >= 0:", "while at > start and room_tokens > 3:"),
         ("Cuts._part_before", "if span[3] is None and", "if False and"),
-        ("Cuts._look_for", "stretch[0] + bisect_left(", "stretch[0] + 1 + bisect_left("),
+        ("Cuts._look_for", "first + bisect_left(", "first + 1 + bisect_left("),
         ("Cuts._list", "and not any(map(_is_torn, made))", ""),
         ("Cuts._list", "request.is_whole and", ""),
         ("Cuts._tokens_of", "- sums[bisect_left(edited, start)]", ""),

@@ -154,10 +154,9 @@ class Cuts:
 
     def _look_for(self, fits: Callable[[int], bool]) -> None:
         """Find by sizes alone before which message no cut fits, and tell units apart there."""
-        stretch = next((span for span in self._row if span[3] is None), None)
-        if stretch is not None:
-            messages = range(stretch[0], self._end)
-            self._from = stretch[0] + bisect_left(messages, True, key=fits)
+        if self._firsts and any([span[3] is None for span in self._row]):
+            first = self._firsts[0]
+            self._from = first + bisect_left(range(first, self._end), True, key=fits)
             self.part(self._from, few=4)
             self._list()
 
