@@ -58,6 +58,8 @@ TALKS = (
     "d1 s1 u2 a3 u1",
     "u1 u2 u3 a1 a2 u1 u2 a2 a2",
     "cA u1 a2 rA2 a1 u1 a1",
+    "cA u1 rA3 u1",
+    "u1 cA u1 rA3 u1 a1",
     "s1 a1 cA rA2 a2 s2 cB rB2",
     "u1 a1 s2 s1 a2 u1 s1 a1 s3",
 )

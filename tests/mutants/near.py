@@ -54,7 +54,8 @@ NEAR = (
         ("History._is_told", "and within.isdisjoint(unanswered)", ""),
         ("History._is_told", "and within.isdisjoint(bound)", ""),
         ("History._meets", "and set(behind) == set(columns.calls.get(0, ()))", ""),
-        ("History.is_ordinary", "and not self.walked.odd", ""),
+        ("History.is_ordinary", "or self.walked.odd:", ":"),
+        ("History.is_ordinary", 'self.kind(at) == "assistant"', "True"),
         ("History.is_result", 'return kind == "tool"', "return False"),
     ),
     module(

@@ -267,8 +267,14 @@ class History:
 
     @property
     def is_ordinary(self) -> bool:
-        """True if nothing walked over stays or leaves with what is further back."""
-        return self._walked_from < self.count and not self.walked.odd
+        """True if nothing walked over stays or leaves with what is further back.
+
+        Results at its beginning leave with the call before them, which is no other than the message there.
+        """
+        if self._walked_from == self.count or self.walked.odd:
+            return False
+        at = self.border_at_or_before(self._walked_from) if self.walked.behind else -1
+        return at < 0 or self.kind(at) == "assistant"
 
     def answers_in(self, index: int, /) -> list[str]:
         """Return the ids of the calls a message answers; looks at that message only."""
