@@ -13,11 +13,11 @@ import pytest
 
 from tests.builders import talk
 from tests.chat_in_forms import said_in
-from trimtab import BudgetExceededError, Cascade, ClearToolResults, Context, SlidingWindow, fit
+from trimtab import BudgetExceededError, Cascade, ClearToolResults, Context, PriorityBased, SlidingWindow, fit
 from trimtab.counting import TextCounter
 from trimtab.models import Framing
 from trimtab.strategies import Strategy
-from trimtab.testing import WordCounter
+from trimtab.testing import WordCounter, group_all
 
 
 class AllUnits(SlidingWindow):
@@ -160,6 +160,20 @@ def test_results_are_cleared_as_if_everything_was_grouped(form: str) -> None:
                 words(form),
                 format=form,
             )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_scores_best_is_what_scores_best_among_all_units(form: str) -> None:
+    """Also where what is kept needs something in front of it, or may not stand behind it."""
+    for line in TALKS:
+        messages = written(line, form)
+        total = words(form).count(messages)
+        for options in ({}, {"pin": [1]}, {"pending_calls": ["B"]}):
+            options = {"strategy": PriorityBased(), "counter": words(form), "format": form, **options}
+            for limit in range(3, total, 3):
+                near = outcome(messages, limit, **options)
+                with group_all():
+                    assert near == outcome(messages, limit, **options), (line, limit)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -72,10 +72,20 @@ NEAR = (
         ("Cuts._look_for", "first + bisect_left(", "first + 1 + bisect_left("),
         ("Cuts._list", "and not any(map(_is_torn, made))", ""),
         ("Cuts._list", "request.is_whole and", ""),
-        ("Cuts._tokens_of", "- sums[bisect_left(edited, start)]", ""),
-        ("Cuts._tokens_of", "if not self._edited:", "if True:"),
         ("Cuts._tokens_in_row", "if span[0] < cut]", "]"),
         ("Cuts._part_before", "max(0, at - 1) : at + 1", "at : at + 1"),
+    ),
+    module(
+        "strategies/base.py",
+        "test_near_cut.py",
+        ("EvictionRequest._tokens_between", "- sums[bisect_left(edited, start)]", ""),
+        ("EvictionRequest._tokens_between", "if not self._edits:", "if True:"),
+    ),
+    module(
+        "strategies/priority.py",
+        "test_near_cut.py",
+        ("_has_calls", "return request.history.has_calls(index)", "return False"),
+        ("PriorityBased.evict", "and request._openers is None and", "and"),
     ),
     module(
         "_fitting/portion.py",
@@ -94,7 +104,7 @@ NEAR = (
         "strategies/runner.py",
         "test_near_cut.py",
         ("_settle_cut", "or unit.indices[-1] >= cut):", "):"),
-        ("_settle_cut", 'if state != "free" or first', "if first"),
+        ("_settle_cut", "if first in also or request._must_stay(span):", "if first in also:"),
         ("_settle_cut", "before.sort()", "pass"),
         ("_settle_cut", 'leads == "system"', "False"),
         ("_ends_at", "last == stop - 1 and", ""),
@@ -102,8 +112,8 @@ NEAR = (
         ("_ends_at", "and not unit.parts", ""),
         (
             "_checked_units",
-            "unit.first >= cut or at in chosen",
-            "unit.first > cut or at in chosen",
+            "at >= from_cut or at in chosen",
+            "at > from_cut or at in chosen",
         ),
     ),
     module(

@@ -280,6 +280,12 @@ class History:
         """Return the ids of the calls a message answers; looks at that message only."""
         return [call_id for call_id, _ in self._columns(index, index + 1).answers.get(0, ())]
 
+    def has_calls(self, index: int, /) -> bool:
+        """Tell whether a message makes calls; looks at that message only."""
+        if self._read_from <= index:
+            return index in self.structure.calls
+        return bool(self._columns(index, index + 1).calls)
+
     def _newest_unit(self) -> int:
         if self._newest is None:  # 0 if every message answers something
             self._newest = self.border_at_or_before(max(self.count - 1, 0))

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import reprlib
 import sys
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from trimtab.conversation import History, Unit
@@ -145,6 +147,7 @@ class EvictionRequest:
         "_alive",
         "_edited_sizes",
         "_edits",
+        "_edits_added",
         "_inserted_tokens",
         "_made_openers",
         "_origin",
@@ -203,6 +206,8 @@ class EvictionRequest:
         self._alive = alive
         self._row = row
         self._edits: dict[int, Mapping[Path, str]] = dict(edits or {})
+        self._edits_added: tuple[list[int], list[int]] | None = None
+        """The messages of these, ascending, and what all before each add to the size."""
 
     # -- what there is
 
@@ -243,16 +248,18 @@ class EvictionRequest:
             self._inserted_tokens = sum(map(self.inserted_tokens, self.insertions))
         return self._inserted_tokens
 
-    def _fixed_tokens_of(self, first: Unit | None, insertions: Sequence[Insertion] = (), /) -> int:
+    def _fixed_tokens_of(self, first: Span | None, insertions: Sequence[Insertion] = (), /) -> int:
         """Return the tokens beside the units of a request, which depend on how it begins.
 
         Args:
             first: The first unit of that request; None if it has none.
             insertions: Messages put in, beside those of earlier steps.
         """
-        leads_system = first is not None and first.kind == "system"
-        written = min((*self.insertions, *insertions), key=lambda one: one.at, default=None)
-        if written is not None and (first is None or written.at <= first.indices[0]):
+        leads_system = first is not None and first[3] == "system"
+        if not self.insertions and not insertions:
+            return self.sizes.fixed_tokens(leads_system)
+        written = min((*self.insertions, *insertions), key=lambda one: one.at)
+        if first is None or written.at <= first[0]:
             leads_system = self.history.format.kind(written.message) == "system"
         return self._put_in_tokens + self.sizes.fixed_tokens(leads_system)
 
@@ -275,7 +282,11 @@ class EvictionRequest:
 
     def stays(self, unit: Unit, /) -> bool:
         """Tell whether the unit may not leave."""
-        return unit.state != "free" or unit.first in self.protected
+        return self._must_stay(span_of(unit))
+
+    def _must_stay(self, span: Span, /) -> bool:
+        """Tell the same of a unit that does not have to be made."""
+        return span[2] != "free" or span[0] in self.protected
 
     # -- how large it is
 
@@ -355,7 +366,7 @@ class EvictionRequest:
             planned = sum(one.planned_tokens or 0 for one in put_in)
             written = [one for one in put_in if one.planned_tokens is None]
             return planned + self.sizes.request_tokens(assembled(self.history, units, merged, written))
-        fixed_tokens = self._fixed_tokens_of(units[0] if units else None, insertions)
+        fixed_tokens = self._fixed_tokens_of(span_of(units[0]) if units else None, insertions)
         fixed_tokens += sum(map(self.inserted_tokens, insertions))
         if not merged and not any([unit.parts for unit in units]):
             return fixed_tokens + self.sizes.sum([index for unit in units for index in unit.indices])
@@ -364,7 +375,19 @@ class EvictionRequest:
 
     def _units_tokens(self, units: Sequence[Unit], /) -> int:
         """Return the tokens of units alone, without what a request costs beside them."""
-        return self._sum(units) - self._fixed_tokens_of(units[0] if units else None)
+        return self._sum(units) - self._fixed_tokens_of(span_of(units[0]) if units else None)
+
+    def _tokens_between(self, start: int, stop: int) -> int:
+        """Return the tokens of neighboring messages alone, as they are after earlier steps."""
+        tokens = self.sizes.total(start, stop)
+        if not self._edits:
+            return tokens
+        if self._edits_added is None:
+            edited = sorted(self._edits)
+            added = [self.size_with(index, self._edits[index]) - self.sizes.of(index) for index in edited]
+            self._edits_added = edited, [*accumulate(added, initial=0)]
+        edited, sums = self._edits_added
+        return tokens + sums[bisect_left(edited, stop)] - sums[bisect_left(edited, start)]
 
     def _added_tokens(
         self, unit: Unit, there: dict[int, set[int]], edits: Mapping[int, Mapping[Path, str]] | None = None, /

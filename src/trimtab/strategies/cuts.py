@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate, takewhile
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from trimtab.conversation import History, Unit
@@ -34,11 +34,10 @@ class Cuts:
     def _list(self) -> None:
         """Take the units of the request."""
         request = self._request
-        row, protected = request.row, request.protected
-        self._row = row
+        self._row = row = request.row
         self._end = request.history.count
         self._all_firsts = firsts = [span[0] for span in row]
-        self._stay = [span for span in row if span[2] != "free" or (protected and span[0] in protected)]
+        self._stay = [span for span in row if request._must_stay(span)]
         made = [span[4] for span in row if span[4] is not None]
         self._shared = any([unit.parts for unit in made])
         self._in_row = request.is_whole and not self._shared and not any(map(_is_torn, made))
@@ -46,8 +45,6 @@ class Cuts:
         self._firsts = firsts[bisect_left(firsts, self._from) :]
         if self._shared:
             self._firsts = sorted(set(self._firsts))
-        self._edited = sorted(request.edits)
-        self._edits_sums: list[int] | None = None
         self._users: list[Span] | None = None
         self._user_firsts: list[int] = []
         self._free: list[Span] = []
@@ -87,9 +84,7 @@ class Cuts:
             self._stay_tokens = self._sum(list(map(unit_of, self._stay)), self._there_anyway)
             self._there.update(self._there_anyway)
         if self._free_firsts is None:
-            self._free = [
-                span for span in self._row if span[2] == "free" and span[0] not in request.protected
-            ]
+            self._free = [span for span in self._row if not request._must_stay(span)]
             self._free_firsts = [span[0] for span in self._free]
         newer, sums = len(self._free) - bisect_left(self._free_firsts, cut), self._sums
         while len(sums) <= newer:
@@ -101,35 +96,17 @@ class Cuts:
             key=_first_of,
             default=None,
         )
-        return self._fixed_tokens(first) + self._stay_tokens + sums[newer] + beside
+        return request._fixed_tokens_of(first) + self._stay_tokens + sums[newer] + beside
 
     def _tokens_in_row(self, cut: int, also: tuple[int, ...]) -> int:
         """Return the same where all from the cut on stays."""
         before = [span for span in self._stay if span[0] < cut]
         if also:
             before = sorted([*before, *map(self._span, also)], key=_first_of)
-        tokens = self._tokens_of(cut, self._end)
-        tokens += sum([self._tokens_of(span[0], span[1]) for span in before])
-        return self._fixed_tokens(before[0] if before else self._span_from(cut)) + tokens
-
-    def _tokens_of(self, start: int, stop: int) -> int:
-        """Return the tokens of neighboring messages, as they are after earlier steps."""
         request = self._request
-        tokens = request.sizes.total(start, stop)
-        if not self._edited:
-            return tokens
-        if self._edits_sums is None:
-            more = [request.size_with(at, request.edits[at]) - request.sizes.of(at) for at in self._edited]
-            self._edits_sums = list(accumulate(more, initial=0))
-        sums, edited = self._edits_sums, self._edited
-        return tokens + sums[bisect_left(edited, stop)] - sums[bisect_left(edited, start)]
-
-    def _fixed_tokens(self, first: Span | None) -> int:
-        """Return what is charged beside the messages, where the first is of this unit."""
-        request = self._request
-        if request.insertions:
-            return request._fixed_tokens_of(None if first is None else unit_of(first))
-        return request.sizes.fixed_tokens(first is not None and first[3] == "system")
+        tokens = request._tokens_between(cut, self._end)
+        tokens += sum([request._tokens_between(span[0], span[1]) for span in before])
+        return request._fixed_tokens_of(before[0] if before else self._span_from(cut)) + tokens
 
     def _sum(self, units: list[Unit], there: dict[int, set[int]] | None = None) -> int:
         """Return the tokens of units beside a cut: what shares a message with them is older, or stays."""
@@ -222,20 +199,17 @@ class Cuts:
             self._user_firsts = [span[0] for span in self._users]
         at = bisect_right(self._user_firsts, cut)
         span = self._users[at - 1] if at else self._opener_otherwise(cut)
-        if span is None or span[0] == cut or self._stays(span):
+        if span is None or span[0] == cut or self._request._must_stay(span):
             return ()
         return (span[0],)
 
     def _opener_otherwise(self, cut: int) -> Span | None:
         """Return what a cut in no user's turn needs in front, where it may not come first."""
         openers, span = self._openers, self._span_from(cut)
-        if openers is None or self._says < cut or span is None or self._stays(span):
+        if openers is None or self._says < cut or span is None or self._request._must_stay(span):
             return None
         unit = openers.of(unit_of(span))
         return None if unit is None else span_of(unit)
-
-    def _stays(self, span: Span) -> bool:
-        return span[2] != "free" or span[0] in self._request.protected
 
     def holds(self, first: int, /) -> bool:
         """Tell whether a unit that is still there begins at a message."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trimtab.conversation import Unit
+from trimtab.conversation.units import span_of
 from trimtab.strategies.base import EvictionRequest, EvictionResult
 
 __all__ = ["Drop", "DropNewest", "Strict"]
@@ -93,7 +94,7 @@ def _fitting(request: EvictionRequest, units: list[Unit], free: list[Unit]) -> i
     if request.additive:
         there: dict[int, set[int]] = {}
         leading = min([*stays[:1], *free[:1]], key=lambda unit: unit.indices, default=None)
-        room = request.limit_tokens - request._fixed_tokens_of(leading)
+        room = request.limit_tokens - request._fixed_tokens_of(span_of(leading) if leading else None)
         used = sum(request._added_tokens(unit, there) for unit in stays)
         for count, unit in enumerate(free):
             used += request._added_tokens(unit, there)

@@ -10,10 +10,10 @@ from typing import Any
 
 from trimtab._shared.checks import check_parameters
 from trimtab.conversation import Unit
-from trimtab.conversation.units import Span, unit_of
+from trimtab.conversation.units import Span, span_of, unit_of
 from trimtab.errors import ConfigurationError
 from trimtab.formats import mapping_of
-from trimtab.strategies.base import EvictionRequest, EvictionResult, unit_key
+from trimtab.strategies.base import EvictionRequest, EvictionResult
 
 __all__ = ["Place", "PriorityBased", "Score", "default_score"]
 
@@ -118,38 +118,43 @@ class PriorityBased:
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Take units greedily by score."""
         request.count_each()
-        row, protected = request.row, request.protected
-        stays = [span for span in row if span[2] != "free" or span[0] in protected]
-        staying = list(map(unit_of, stays))
+        row = request.row
+        stays = [at for at, span in enumerate(row) if request._must_stay(span)]
+        staying = [unit_of(row[at]) for at in stays]
         if not request.fits(staying):
             return EvictionResult(kept=staying, fits=False, actions=("evicted",))
-        ranked = self._ranked(
-            request, [span for span in row if span[2] == "free" and span[0] not in protected]
-        )
-        if not request.additive:
-            chosen = _by_halves(request, staying, list(map(unit_of, ranked)))
-        elif request._openers is not None or any(span[4] is not None for span in row):
-            chosen = _Greedy(request, staying).take(list(map(unit_of, ranked)))
+        ranked = self._ranked(request)
+        if request.additive and request._openers is None and all(span[4] is None for span in row):
+            taken = {*stays, *_take(request, [row[at] for at in stays], ranked)}
+            kept = [unit_of(span) for at, span in enumerate(row) if at in taken]
+            return EvictionResult(kept=kept, actions=("evicted",))
+        units = request.units
+        staying, best_first = [units[at] for at in stays], [units[at] for at in ranked]
+        if request.additive:
+            chosen = _Greedy(request, staying).take(best_first)
         else:
-            taken = {span[0] for span in (*stays, *_take(request, stays, ranked))}
-            return EvictionResult(
-                kept=[unit_of(span) for span in row if span[0] in taken], actions=("evicted",)
-            )
-        kept = {unit_key(unit) for unit in (*staying, *chosen)}
-        return EvictionResult(
-            kept=[unit for unit in request.units if unit_key(unit) in kept], actions=("evicted",)
-        )
+            chosen = [*staying, *_by_halves(request, staying, best_first)]
+        found = set(map(id, chosen))
+        return EvictionResult(kept=[unit for unit in units if id(unit) in found], actions=("evicted",))
 
-    def _ranked(self, request: EvictionRequest, free: list[Span]) -> list[Span]:
-        """Sort units by their best message, the best first; of equals the newer one."""
+    def _ranked(self, request: EvictionRequest) -> list[int]:
+        """Sort the units that may leave by their best message, the best first; of equals the newer one.
+
+        Returns:
+            Their places in the row of the request.
+        """
+        row = request.row
         places: Mapping[int, int] | range = range(request.history.count)
         if not request.is_whole:
             there = sorted(index for unit in request.units for index in unit.indices)
             places = {index: at for at, index in enumerate(there)}
         score = self._score_by_kind if self.score is default_score else self._score
-        best = [(score(request, span, places), span[0]) for span in free]
-        order = sorted(range(len(free)), key=best.__getitem__, reverse=True)
-        return [free[at] for at in order]
+        best = {
+            at: (score(request, span, places), span[0])
+            for at, span in enumerate(row)
+            if not request._must_stay(span)
+        }
+        return sorted(best, key=best.__getitem__, reverse=True)
 
     def _score(self, request: EvictionRequest, span: Span, places: Mapping[int, int] | range) -> float:
         """Ask the function about each message of a unit."""
@@ -192,32 +197,26 @@ def _has_calls(request: EvictionRequest, span: Span, index: int) -> bool:
     first, stop, _, _, unit = span
     if unit is None and request.history.walked_from <= first:
         return index == first and stop > first + 1
-    return index in request.history.structure.calls
+    return request.history.has_calls(index)
 
 
-def _take(request: EvictionRequest, stays: list[Span], ranked: list[Span]) -> list[Span]:
+def _take(request: EvictionRequest, stays: list[Span], ranked: list[int]) -> list[int]:
     """Take what fits, best first, of units that are neighboring whole messages and need nothing in front."""
-    limit, known, edits = request.limit_tokens, request.sizes.known, request.edits
-    taken: list[Span] = []
-    used = sum(_added_tokens(request, span) for span in stays)
+    row, limit = request.row, request.limit_tokens
+    taken: list[int] = []
+    used = sum(request._tokens_between(span[0], span[1]) for span in stays)
     first = stays[0] if stays else None
-    fixed = request._fixed_tokens_of(None if first is None else unit_of(first))
-    for span in ranked:
-        size = None if edits or span[1] != span[0] + 1 else known[span[0]]
-        tokens = used + (_added_tokens(request, span) if size is None else size)
+    fixed = request._fixed_tokens_of(first)
+    for at in ranked:
+        span = row[at]
+        tokens = used + request._tokens_between(span[0], span[1])
         ahead = first is None or span[0] < first[0]
-        fixed_with = request._fixed_tokens_of(unit_of(span)) if ahead else fixed
+        fixed_with = request._fixed_tokens_of(span) if ahead else fixed
         if tokens + fixed_with <= limit:
             used, fixed = tokens, fixed_with
             first = span if ahead else first
-            taken.append(span)
+            taken.append(at)
     return taken
-
-
-def _added_tokens(request: EvictionRequest, span: Span) -> int:
-    if request.edits:
-        return request._added_tokens(unit_of(span), {})
-    return request.sizes.total(span[0], span[1])
 
 
 class _Greedy:
@@ -230,7 +229,7 @@ class _Greedy:
         """Parts of shared messages that were taken."""
         self._used = sum(request._added_tokens(unit, self._there) for unit in stays)
         self._chosen = {id(unit): unit for unit in stays}
-        self._first = stays[0] if stays else None
+        self._first = span_of(stays[0]) if stays else None
         at = None if self._openers is None else self._openers.front(stays)
         self._front = len(request.history) if at is None else stays[at].first
         """The first message of what was taken; nothing behind it needs an opener."""
@@ -278,7 +277,7 @@ class _Greedy:
         used, first = self._used, self._first
         for one in wanted:
             used += self._request._added_tokens(one, there)
-            first = one if first is None or one.first < first.first else first
+            first = span_of(one) if first is None or one.first < first[0] else first
         if self._request._fixed_tokens_of(first) + used > self._request.limit_tokens:
             return False
         self._used, self._front, self._first = used, front, first
@@ -292,7 +291,7 @@ class _Greedy:
         self._there = {}
         self._used = sum(request._added_tokens(unit, self._there) for unit in staying)
         self._chosen = {id(unit): unit for unit in staying}
-        self._first = staying[0] if staying else None
+        self._first = span_of(staying[0]) if staying else None
 
 
 _MISPLACED_TRIED = 16

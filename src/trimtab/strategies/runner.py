@@ -331,26 +331,23 @@ def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> 
 
     They have to where one goes on behind the cut, shares a message, or changed, and where order counts.
     """
-    cut, row, sizes = result.cut, request.row, request.sizes
+    cut, sizes = result.cut, request.sizes
     if cut is None or result.edits or result.insertions or request.insertions or request.edits:
         return None
     if not request.is_whole or not request.additive or request.history.format.rules.ordered:
         return None
-    older = bisect_left(row, cut, key=itemgetter(0))
-    if cut != request.history.count and (older == len(row) or row[older][0] != cut):
-        breach(name, f"cuts at message {cut}, where no unit begins")
+    row, older = request.row, _place_of_cut(request, cut, name)
     also = {unit.indices[0]: unit for unit in result.kept}
     before: list[int] = []
     leads: Kind | None = row[older][3] if older < len(row) else None
-    for first, stop, state, kind, unit in row[:older]:
+    for span in row[:older]:
+        first, stop, _, kind, unit = span
         if unit is not None and (unit.parts or unit.indices[-1] >= cut):
             return None
-        if state != "free" or first in request.protected or first in also:
+        if first in also or request._must_stay(span):
             leads = leads if before else kind
             before += range(first, stop) if unit is None else unit.indices
-            if (kept := also.pop(first, None)) is not None and (
-                kept.parts or kept.indices != (tuple(range(first, stop)) if unit is None else unit.indices)
-            ):
+            if (kept := also.pop(first, None)) is not None and not _is_same(span, kept):
                 return None
     if also:
         return None
@@ -420,28 +417,30 @@ def _in_order(
 
 def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) -> list[Unit]:
     """Look the kept units over: ours, whole, once each, in order, none missing that must stay."""
-    cut, history = result.cut, request.history
+    cut = result.cut
     if cut is None:
         places = _places(request.row, result.kept, name)
         if any(a >= b for a, b in pairwise(places)):
             breach(name, "changed the order of units, or kept one twice")
         chosen = set(places)
         for place, span in enumerate(request.row):
-            if place not in chosen and (span[2] != "free" or span[0] in request.protected):
+            if place not in chosen and request._must_stay(span):
                 state = "protected by an earlier step" if span[2] == "free" else span[2]
                 breach(name, f"evicts {unit_of(span)}, which is {state}")
         return list(result.kept)
-    units = request.units
-    if cut != history.count and not _is_first(units, cut):
-        breach(name, f"cuts at message {cut}, where no unit begins")
+    from_cut = _place_of_cut(request, cut, name)
     chosen = set(_places(request.row, result.kept, name))
-    return [unit for at, unit in enumerate(units) if unit.first >= cut or at in chosen or request.stays(unit)]
+    units = request.units
+    return [unit for at, unit in enumerate(units) if at >= from_cut or at in chosen or request.stays(unit)]
 
 
-def _is_first(units: Sequence[Unit], cut: int) -> bool:
-    """Tell whether one of the units begins at a message."""
-    at = bisect_left(units, cut, key=lambda unit: unit.indices[0])
-    return at < len(units) and units[at].indices[0] == cut
+def _place_of_cut(request: EvictionRequest, cut: int, name: str) -> int:
+    """Return where in the row the units from a cut on begin."""
+    row = request.row
+    at = bisect_left(row, cut, key=itemgetter(0))
+    if cut != request.history.count and (at == len(row) or row[at][0] != cut):
+        breach(name, f"cuts at message {cut}, where no unit begins")
+    return at
 
 
 def _places(row: Sequence[Span], kept: Iterable[Unit], name: str) -> list[int]:

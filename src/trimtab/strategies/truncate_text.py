@@ -10,6 +10,7 @@ from typing import Any, Literal
 from trimtab._shared.checks import check_choice
 from trimtab.conversation import Unit
 from trimtab.conversation.assemble import merge_edits, owns_text
+from trimtab.conversation.units import span_of
 from trimtab.counting.shorten import CUT_MARKER, Bracket, Keep, cut_text, cut_text_near
 from trimtab.counting.sizes import Shares
 from trimtab.formats import Path, TextSlot
@@ -346,7 +347,7 @@ class _Run:
         """Return the least that stands beside the units once so many have gone, their opener included."""
         request, opener = self._request, self.opener(dropped)
         first = min([opener or self.free[dropped], *self._stays[:1]], key=lambda unit: unit.indices)
-        fixed_tokens = request._fixed_tokens_of(first)
+        fixed_tokens = request._fixed_tokens_of(span_of(first))
         if opener is None:
             return fixed_tokens
         edits = merge_edits(request.edits, self._shortest_of(opener).items())
