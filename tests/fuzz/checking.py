@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import marshal
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ MENDED = ("orphan_result", "repeated_result", "unanswered_call", "late_result", 
 
 def problems(plan: Plan) -> list[str]:
     """Run a case and say what is wrong with what came of it; `[]` if nothing is."""
-    before = copy.deepcopy(plan.body)
+    before = marshal.loads(marshal.dumps(plan.body))  # half of what copy.deepcopy takes
     try:
         fitted, fits = plan.run(), True
     except BudgetExceededError as error:

@@ -77,7 +77,7 @@ class Plan:
     options: tuple[dict[str, Any], ...] = field(default_factory=tuple)
     """What else is said of each block."""
 
-    @property
+    @cached_property
     def request(self) -> Request:
         """The body taken apart."""
         return get_format(self.form).read_request(self.body)

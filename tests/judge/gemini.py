@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ NO_PREFILL = re.compile(r"(models/)?gemini-(3\.[5-9]|[4-9]|\d\d)")
 """pipecat-ai/pipecat#5821: 2.x, 3 and 3.1 go on with a model turn at the end, later ones refuse it."""
 
 
+@cache
 def snake(key: str) -> str:
     """Write a key as the errors do."""
     return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", key).lower()
