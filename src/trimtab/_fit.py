@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.fit_plan import deciding
+from trimtab._fitting.fit_plan import decide
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, keep_all
@@ -146,7 +146,7 @@ def fit(
             strict=strict,
         )
     )
-    return fitted_for(drive(deciding(work, work.budget)))
+    return fitted_for(drive(decide(work, work.budget)))
 
 
 # `afit`: `fit`, for counters and summarizers that have to be awaited.
@@ -240,4 +240,4 @@ async def afit(
         before = await rerun(lambda: prepare(replace(ask, on_trim=keep_all)))
         await rerun(before.sizes.count_each)  # a callback is run once, and may ask for any size
     work = await rerun(lambda: prepare(replace(ask)))
-    return fitted_for(await adrive(lambda: deciding(work, work.budget)))
+    return fitted_for(await adrive(lambda: decide(work, work.budget)))

@@ -12,9 +12,9 @@ from trimtab._fitting.blocks import Block, Tier, TrimBehavior
 from trimtab._fitting.callbacks import MessageElement, OnTrim, TrimContext
 from trimtab._fitting.context_plan import ContextPlan
 from trimtab._fitting.fitted import Fitted, fitted_for
-from trimtab._fitting.layout import Policy, checked, compose
+from trimtab._fitting.layout import Policy, check_policy, compose
 from trimtab._fitting.request import keep_all, known_budget
-from trimtab._fitting.settle import settling
+from trimtab._fitting.settle import settle_blocks
 from trimtab._shared.checks import in_words, near_names
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
@@ -95,7 +95,7 @@ class Context:
         strict: bool = False,
     ) -> None:
         self._blocks: dict[str, Block] = {}
-        self._policy = checked(
+        self._policy = check_policy(
             Policy(
                 budget=budget,
                 model=model,
@@ -278,7 +278,7 @@ class Context:
         changes = {name: value for name, value in given.items() if value is not None}
         twin = copy(self)
         if changes:
-            twin._policy = checked(replace(self._policy, **changes))
+            twin._policy = check_policy(replace(self._policy, **changes))
         return twin
 
     def __getstate__(self) -> tuple[Any, dict[str, Any]]:
@@ -304,7 +304,7 @@ class Context:
         Complexity: O(n) in messages; O(kept) in the largest block if no other has tool calls.
         """
         composition = compose(self._snapshot(budget))
-        return fitted_for(ContextPlan(outcome=drive(settling(composition, composition.asked))))
+        return fitted_for(ContextPlan(outcome=drive(settle_blocks(composition, composition.asked))))
 
     async def afit(self, budget: Budget | float | None = None) -> Fitted[Any]:
         """Fit the blocks into the budget, as `fit` does; awaits what is async.
@@ -323,7 +323,7 @@ class Context:
             for sizes in (whole, *(part.sizes for part in before.parts)):
                 await rerun(sizes.count_each)  # a callback is run once, and may ask for any size
         composition = await rerun(lambda: compose(policy))
-        outcome = await adrive(lambda: settling(composition, composition.asked))
+        outcome = await adrive(lambda: settle_blocks(composition, composition.asked))
         return fitted_for(ContextPlan(outcome=outcome))
 
     def _snapshot(self, budget: Budget | float | None) -> Policy:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from trimtab._shared.checks import check_roles, check_whole, list_messages
 from trimtab.conversation import History, Unit
-from trimtab.conversation.assemble import assemble_one, assembled
+from trimtab.conversation.assemble import assemble, assemble_one
 from trimtab.counting import CounterLike
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
@@ -223,7 +223,7 @@ def evict_messages(
         count, tokens = well, tokens if well == count else _rest_tokens(request, units[:well])
     return Evicted(
         evicted=_messages_of(history, units[:count]),
-        remaining=assembled(history, _without(request.units, units[:count]), {}),
+        remaining=assemble(history, _without(request.units, units[:count]), {}),
         remaining_tokens=tokens,
     )
 

@@ -89,9 +89,9 @@ FRONT = (
         "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_runner.py test_afit.py"
         " test_front_door_errors.py",
         ("FitPlan.source", "return self.portion.source\n", "return self.portion.history.originals\n"),
-        ("FitPlan.exceeded", "needed - limit:,", "needed:,"),
+        ("FitPlan.budget_error", "needed - limit:,", "needed:,"),
         (
-            "FitPlan.exceeded",
+            "FitPlan.budget_error",
             "settled.tokens if settled.needed_tokens is None else settled.needed_tokens",
             "settled.tokens",
         ),
@@ -103,9 +103,13 @@ FRONT = (
             "for sizes in (work.source_sizes,):",
         ),
         ("FitPlan.count_all", "if sizes is work.sizes:", "if sizes is not work.sizes:"),
-        ("_deciding", "if total is not None and total <= limit:", "if total is not None and total < limit:"),
         (
-            "_deciding",
+            "_decide_within",
+            "if total is not None and total <= limit:",
+            "if total is not None and total < limit:",
+        ),
+        (
+            "_decide_within",
             "move_to_source(error, lead=work.lead, origin=work.origin)\n        raise\n    return",
             "raise\n    return",
         ),

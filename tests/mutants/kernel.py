@@ -121,7 +121,7 @@ KERNEL = (
         ),
         ("_Work.drop_results", "len(dropped) == len(answers) and", "len(dropped) <= len(answers) and"),
         ("_Work.drop_calls", "if (index, call_id) not in still_open:", "if True:"),
-        ("_Work.drop_calls", "leaves = self._staying(index) is None", "leaves = False"),
+        ("_Work.drop_calls", "leaves = self._remainder(index) is None", "leaves = False"),
         (
             "_Work.move_late_results",
             "if away and not here and not self._has_more(index):",
@@ -138,7 +138,7 @@ KERNEL = (
             "index in self.structure.loose or index in self.structure.calls",
             "index in self.structure.calls",
         ),
-        ("_mended", "if format.rules.results_follow_call:", "if True:"),
+        ("_mend_once", "if format.rules.results_follow_call:", "if True:"),
     ),
     module(
         "conversation/validity.py",

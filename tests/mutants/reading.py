@@ -10,11 +10,15 @@ READING = (
         "test_walked_history.py test_units.py test_strategies.py properties/test_tail.py",
         ("History.read", "if start < self._read_from:", "if start <= self._read_from - 2:"),
         (
-            "History._leading",
+            "History._count_head",
             'while self.protect and head < self.count and self.kind(head) == "system"',
             'while self.protect and head < 1 and self.kind(head) == "system"',
         ),
-        ("History._leading", "while self.protect and head < self.count and", "while head < self.count and"),
+        (
+            "History._count_head",
+            "while self.protect and head < self.count and",
+            "while head < self.count and",
+        ),
         ("History.user_at_or_before", "last if index > last else -1, index", "last, index"),
         ("History.user_at_or_before", ">= 0 or index < user:", ">= 0:"),
         ("History.user_at_or_before", "self._turn = (user, index)", "self._turn = (user, index + 1)"),

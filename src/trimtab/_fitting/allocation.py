@@ -143,7 +143,7 @@ def offers(claims: Sequence[Claim], room_tokens: int, *, ties: Ties) -> Generato
         BudgetExceededError: What must stay passes the room, or its block's cap.
     """
     order = _order(claims, ties)
-    held, floors_ignored = _held(claims, order, room_tokens)
+    held, floors_ignored = _reserve(claims, order, room_tokens)
     most = [max(claim.most_tokens, claim.must_tokens) for claim in claims]
     limits, used = [0] * len(claims), [0] * len(claims)
     left = room_tokens - sum(held)
@@ -187,16 +187,16 @@ class _Held(NamedTuple):
     floors_ignored: bool
 
 
-def _held(claims: Sequence[Claim], order: Sequence[int], room_tokens: int) -> _Held:
+def _reserve(claims: Sequence[Claim], order: Sequence[int], room_tokens: int) -> _Held:
     """Return what is held back for each block, and whether floors had to be ignored for it."""
     must = [claim.must_tokens for claim in claims]
     for at in order:
         cap = claims[at].cap_tokens
         if cap is not None and must[at] > cap:
-            raise _exceeded(claims[at].name, must[at], cap, "its cap")
+            raise _budget_error(claims[at].name, must[at], cap, "its cap")
     if sum(must) > room_tokens:
         over = next(at for at, total in zip(order, _totals(must, order), strict=True) if total > room_tokens)
-        raise _exceeded(claims[over].name, sum(must), room_tokens, "the room of all blocks")
+        raise _budget_error(claims[over].name, sum(must), room_tokens, "the room of all blocks")
     floors = [max(must[at], min(claim.floor_tokens, claim.most_tokens)) for at, claim in enumerate(claims)]
     ignored = sum(floors) > room_tokens
     return _Held(must if ignored else floors, ignored)
@@ -206,7 +206,7 @@ def _totals(tokens: Sequence[int], order: Sequence[int]) -> list[int]:
     return list(accumulate(tokens[at] for at in order))
 
 
-def _exceeded(name: str, needed_tokens: int, limit_tokens: int, what: str) -> BudgetExceededError:
+def _budget_error(name: str, needed_tokens: int, limit_tokens: int, what: str) -> BudgetExceededError:
     return BudgetExceededError(
         f"block {name!r} does not fit: what must stay takes {needed_tokens:,} tokens and {what} is"
         f" {limit_tokens:,}, {needed_tokens - limit_tokens:,} too few. Raise the budget or the cap, or pin"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from trimtab._fitting.settle import Outcome, settling
+from trimtab._fitting.settle import Outcome, settle_blocks
 from trimtab.budget import Budget
 from trimtab.counting.sizes import Shares
 from trimtab.errors import BudgetExceededError
@@ -58,15 +58,15 @@ class ContextPlan:
     @property
     def body(self) -> Request:
         """What was asked for, as a request; messages that were lifted are its system text."""
-        body, lifted = self.outcome.composition.body, self.outcome.messages()[: self._lifted()]
+        body, lifted = self.outcome.composition.body, self.outcome.messages()[: self._system_count()]
         given = lifted or (self.format.rules.lifts_system and body.system is not None)
         return replace(body, system=self.format.lift_system(lifted, body.system)) if given else body
 
     def messages(self) -> list[Any]:
         """Put the output together."""
-        return self.outcome.messages()[self._lifted() :]
+        return self.outcome.messages()[self._system_count() :]
 
-    def _lifted(self) -> int:
+    def _system_count(self) -> int:
         """Count the messages at the front whose text goes with the request instead."""
         if not self.format.rules.lifts_system:
             return 0
@@ -81,7 +81,7 @@ class ContextPlan:
 
     def at(self, budget: Budget) -> ContextPlan:
         """Decide for another budget; callbacks hold, and no summarizer is asked."""
-        return ContextPlan(outcome=drive(settling(self.outcome.composition, budget), planned=True))
+        return ContextPlan(outcome=drive(settle_blocks(self.outcome.composition, budget), planned=True))
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""
@@ -94,7 +94,7 @@ class ContextPlan:
             for sizes in (part.source_sizes, part.sizes):
                 sizes.count_each()
 
-    def exceeded(self) -> BudgetExceededError:
+    def budget_error(self) -> BudgetExceededError:
         """Return the error for what does not fit."""
         assert self.outcome.error is not None
         return self.outcome.error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trimtab._fitting.portion import Decision, ask
 from trimtab._fitting.prepare import BLOCK, Work
-from trimtab._fitting.request import held
+from trimtab._fitting.request import hold_margin
 from trimtab._shared.checks import move_to_source
 from trimtab.budget import Budget
 from trimtab.conversation import History
@@ -23,7 +23,7 @@ from trimtab.strategies.summarizer import SummaryCall, drive
 if TYPE_CHECKING:
     from trimtab.report import Report
 
-__all__ = ["FitPlan", "deciding"]
+__all__ = ["FitPlan", "decide"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class FitPlan(Decision[Work]):
 
     def at(self, budget: Budget) -> FitPlan:
         """Decide for another budget; no summarizer is asked."""
-        return drive(deciding(self.portion, budget), planned=True)
+        return drive(decide(self.portion, budget), planned=True)
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""
@@ -92,7 +92,7 @@ class FitPlan(Decision[Work]):
                     move_to_source(error, lead=work.lead, origin=work.origin)
                 raise
 
-    def exceeded(self) -> BudgetExceededError:
+    def budget_error(self) -> BudgetExceededError:
         """Make the error for what does not fit."""
         work, settled, limit = self.portion, self.settled, self.budget.input_tokens
         needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
@@ -107,7 +107,7 @@ class FitPlan(Decision[Work]):
         )
 
 
-def deciding(work: Work, budget: Budget | None) -> Generator[SummaryCall, str | None, FitPlan]:
+def decide(work: Work, budget: Budget | None) -> Generator[SummaryCall, str | None, FitPlan]:
     """Settle what stays within a budget, whatever its margin; yields what it needs from outside.
 
     Without a budget the room is what is there, so that all of it stays.
@@ -117,18 +117,18 @@ def deciding(work: Work, budget: Budget | None) -> Generator[SummaryCall, str | 
     """
     if budget is None:
         budget = Budget(max(1, _whole(work)))
-    return held(
+    return hold_margin(
         budget,
         work.counter,
         work.tools,
         work.format,
-        decide=lambda resolved: _deciding(work, resolved),
+        decide=lambda resolved: _decide_within(work, resolved),
         decided=lambda plan: (plan.fits, plan.tokens, plan.messages),
         everything=lambda: work.history.originals,
     )
 
 
-def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, FitPlan]:
+def _decide_within(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, FitPlan]:
     history, sizes, limit = work.history, work.sizes, budget.input_tokens
     try:
         counted = _counted_back(history, sizes, limit)
@@ -139,7 +139,7 @@ def _deciding(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, 
         else:
             request, settled = yield from ask(work.strategy, work, limit_tokens=limit, counted=counted)
         if work.unmended and not (settled.fits and history.is_sound(settled.cut, settled.before)):
-            return (yield from _deciding(work.mended_first, budget))
+            return (yield from _decide_within(work.mended_first, budget))
         history.look_over(settled.cut, also=settled.before)
     except (CountingError, FormatError) as error:
         move_to_source(error, lead=work.lead, origin=work.origin)

@@ -74,7 +74,7 @@ class Plan(Protocol):
         """Count what the fit did not need to."""
         ...
 
-    def exceeded(self) -> BudgetExceededError:
+    def budget_error(self) -> BudgetExceededError:
         """Make the error for what does not fit."""
         ...
 
@@ -311,5 +311,5 @@ def fitted_for(plan: Plan) -> Fitted[Any]:
     """
     fitted: Fitted[Any] = Fitted(plan)
     if not plan.fits:
-        raise plan.exceeded().with_attempt(fitted)
+        raise plan.budget_error().with_attempt(fitted)
     return fitted

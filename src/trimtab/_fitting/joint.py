@@ -71,14 +71,14 @@ class _JoinedSizes(Shares):
         super().__init__(counter, messages, None)
         self._joint = joint
 
-    def _asked(self, messages: Sequence[Any]) -> int:
+    def _ask(self, messages: Sequence[Any]) -> int:
         merged = self._joint.merge(messages)
         if not isinstance(self.counter, AdditiveCounter):
-            return super()._asked(merged)
+            return super()._ask(merged)
         return self.alone(merged[0]) if merged else 0
 
     def alone(self, message: Any, /) -> int:
         """Count a message as it is sent; a black box is asked about a request of it."""
         if not isinstance(self.counter, AdditiveCounter):
-            return max(0, super()._asked([message]) - self.base_tokens())
+            return max(0, super()._ask([message]) - self.base_tokens())
         return checked_count(lambda: self.counter.count_message(message), self.counter, None)

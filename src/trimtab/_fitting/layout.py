@@ -32,7 +32,7 @@ from trimtab._fitting.request import (
 from trimtab._shared.checks import check_flag, check_pending_calls, check_tools, check_trim, system_of
 from trimtab.budget import MOST_TOKENS, Budget
 from trimtab.conversation import History
-from trimtab.conversation.assemble import assembled
+from trimtab.conversation.assemble import assemble
 from trimtab.conversation.pairing import Pairing, last_turn_of, open_calls, pair
 from trimtab.conversation.units import members
 from trimtab.counting.base import AdditiveCounter
@@ -54,7 +54,7 @@ __all__ = [
     "Policy",
     "Portion",
     "by_block",
-    "checked",
+    "check_policy",
     "compose",
     "faults_of",
     "in_block",
@@ -104,7 +104,7 @@ def bonds_of(
         histories[by_size[-1]].read(0)
     if not bound and sum(_has_tools(history.structure) for history in histories) < 2:
         return found
-    whole = _joined(histories, starts)
+    whole = _join(histories, starts)
     whole.bound.update(bound)
     pairing = pair(whole, range(whole.count))
 
@@ -158,7 +158,7 @@ def starts_of(of: Sequence[Sized]) -> list[int]:
     return list(accumulate(map(len, of), initial=0))[:-1]
 
 
-def _joined(histories: Sequence[History], starts: Sequence[int]) -> Structure:
+def _join(histories: Sequence[History], starts: Sequence[int]) -> Structure:
     """Lay the columns of all blocks behind each other."""
     whole = Structure(sum(map(len, histories)))
     for history, start in zip(histories, starts, strict=True):
@@ -242,7 +242,7 @@ class Policy:
         return replace(self, on_trim=None, blocks=blocks)
 
 
-def checked(policy: Policy, /) -> Policy:
+def check_policy(policy: Policy, /) -> Policy:
     """Refuse what no fit could use, and bring the rest into one form.
 
     Raises:
@@ -366,7 +366,7 @@ class Composition:
             self.whole_tokens = sizes.request_tokens([*self.lead, *self.source])
         return self.whole_tokens
 
-    def left(self) -> int:
+    def remainder(self) -> int:
         """Ask a black box for the size of what callbacks left."""
         if not any(part.gone for part in self.parts):
             return self.whole()
@@ -545,7 +545,7 @@ class _Removals:
             gone = by_block(self._starts[:-1], removed.items())
             self._gone = {at: dict(places) for at, places in gone.items()}
             indices = sorted({index for unit in units for index in unit.indices})
-            self._left = dict(zip(indices, assembled(history, units, {}), strict=True))
+            self._left = dict(zip(indices, assemble(history, units, {}), strict=True))
 
     def part(self, at: int) -> tuple[list[Any], dict[str, Any]]:
         """Return what is left of a block's messages, and what its portion should know of the rest."""
@@ -590,11 +590,11 @@ def _parts(
         bonds = bonds_of(plain, [block.name for block in blocks], pending_calls=policy.pending_calls)
     starts, source_starts = starts_of(plain), starts_of(sources)
     ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
-    pins = by_block(starts, ((index, index) for index in _pinned(blocks, plain, bonds)))
+    pins = by_block(starts, ((index, index) for index in _pins(blocks, plain, bonds)))
     answered = by_block(starts, bonds.answered)
     apart = by_block(starts, bonds.answers)
     holds = by_block(starts, ((index, index) for index in bonds.held))
-    sure = _pinned(blocks, plain, bonds) | bonds.held
+    sure = _pins(blocks, plain, bonds) | bonds.held
     going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
     parts: list[Part] = []
     followed, leaderless, base = False, False, Base()
@@ -663,7 +663,7 @@ def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int,
     return sorted_out
 
 
-def _pinned(blocks: Sequence[Block], histories: Sequence[History], bonds: Bonds) -> set[int]:
+def _pins(blocks: Sequence[Block], histories: Sequence[History], bonds: Bonds) -> set[int]:
     """List the messages of pinned blocks, and what in others belongs to them."""
     pinned: set[int] = set()
     for block, history, start in zip(blocks, histories, starts_of(histories), strict=True):

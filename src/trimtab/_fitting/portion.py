@@ -13,7 +13,7 @@ from trimtab.counting.sizes import Sizes
 from trimtab.errors import CountingError, FormatError, move_error
 from trimtab.strategies.base import EvictionRequest, Strategy, waits
 from trimtab.strategies.cuts import count_words_back, oldest_cut_of
-from trimtab.strategies.runner import Settled, clears_results, reads_newest, running
+from trimtab.strategies.runner import Settled, clears_results, reads_newest, steps
 from trimtab.strategies.summarizer import SummaryCall
 
 if TYPE_CHECKING:
@@ -104,10 +104,10 @@ def ask(
         led=led,
     )
     request = make(row=few, oldest_cut=oldest_cut)
-    settled = yield from running(strategy, request)
+    settled = yield from steps(strategy, request)
     if few is not None and not settled.fits:  # how much it takes at least is told by all there is
         request = make()
-        settled = yield from running(strategy, request)
+        settled = yield from steps(strategy, request)
     return request, settled
 
 

@@ -25,7 +25,7 @@ from trimtab._fitting.request import (
 from trimtab._shared.checks import move_to_source
 from trimtab.budget import Budget
 from trimtab.conversation import History
-from trimtab.conversation.assemble import assembled
+from trimtab.conversation.assemble import assemble
 from trimtab.conversation.units import resolve_pins
 from trimtab.counting.base import RequestCounter
 from trimtab.counting.measurement import model_notes
@@ -80,7 +80,7 @@ class Work(Portion):
     def note_repair(self) -> None:
         """Note what of the messages that left a repair would have taken out."""
         if self.unmended and not self.gone:
-            self.gone = _mended(
+            self.gone = _repair(
                 self.ask, self.format, self.source if self.body is None else self.ask.messages
             )[2]
 
@@ -128,7 +128,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
     strategy = DEFAULT_STRATEGY if ask.strategy is None else as_strategy(ask.strategy)
     unmended = ask.repair and not mend and reads_newest(strategy) and _may_wait(ask, format, counter)
     if ask.repair and not unmended:
-        items, origin, gone, mended = _mended(ask, format, source if body is None else ask.messages)
+        items, origin, gone, mended = _repair(ask, format, source if body is None else ask.messages)
         notes = (*notes, *_notes_of_repair(source, items, format))
     _check_whole(ask, format, items)
     pins = _pins(ask, source, origin)
@@ -241,7 +241,7 @@ def _may_wait(ask: Ask, format: Format, counter: RequestCounter) -> bool:
     return plain and not asked and counter.prices is not None
 
 
-def _mended(
+def _repair(
     ask: Ask, format: Format, source: Any
 ) -> tuple[list[Any], list[int], dict[int, Reason], frozenset[int]]:
     """Repair the input, and say where each message of the result was."""
@@ -302,7 +302,7 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
     kept_pins = [at for at, index in enumerate(indices) if index in history.pins]
-    messages = assembled(history, remaining, {})
+    messages = assemble(history, remaining, {})
     shared = {i for i, message in zip(indices, messages, strict=True) if message is not history.original(i)}
     work.mended |= {work.source_index(i) for i in shared}
     work.origin = [work.source_index(index) for index in indices if index >= work.lead]

@@ -31,8 +31,8 @@ T = TypeVar("T")
 def report_of(work: Work, decision: Decision[Portion], budget: Budget, output: list[Any]) -> Report:
     """Make the report of a fit; no counter is called, and rows are made when they are read."""
     settled, rows = decision.settled, Rows(decision)
-    inserted = (*rows.leading(), *rows.inserted())
-    sizes, lead_tokens = work.sizes, sum(row.tokens for row in rows.leading())
+    inserted = (*rows.lead_rows(), *rows.inserted_rows())
+    sizes, lead_tokens = work.sizes, sum(row.tokens for row in rows.lead_rows())
     leads_system, led_system = (_leads_system(one, work.format) for one in (output, work.given))
     beside_tokens = sizes.fixed_tokens(leads_system) + lead_tokens
     before_tokens = rows.whole_before_tokens(sizes.fixed_tokens(led_system) + lead_tokens)
@@ -255,13 +255,13 @@ class Rows(Lazy[MessageRow]):
         """Count the caller's messages in the output; one that was parted by a repair is one."""
         return output_messages if self._portion.origin is None else len(self._sizes_after())
 
-    def leading(self) -> list[InsertedRow]:
+    def lead_rows(self) -> list[InsertedRow]:
         """List what trimtab put before the caller's messages."""
         lead = self._portion.lead
         tokens = list(self._sizes_of_output().values())[:lead] if lead else []
         return system_rows(size or 0 for size in tokens)
 
-    def inserted(self, *, offset: int = 0) -> list[InsertedRow]:
+    def inserted_rows(self, *, offset: int = 0) -> list[InsertedRow]:
         """List what was put in among the messages; `offset` is where the block begins in the output."""
         settled, format = self._settled, self._portion.history.format
         return [
@@ -334,7 +334,7 @@ class Rows(Lazy[MessageRow]):
         settled, sizes = self._settled, self._portion.sizes
         there = [*settled.before, *range(settled.cut, len(self._portion.history))]
         if isinstance(sizes, Shares):
-            inserted = {row.position for row in self.inserted()}
+            inserted = {row.position for row in self.inserted_rows()}
             output = enumerate(settled.assemble(self._request))
             own = [message for position, message in output if position not in inserted]
             own_tokens = settled.tokens - sum(self._inserted_tokens())
@@ -403,15 +403,15 @@ def _calls(portion: Portion) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]
     for at, ids in sorted(history.structure.calls.items()):
         names = history.format.tool_names(history.messages[at])
         called.update(names)
-        found[portion.source_index(at)] = _named(ids, names)
+        found[portion.source_index(at)] = _ids_and_tools(ids, names)
     for at, answers in history.structure.answers.items():
         index = portion.source_index(at)
         if index not in found:
-            found[index] = _named([call_id for call_id, _ in answers], called)
+            found[index] = _ids_and_tools([call_id for call_id, _ in answers], called)
     return found
 
 
-def _named(ids: Iterable[str], names: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _ids_and_tools(ids: Iterable[str], names: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     ids = tuple(dict.fromkeys(ids))
     tools = tuple([names.get(call_id, "") for call_id in ids])
     return ids, tools if all(tools) else ()
@@ -443,7 +443,7 @@ def context_report_of(outcome: Outcome) -> Report:
     inserted, offset = list(lead), len(lead)
     for decision, own, out in zip(decisions, rows, outputs, strict=True):
         joined = decision.portion.joint is not None  # what was put in stands in the one message, too
-        put_in = _with_mark(decision, own.inserted(offset=offset))
+        put_in = _with_mark(decision, own.inserted_rows(offset=offset))
         inserted.extend(replace(row, position=offset) if joined else row for row in put_in)
         offset += len(out)
     output = [message for out in outputs for message in out]

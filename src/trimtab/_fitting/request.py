@@ -35,7 +35,7 @@ __all__ = [
     "check",
     "check_model",
     "counter_of",
-    "held",
+    "hold_margin",
     "keep_all",
     "known_budget",
     "leading_system",
@@ -283,7 +283,7 @@ def within(budget: Budget, counter: RequestCounter, tools: Any, /) -> Budget:
     return budget.resolved(counter, unsure_tokens=unsure_of(counter, tools, ()) or 0)
 
 
-def held(
+def hold_margin(
     budget: Budget,
     counter: RequestCounter,
     tools: Any,

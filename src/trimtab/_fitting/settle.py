@@ -13,11 +13,11 @@ from trimtab._fitting.allocation import Claim, offers
 from trimtab._fitting.layout import Composition, Part, by_block
 from trimtab._fitting.portion import Decision, ask, in_block
 from trimtab._fitting.prepare import DEFAULT_STRATEGY
-from trimtab._fitting.request import held
+from trimtab._fitting.request import hold_margin
 from trimtab.budget import Budget
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble_one, keep_parts
-from trimtab.conversation.order import Row, misplaced, stands_apart
+from trimtab.conversation.order import Row, find_misplaced, stands_apart
 from trimtab.conversation.units import span_of, unit_of
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
@@ -33,7 +33,7 @@ from trimtab.strategies.truncate_text import TruncateText
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["BlockDecision", "Outcome", "claims_of", "settling"]
+__all__ = ["BlockDecision", "Outcome", "claims_of", "settle_blocks"]
 
 
 # What was settled for each block of a request, and the output it makes.
@@ -74,8 +74,8 @@ class BlockDecision(Decision[Part]):
         self.mark_tokens = 0
         if not self.marked or self.portion.block.cache_control is None:
             return
-        for message in self._unmarked()[-1:]:
-            self.mark_tokens = _more(self.portion, _marked(self.portion, message), message)
+        for message in self._without_mark()[-1:]:
+            self.mark_tokens = _more(self.portion, _mark(self.portion, message), message)
         if limit_tokens is not None and self.tokens > limit_tokens:
             self.leave_mark()
 
@@ -89,13 +89,13 @@ class BlockDecision(Decision[Part]):
 
     def output(self) -> list[Any]:
         """Return what came out of it; its last message ends a cached prefix where that is asked for."""
-        messages = self._unmarked()
+        messages = self._without_mark()
         if messages and self.marked:
-            messages[-1] = _marked(self.portion, messages[-1])
+            messages[-1] = _mark(self.portion, messages[-1])
         return messages
 
-    def _unmarked(self) -> list[Any]:
-        return _merged(self.portion, self.entries())
+    def _without_mark(self) -> list[Any]:
+        return _merge(self.portion, self.entries())
 
     def take_out(
         self, gone: set[int], *, reason: Reason, parted: Mapping[int, frozenset[int]] | None = None
@@ -190,15 +190,15 @@ def mark_tokens_of(part: Part) -> int:
     """Return what the mark of a block costs that stays as it is."""
     if part.block.cache_control is None:
         return 0
-    plain = _merged(part, part.history.originals if part.joint else part.history.originals[-1:])
-    return _more(part, _marked(part, plain[-1]), plain[-1]) if plain else 0
+    plain = _merge(part, part.history.originals if part.joint else part.history.originals[-1:])
+    return _more(part, _mark(part, plain[-1]), plain[-1]) if plain else 0
 
 
-def _merged(part: Part, messages: list[Any]) -> list[Any]:
+def _merge(part: Part, messages: list[Any]) -> list[Any]:
     return messages if part.joint is None else part.joint.merge(messages)
 
 
-def _marked(part: Part, message: Any) -> Any:
+def _mark(part: Part, message: Any) -> Any:
     mark = part.block.cache_control
     return message if mark is None else part.history.format.with_cache_control(message, mark)
 
@@ -212,34 +212,34 @@ Steps = Generator[SummaryCall, str | None, Outcome]
 """An algorithm that comes to an outcome, and yields what it needs from outside."""
 
 
-def settling(composition: Composition, budget: Budget | None) -> Steps:
+def settle_blocks(composition: Composition, budget: Budget | None) -> Steps:
     """Settle what stays of each block, whatever the margin; yields what it needs from outside.
 
     Without a budget all of it stays but what passes a cap in tokens.
     """
     if budget is None:
-        return _settling_without_end(composition)
-    return held(
+        return _settle_without_end(composition)
+    return hold_margin(
         budget,
         composition.counter,
         composition.policy.tools,
         composition.format,
-        decide=lambda resolved: _settling(composition, resolved),
+        decide=lambda resolved: _settle_within(composition, resolved),
         decided=lambda outcome: (outcome.error is None, outcome.tokens, outcome.messages),
         everything=lambda: [*composition.lead, *composition.source],
     )
 
 
-def _settling(composition: Composition, budget: Budget) -> Steps:
+def _settle_within(composition: Composition, budget: Budget) -> Steps:
     outcome = yield from _Settlement(composition, budget).run()
     if outcome.error is not None or outcome.tokens <= budget.input_tokens:
         return outcome
     return (yield from _given_less(outcome))
 
 
-def _settling_without_end(composition: Composition) -> Steps:
+def _settle_without_end(composition: Composition) -> Steps:
     """Settle in more room than any request takes, and go by what came of it."""
-    outcome = yield from _settling(composition, composition.budget)
+    outcome = yield from _settle_within(composition, composition.budget)
     outcome.budget = Budget(max(1, outcome.tokens))
     for decision in outcome.decisions:
         decision.room_tokens = None
@@ -321,7 +321,7 @@ class _Settlement:
                 decision.room_tokens = offer.room_tokens
                 self._decided[offer.at] = decision
                 if not decision.settled.fits:
-                    error = self._exceeded(decision, claims[offer.at])
+                    error = self._budget_error(decision, claims[offer.at])
                     break
                 used = decision.tokens
         except StopIteration as done:
@@ -346,7 +346,7 @@ class _Settlement:
 
     def _all_fits(self, claims: list[Claim]) -> bool:
         """Tell whether a black box says that everything fits, though it counts the blocks higher."""
-        if not self._composition.is_black_box or self._composition.left() > self._budget.input_tokens:
+        if not self._composition.is_black_box or self._composition.remainder() > self._budget.input_tokens:
             return False
         if any(claim.most_tokens < claim.need_tokens for claim in claims):
             return False
@@ -468,7 +468,7 @@ class _Settlement:
         settled = run(DEFAULT_STRATEGY, request)
         return BlockDecision(portion=part, settled=settled, request=request, offered_tokens=claim.must_tokens)
 
-    def _exceeded(self, decision: BlockDecision, claim: Claim) -> BudgetExceededError:
+    def _budget_error(self, decision: BlockDecision, claim: Claim) -> BudgetExceededError:
         """Make the error for a block whose strategy could not keep to its limit."""
         settled, limit, name = decision.settled, decision.offered_tokens, decision.portion.name
         block, room = decision.portion.block, self._budget.input_tokens
@@ -599,7 +599,7 @@ def _let_go_misplaced(outcome: Outcome) -> None:
             stop = begin_of(history)
             begin = starts[at + 1] if stop == len(history) and at + 1 < len(starts) else start + stop
 
-    def leaving(row: Row, before: Row | None) -> list[int]:
+    def let_go(row: Row, before: Row | None) -> list[int]:
         """Let the row go with what belongs to it, or, where it must stay, what stands before it."""
         for one in (row, before):
             found = [owner for owner in (one.owners if one else ()) if together.may_leave(owner)]
@@ -607,7 +607,7 @@ def _let_go_misplaced(outcome: Outcome) -> None:
                 return found
         return []
 
-    leave = misplaced(format, rows, first=begin, stands=stands_apart(format, begin), leaving=leaving)
+    leave = find_misplaced(format, rows, first=begin, stands=stands_apart(format, begin), let_go=let_go)
     left = set(leave)
     gone = [(row.place, row.place) for row in rows if row.owners and left.issuperset(row.owners)]
     parted = [(row.place, row.place) for row in rows if not left.isdisjoint(row.owners)]

@@ -13,8 +13,8 @@ from trimtab.formats import Path
 __all__ = [
     "Document",
     "Insertion",
+    "assemble",
     "assemble_one",
-    "assembled",
     "keep_parts",
     "merge_edits",
     "owns_text",
@@ -71,7 +71,7 @@ def keep_parts(history: History, index: int, message: Any, parts: Collection[int
     return history.format.without_parts(message, gone) if gone else message
 
 
-def assembled(
+def assemble(
     history: History,
     units: Iterable[Unit],
     edits: Mapping[int, Mapping[Path, str]],

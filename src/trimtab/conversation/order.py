@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from trimtab.formats import Dict, Format, mapping_of
 
-__all__ = ["Row", "Stands", "misplaced", "order_faults", "stands_apart"]
+__all__ = ["Row", "Stands", "find_misplaced", "order_faults", "stands_apart"]
 
 
 class Row(NamedTuple):
@@ -58,13 +58,13 @@ def stands_apart(format: Format, first: int, *, led: bool = False) -> Stands:
     return stands
 
 
-def misplaced(
+def find_misplaced(
     format: Format,
     rows: Sequence[Row],
     *,
     first: int,
     stands: Stands,
-    leaving: Callable[[Row, Row | None], Collection[int]],
+    let_go: Callable[[Row, Row | None], Collection[int]],
 ) -> list[int]:
     """Find what has to leave for every row to stand where it is.
 
@@ -76,7 +76,7 @@ def misplaced(
         rows: What stays, in order.
         first: Position of the first message there was, but for system messages: those are passed over.
         stands: Tells whether a row may stand behind another.
-        leaving: Says which owners leave where a row does not stand behind the other: its own, those of the
+        let_go: Says which owners leave where a row does not stand behind the other: its own, those of the
             other one, or none.
 
     Returns:
@@ -87,7 +87,7 @@ def misplaced(
         before = line.before(at)
         if line.is_ahead(at) or stands(before, rows[at]):
             continue
-        for owner in leaving(rows[at], before):
+        for owner in let_go(rows[at], before):
             if owner not in gone:
                 gone[owner] = None
                 line.take_out(owner)

@@ -17,9 +17,9 @@ from trimtab.conversation.units import (
     State,
     Unit,
     members,
+    missing_ids,
     span_of,
     unit_of,
-    unresolved,
     with_openers,
     with_stored,
 )
@@ -93,7 +93,7 @@ class History:
         self._units: tuple[Unit, ...] | None = None
         self._read_apart = False
         self._is_alone_here = not (elsewhere or self._answered or self._holds or self._apart)
-        self.head = self._leading() if leading is None else leading
+        self.head = self._count_head() if leading is None else leading
         """Number of leading system messages; 0 where these may leave."""
 
     def __len__(self) -> int:
@@ -187,7 +187,7 @@ class History:
             self.structure.replaced.setdefault(start + index, message)
         return columns
 
-    def _leading(self) -> int:
+    def _count_head(self) -> int:
         head = 0
         while self.protect and head < self.count and self.kind(head) == "system":
             head += 1
@@ -360,7 +360,7 @@ class History:
         if not 0 <= last < self.count or self.kind(last) != "assistant":
             return False
         behind = self._columns(last, self.count)
-        return bool(unresolved(behind.answers, 0, behind.calls.get(0, ())))
+        return bool(missing_ids(behind.answers, 0, behind.calls.get(0, ())))
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -424,8 +424,8 @@ class History:
             spans = [(start, self._border_after(start, _FEW)), (end, self.count)]
         else:
             spans = [(start, self.count)]
-        spans += self._spans_of(self._asked(start, end), start)
-        return self._listed(spans, start=max(start, self.head), stop=self.count)
+        spans += self._spans_of(self._landmarks(start, end), start)
+        return self._row(spans, start=max(start, self.head), stop=self.count)
 
     @property
     def _waits(self) -> bool:
@@ -447,9 +447,9 @@ class History:
         start = max(first, self._border_at_or_before(at))
         spans = self._spans_of([user for user in self._openers_of(start) if first <= user < start], first)
         spans.append((start, min(stop, self._border_after(start, few))))
-        return self._listed(spans, start=first, stop=stop)
+        return self._row(spans, start=first, stop=stop)
 
-    def _asked(self, start: int, end: int) -> set[int]:
+    def _landmarks(self, start: int, end: int) -> set[int]:
         """List the messages whose units must be told apart wherever they stand."""
         asked = {index for index in self.pins if index >= self.head}
         if self.protect and self.latest_user is not None:
@@ -492,15 +492,15 @@ class History:
                 found.append((self.count if first is None else first, self._turn_after(index)))
         return found
 
-    def _listed(self, spans: list[tuple[int, int]], *, start: int, stop: int) -> list[Span] | None:
+    def _row(self, spans: list[tuple[int, int]], *, start: int, stop: int) -> list[Span] | None:
         """List the units in some places, and what stands between these; None if it cannot be told."""
         waiting, head = set(self.pending_calls), self.head
         found: list[Span] = []
         if stop == self.count:
             found.extend((index, index + 1, "pinned", self.kind(index), None) for index in range(head))
-            self._marks = self._marked()
+            self._marks = self._find_marks()
         at = start
-        for first, end in _joined(spans):
+        for first, end in _join(spans):
             if first >= end or first < head:
                 return None  # no turn is known that it could be read in
             if first > at:
@@ -518,7 +518,7 @@ class History:
             return None
         return list(map(span_of, self._with_openers(list(map(unit_of, found))))) if self._ordered else found
 
-    def _marked(self) -> list[tuple[int, State]]:
+    def _find_marks(self) -> list[tuple[int, State]]:
         """List messages that decide on the state of their unit, the strongest first."""
         marks: list[tuple[int, State]] = [(index, "pinned") for index in self.pins]
         if self.protect and self.latest_user is not None:
@@ -602,7 +602,7 @@ class History:
         at = {start + index for index, _ in opened}
         # One that is answered is not it: an id may be used again, and the call that waits be an older one.
         waiting.difference_update(call_id for _, call_id in pairing.unanswered)
-        units = [self._unit_of(group.moved(start), at) for group in members(columns, pairing)]
+        units = [self._unit_of(group.shift(start), at) for group in members(columns, pairing)]
         units.sort(key=lambda unit: unit.indices[0])
         return list(map(span_of, units))
 
@@ -719,7 +719,7 @@ _FEW = 2
 """Units near a cut that are told apart at first."""
 
 
-def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _join(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Put pairs of beginning and end in order, those that overlap as one."""
     found: list[tuple[int, int]] = []
     spans.sort()

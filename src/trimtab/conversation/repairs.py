@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from trimtab.conversation.order import Row, misplaced
+from trimtab.conversation.order import Row, find_misplaced
 from trimtab.conversation.pairing import Pairing, last_turn_of, open_calls, pair
 from trimtab.conversation.units import Group, members
 from trimtab.formats import Format, Rules, Structure, mapping_of
 
-__all__ = ["Change", "Placed", "repaired"]
+__all__ = ["Change", "Placed", "mend"]
 
 
 class Placed(NamedTuple):
@@ -41,7 +41,7 @@ class Change:
     """Id of the call concerned; None for a result that names none, and for a dangling message."""
 
 
-def repaired(
+def mend(
     format: Format,
     originals: Sequence[Any],
     structure: Structure,
@@ -52,7 +52,7 @@ def repaired(
 
     What came of changes is read again: where ids go by place, a result that moved answers another call.
     """
-    placed, changes = _mended(format, originals, structure, pending_calls)
+    placed, changes = _mend_once(format, originals, structure, pending_calls)
     found = changes
     for _ in range(_MOST_READINGS):
         if not changes:
@@ -60,7 +60,7 @@ def repaired(
         messages = [item.message for item in placed]
         structure = Structure(len(messages))
         format.scan(messages.copy(), 0, len(messages), structure)  # which puts dicts into its list
-        again, changes = _mended(format, messages, structure, pending_calls)
+        again, changes = _mend_once(format, messages, structure, pending_calls)
         found += [replace(change, index=placed[change.index].position) for change in changes]
         placed = [Placed(placed[item.position].position, item.message) for item in again]
     return placed, tuple(sorted(found, key=lambda change: change.index))
@@ -70,7 +70,7 @@ _MOST_READINGS = 4
 """Of 12,000 random broken conversations five, of Gemini's, had something left, once each (2026-11)."""
 
 
-def _mended(
+def _mend_once(
     format: Format, originals: Sequence[Any], structure: Structure, pending_calls: Collection[str]
 ) -> tuple[list[Placed], list[Change]]:
     """Go once through all that can be broken."""
@@ -167,7 +167,7 @@ class _Work:
                 dropped.setdefault(index, []).append(call_id)
         for index, call_ids in dropped.items():
             self.calls_out[index] = frozenset(call_ids)
-            leaves = self._staying(index) is None
+            leaves = self._remainder(index) is None
             if leaves:
                 self.gone.add(index)
             for call_id in call_ids:
@@ -234,15 +234,15 @@ class _Work:
         found: list[Placed] = []
         for index in range(len(self.originals)):
             if index not in self.gone:
-                found.append(Placed(index, self._staying(index)))
+                found.append(Placed(index, self._remainder(index)))
             moved = self.behind.get(index, ())
             if moved and (self.format.rules.results_in_one or self._holds_results(index)):
-                found[-1:] = self._joined(found[-1], moved, index)
+                found[-1:] = self._join(found[-1], moved, index)
             else:
                 found.extend(moved)
         return found
 
-    def _joined(self, last: Placed, moved: Sequence[Placed], index: int) -> list[Placed]:
+    def _join(self, last: Placed, moved: Sequence[Placed], index: int) -> list[Placed]:
         """Put results that moved behind a call into one message, with those that were there."""
         first, *rest = (last, *moved) if index in self.structure.answers else moved
         message = first.message
@@ -299,7 +299,7 @@ class _Work:
         changes: list[Change] = []
         while result:
             placing = _Placing(self.format, result, pending_calls, lead=lead)
-            leaving = placing.leaving()
+            leaving = placing.misplaced_units()
             if not leaving:
                 break
             result = self._without(result, leaving, placing.structure, changes)
@@ -357,7 +357,7 @@ class _Work:
                 if self._holds_results(end):
                     self._note(end, False, "late_result", call_id)
 
-    def _staying(self, index: int) -> Any:
+    def _remainder(self, index: int) -> Any:
         """Return a message without what leaves it; None if nothing is left."""
         message = self.originals[index]
         parts = self.parts_out.get(index, set())
@@ -411,7 +411,7 @@ class _Placing:
         waiting = open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls)
         self._waiting = {index for index, _ in waiting}
 
-    def leaving(self) -> list[Group]:
+    def misplaced_units(self) -> list[Group]:
         """List the units that leave."""
         owners: dict[int, list[int]] = {}
         for at, group in enumerate(self._groups):
@@ -420,10 +420,10 @@ class _Placing:
         rows = [Row(at, mapping_of(placed.message), owners[at]) for at, placed in enumerate(self._result)]
         kinds = (self._format.kind(row.message) for row in rows)
         first = next((at for at, kind in enumerate(kinds) if kind != "system"), len(rows))
-        gone = misplaced(self._format, rows, first=first, stands=self._stands, leaving=self._leaving)
+        gone = find_misplaced(self._format, rows, first=first, stands=self._stands, let_go=self._let_go)
         return [self._groups[at] for at in gone]
 
-    def _leaving(self, row: Row, before: Row | None) -> Sequence[int]:
+    def _let_go(self, row: Row, before: Row | None) -> Sequence[int]:
         """Let the row's units go; what waits for a result stays, and what stands before it goes."""
         return (row if before is None or row.place not in self._waiting else before).owners
 

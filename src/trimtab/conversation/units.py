@@ -20,10 +20,10 @@ __all__ = [
     "Stretch",
     "Unit",
     "members",
+    "missing_ids",
     "resolve_pins",
     "span_of",
     "unit_of",
-    "unresolved",
     "with_openers",
     "with_stored",
 ]
@@ -158,7 +158,7 @@ class Group:
         if part is not None:
             self.parts.setdefault(index, []).append(part)
 
-    def moved(self, by: int) -> Group:
+    def shift(self, by: int) -> Group:
         """Return the same group further back in a longer conversation."""
         made = Group(self.kind)
         made.indices = {index + by for index in self.indices}
@@ -278,7 +278,7 @@ def with_openers(
                 before = (one.first for one in reversed(units) if one.first < unit.first)
                 others.add(next((first for first in before if not cannot_lead(first)), None))
     return [
-        _held(unit)
+        _hold(unit)
         if unit.state == "free"
         and (unit.first in others or (unit.kind == "user" and not users.isdisjoint(unit.indices)))
         else unit
@@ -290,16 +290,16 @@ def with_stored(units: Sequence[Unit], pairing: Pairing) -> list[Unit]:
     """Hold results without a call, where the provider has stored calls: without it theirs would wait."""
     stored = {index for index, owners in pairing.owner.items() if None in owners}
     return [
-        _held(unit) if unit.state == "free" and not stored.isdisjoint(unit.indices) else unit
+        _hold(unit) if unit.state == "free" and not stored.isdisjoint(unit.indices) else unit
         for unit in units
     ]
 
 
-def _held(unit: Unit) -> Unit:
+def _hold(unit: Unit) -> Unit:
     return Unit(unit.indices, kind=unit.kind, state="held", open=unit.open, parts=unit.parts)
 
 
-def unresolved(
+def missing_ids(
     answers: Mapping[int, tuple[tuple[str, int | None], ...]], index: int, ids: tuple[str, ...]
 ) -> list[str]:
     """List the ids of a call that the messages directly behind it do not answer."""

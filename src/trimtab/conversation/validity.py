@@ -13,7 +13,7 @@ from typing import Any, Literal
 from trimtab._shared.checks import check_messages, check_pending_calls
 from trimtab.conversation.order import order_faults
 from trimtab.conversation.pairing import Pairing, last_turn_of, late_results, open_calls, pair
-from trimtab.conversation.repairs import Change, repaired
+from trimtab.conversation.repairs import Change, mend
 from trimtab.errors import FormatError
 from trimtab.formats import Fault, Format, Request, Rules, Structure, format_of, mapping_of, refuse_foreign
 from trimtab.report import Violation
@@ -71,7 +71,7 @@ def validate(
         0 orphan_result a
     """
     pending = check_pending_calls(pending_calls)
-    chosen, request = _taken(messages, format)
+    chosen, request = _read(messages, format)
     items, broken = _readable(request.messages)
     refuse_foreign(items, chosen.name, listed=True)
     structure = Structure(len(items))
@@ -123,14 +123,14 @@ def repair(
         [{'role': 'user', 'content': '2 + 2?'}]
     """
     pending = check_pending_calls(pending_calls)
-    chosen, request = _taken(messages, format)
+    chosen, request = _read(messages, format)
     originals = list(request.messages)
     refuse_foreign(originals, chosen.name, listed=True)
     items = originals.copy()
     structure = Structure(len(items))
     chosen.scan(items, 0, len(items), structure)
     structure.elsewhere |= request.elsewhere
-    result, changes = repaired(chosen, originals, structure, pending_calls=pending)
+    result, changes = mend(chosen, originals, structure, pending_calls=pending)
     kept = [placed.message for placed in result]
     return Repaired(
         messages=kept,
@@ -140,7 +140,7 @@ def repair(
     )
 
 
-def _taken(messages: Any, format: str | Format) -> tuple[Format, Request]:
+def _read(messages: Any, format: str | Format) -> tuple[Format, Request]:
     check_messages(messages)
     named = messages.get("model") if isinstance(messages, Mapping) else None
     chosen = format_of(messages, format, named if isinstance(named, str) else None)

@@ -270,20 +270,20 @@ class Shares(Sizes):
     def request_tokens(self, messages: Sequence[Any], /) -> int:
         """Ask for the size of a whole request; of a part of one, without what an empty one costs."""
         if not self._is_part:
-            return self._asked(messages)
-        return max(0, self._asked(messages) - self.base_tokens()) if messages else 0
+            return self._ask(messages)
+        return max(0, self._ask(messages) - self.base_tokens()) if messages else 0
 
     def base_tokens(self) -> int:
         """Ask, once, what a request without messages costs; 0 where the counter refuses one."""
         base = self.base
         if base.tokens is None:
             try:
-                base.tokens = self._asked([])
+                base.tokens = self._ask([])
             except CountingError:
                 base.tokens = 0
         return base.tokens
 
-    def _asked(self, messages: Sequence[Any]) -> int:
+    def _ask(self, messages: Sequence[Any]) -> int:
         """Ask the black box."""
         counter, fixed = self.counter, self._fixed
         request = CountRequest(list(messages), system=fixed.system, tools=fixed.tools, extra=fixed.extra)
@@ -298,11 +298,11 @@ class Shares(Sizes):
     def message(self, message: Any, index: int | None = None, /) -> int:
         """Return the share of a message: its estimate, scaled to what the black box said."""
         if self._scale is None:
-            estimate = sum(self._estimated(one, at) for at, one in enumerate(self.messages))
+            estimate = sum(self._estimate_message(one, at) for at, one in enumerate(self.messages))
             self._scale = self.whole(self.messages) / max(1, estimate)
-        return round(self._estimated(message, index) * self._scale)
+        return round(self._estimate_message(message, index) * self._scale)
 
-    def _estimated(self, message: Any, index: int | None = None) -> int:
+    def _estimate_message(self, message: Any, index: int | None = None) -> int:
         try:
             return self._estimate.count_message(mapping_of(message))
         except FormatError as error:
@@ -314,7 +314,7 @@ class Shares(Sizes):
 
     def alone(self, message: Any, /) -> int:
         """Ask for the size of a message that trimtab wrote."""
-        return max(0, self._asked([message]) - self.base_tokens())
+        return max(0, self._ask([message]) - self.base_tokens())
 
     def count_each(self) -> None:
         """Ask for the size of the whole; what each message has of it is a share."""
@@ -322,7 +322,7 @@ class Shares(Sizes):
 
     def split(self, messages: Sequence[Any], total_tokens: int, /) -> list[int]:
         """Share a total among messages by their estimates; the shares add up to it."""
-        return shared_out(total_tokens, [self._estimated(message) for message in messages])
+        return shared_out(total_tokens, [self._estimate_message(message) for message in messages])
 
     def back(self, start: int, stop: int, room_tokens: int, /) -> int:
         """Return `start`: a black box cannot count as it goes."""

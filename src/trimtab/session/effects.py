@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
-from trimtab.strategies.summarizer import Summarizer, SummaryRequest, aasked, asked, word_of
+from trimtab.strategies.summarizer import Summarizer, SummaryRequest, asummary_by, summary_by, word_of
 
 T = TypeVar("T")
 
@@ -132,7 +132,7 @@ def _answer_in_thread(question: AskSummary) -> Future[str]:
 
 def _answer_of(question: AskSummary) -> str:
     try:
-        return asked(question.summarizer, question.request)
+        return summary_by(question.summarizer, question.request)
     except ConfigurationError as error:
         # Only its answer told that it is async, and the message is stored by now.
         raise SummaryError(
@@ -166,7 +166,7 @@ async def aask(question: AskSummary, /) -> str:
                 raise _too_slow(question) from None
     try:
         async with asyncio.timeout(seconds):
-            return await aasked(question.summarizer, question.request)
+            return await asummary_by(question.summarizer, question.request)
     except TimeoutError:
         raise _too_slow(question) from None
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from operator import attrgetter, itemgetter, lt
 from typing import Any, NamedTuple
 
-from trimtab._fitting.fit_plan import deciding
+from trimtab._fitting.fit_plan import decide
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask
@@ -77,7 +77,7 @@ def fit_working_set(working_set: WorkingSet, notes: tuple[str, ...]) -> Fitted[A
             notes=(*_notes(working_set, listed.units), *notes),
         )
     )
-    return fitted_for(drive(deciding(work, work.budget)))
+    return fitted_for(drive(decide(work, work.budget)))
 
 
 def listed_view(working_set: WorkingSet) -> Listed:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Self
 
-from trimtab.conversation.order import Row, misplaced, stands_apart
+from trimtab.conversation.order import Row, find_misplaced, stands_apart
 from trimtab.errors import BudgetExceededError
 from trimtab.formats import Dict
 from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
@@ -336,7 +336,7 @@ class WorkingSet:
             return []
 
         rule = stands_apart(format, 0)
-        return set(misplaced(format, self._rows(units), first=0, stands=rule, leaving=free_owners))
+        return set(find_misplaced(format, self._rows(units), first=0, stands=rule, let_go=free_owners))
 
     def _rows(self, units: Mapping[int, SessionUnit]) -> list[Row]:
         """List the messages of a view in order; what stands in front of all leaves with nothing."""

@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from trimtab.conversation import History, Unit
-from trimtab.conversation.assemble import Insertion, assembled, keep_parts, merge_edits
+from trimtab.conversation.assemble import Insertion, assemble, keep_parts, merge_edits
 from trimtab.conversation.units import Span, span_of, unit_of
 from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.shorten import Keep, shorten
@@ -365,7 +365,7 @@ class EvictionRequest:
             put_in = (*self.insertions, *insertions)
             planned = sum(one.planned_tokens or 0 for one in put_in)
             written = [one for one in put_in if one.planned_tokens is None]
-            return planned + self.sizes.request_tokens(assembled(self.history, units, merged, written))
+            return planned + self.sizes.request_tokens(assemble(self.history, units, merged, written))
         fixed_tokens = self._fixed_tokens_of(span_of(units[0]) if units else None, insertions)
         fixed_tokens += sum(map(self.inserted_tokens, insertions))
         if not merged and not any([unit.parts for unit in units]):

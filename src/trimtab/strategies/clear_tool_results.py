@@ -93,7 +93,7 @@ class ClearToolResults:
         units = list(request.units)
         before = request.total(units)
         cuts = self._clearable(request, units)
-        count = self._needed(request, units, cuts, before)
+        count = self._blank_count(request, units, cuts, before)
         edits = {index: texts for index, texts, _ in cuts[:count]}
         return EvictionResult(
             kept=units,
@@ -153,7 +153,7 @@ class ClearToolResults:
         """What blanks a message whose content is one text."""
         return {("content",): self.placeholder}
 
-    def _needed(
+    def _blank_count(
         self,
         request: EvictionRequest,
         units: list[Unit],

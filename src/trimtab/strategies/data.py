@@ -95,7 +95,7 @@ def create_strategy(
     if not isinstance(word, str):
         raise ConfigurationError(f"a strategy needs 'kind', one of {', '.join(StrategyKind)}")
     if word in names:
-        return _named(word, names[word], options)
+        return _from_name(word, names[word], options)
     kind = _kind_of(word)
     known = option_names(kind)
     unknown = [key for key in options if key not in known]
@@ -126,7 +126,7 @@ def _kind_of(word: str) -> StrategyKind:
         ) from None
 
 
-def _named(word: str, value: Any, options: Mapping[str, Any]) -> Strategy:
+def _from_name(word: str, value: Any, options: Mapping[str, Any]) -> Strategy:
     if options:
         raise ConfigurationError(f"{word!r} is a strategy from names=; it takes no options here")
     if not callable(getattr(value, "evict", None)):

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, keep_parts
-from trimtab.conversation.order import Row, misplaced, stands_apart
+from trimtab.conversation.order import Row, find_misplaced, stands_apart
 from trimtab.conversation.units import Stretch
 from trimtab.formats import mapping_of
 
@@ -141,7 +141,7 @@ def in_order(
         for index in unit.indices[:1] if isinstance(unit, Stretch) else unit.indices:
             owners.setdefault(index, []).append(at)
 
-    def leaving(row: Row, before: Row | None) -> list[int]:
+    def let_go(row: Row, before: Row | None) -> list[int]:
         """Let the row's own units leave, or, where they must stay, those of what stands before it."""
         for one in (row, before):
             found = [at for at in one.owners if may_leave(chosen[at])] if one is not None else []
@@ -152,7 +152,7 @@ def in_order(
     format, first = history.format, begin_of(history)
     rows = _rows(history, chosen, owners, insertions)
     stands = stands_apart(format, first, led=led)
-    gone = set(misplaced(format, rows, first=first, stands=stands, leaving=leaving))
+    gone = set(find_misplaced(format, rows, first=first, stands=stands, let_go=let_go))
     if not gone:
         return chosen, frozenset()
     staying = [unit for at, unit in enumerate(chosen) if at not in gone]

@@ -123,7 +123,7 @@ class PriorityBased:
         staying = [unit_of(row[at]) for at in stays]
         if not request.fits(staying):
             return EvictionResult(kept=staying, fits=False, actions=("evicted",))
-        ranked = self._ranked(request)
+        ranked = self._rank(request)
         if request.additive and request._openers is None and all(span[4] is None for span in row):
             taken = {*stays, *_take(request, [row[at] for at in stays], ranked)}
             kept = [unit_of(span) for at, span in enumerate(row) if at in taken]
@@ -137,7 +137,7 @@ class PriorityBased:
         found = set(map(id, chosen))
         return EvictionResult(kept=[unit for unit in units if id(unit) in found], actions=("evicted",))
 
-    def _ranked(self, request: EvictionRequest) -> list[int]:
+    def _rank(self, request: EvictionRequest) -> list[int]:
         """Sort the units that may leave by their best message, the best first; of equals the newer one.
 
         Returns:

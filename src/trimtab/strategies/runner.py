@@ -40,7 +40,7 @@ __all__ = [
     "is_ours",
     "reads_newest",
     "run",
-    "running",
+    "steps",
 ]
 
 
@@ -91,7 +91,7 @@ def checked_answer(result: object, request: EvictionRequest, name: str) -> Evict
     _check_sequence(result.kept, "kept", name)
     for unit in result.kept:
         if not _is_unit(unit):
-            breach(name, f"keeps {_shown(unit)}, which is not a unit of the request")
+            breach(name, f"keeps {_show(unit)}, which is not a unit of the request")
     if result.edits != ():
         _check_sequence(result.edits, "edits", name)
         for edit in result.edits:
@@ -115,7 +115,7 @@ def _are_places(values: Iterable[object]) -> bool:
     return all(type(value) is int for value in values)
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     """Show what a strategy answered, whatever it is."""
     return f"a unit of {reprlib.repr(value.indices)}" if isinstance(value, Unit) else reprlib.repr(value)
 
@@ -269,11 +269,11 @@ class Settled:
 
 
 def run(strategy: Strategy, request: EvictionRequest) -> Settled:
-    """Ask a strategy and check what it answers; see `running`."""
-    return drive(running(strategy, request))
+    """Ask a strategy and check what it answers; see `steps`."""
+    return drive(steps(strategy, request))
 
 
-def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCall, str | None, Settled]:
+def steps(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCall, str | None, Settled]:
     """Ask a strategy and check what it answers; yields what it needs from outside.
 
     Raises:
@@ -289,7 +289,7 @@ def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCa
             else strategy.evict(request)
         )
         trusted = is_ours(strategy)
-        return _settled(request, answer if trusted else checked_answer(answer, request, name), name, trusted)
+        return _settle(request, answer if trusted else checked_answer(answer, request, name), name, trusted)
     except StrategyContractError as error:
         error.block = request.block
         error.args = (f"block {request.block!r}: {error}",)
@@ -301,7 +301,7 @@ def running(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCa
         raise
 
 
-def _settled(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:
+def _settle(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:
     """Check a result against the conversation, and say what stays."""
     settled = _settle_cut(request, result, name) or _settle_units(request, result, name, trusted)
     settled.actions = result.actions if result.actions is not None else (name,)
@@ -361,7 +361,7 @@ def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> 
 
 def _settle_units(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:
     kept = _checked_units(request, result, name)
-    edits = _merged(result) if trusted else _checked_edits(request, kept, result, name)
+    edits = _edits_by_index(result) if trusted else _checked_edits(request, kept, result, name)
     kept, misplaced = _in_order(request, kept, edits, result)
     edits = {index: texts for index, texts in edits.items() if index not in misplaced}
     cut = request.history.count
@@ -484,10 +484,10 @@ def _checked_edits(
         known = {slot.path for slot in request.texts(edit.index)}
         if not known.issuperset(edit.texts):
             breach(name, f"edits message {edit.index} at {set(edit.texts) - known}, where no text is")
-    return _merged(result)
+    return _edits_by_index(result)
 
 
-def _merged(result: EvictionResult) -> dict[int, Mapping[Path, str]]:
+def _edits_by_index(result: EvictionResult) -> dict[int, Mapping[Path, str]]:
     return merge_edits({}, ((edit.index, edit.texts) for edit in result.edits))
 
 

@@ -223,9 +223,9 @@ class SlidingWindow:
 
         cut = cuts.oldest(fits, also)
         if cut is None:
-            least = _merged(request, cuts, also(cuts.end))
+            least = _beside_cut(request, cuts, also(cuts.end))
             return EvictionResult(
-                cut=cuts.end, kept=least, fits=False, actions=("evicted",), protected=self._protected(request)
+                cut=cuts.end, kept=least, fits=False, actions=("evicted",), protected=self._protects(request)
             )
         moved = cut
         if self.target_ratio < 1.0:
@@ -235,13 +235,13 @@ class SlidingWindow:
         # Under a black box fewer messages may count more, so a newer cut has to be asked about too.
         if moved != cut and (request.additive or fits(moved)):
             cut = moved
-        kept = _merged(request, cuts, also(cut))
-        if self.min_messages and _remaining(request, cut, kept) < self.min_messages:
-            least = _merged(request, cuts, also(cuts.end))
+        kept = _beside_cut(request, cuts, also(cut))
+        if self.min_messages and _count_remaining(request, cut, kept) < self.min_messages:
+            least = _beside_cut(request, cuts, also(cuts.end))
             return EvictionResult(cut=cuts.end, kept=least, actions=("evicted",), reason="min_messages")
         return EvictionResult(cut=cut, kept=kept, actions=("evicted",))
 
-    def _protected(self, request: EvictionRequest) -> frozenset[int]:
+    def _protects(self, request: EvictionRequest) -> frozenset[int]:
         """List what its options keep from leaving, for later steps of a Cascade."""
         history = request.history
         first = history.user_at_or_after(history.head) if self.keep_first_user else None
@@ -264,7 +264,7 @@ class SlidingWindow:
         return also
 
 
-def _merged(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> list[Unit]:
+def _beside_cut(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> list[Unit]:
     """List what stays beside a cut, in order; pinned and held units do so anyway."""
     kept = {first: cuts.unit(first) for first in firsts}
     if not request.protected:
@@ -273,7 +273,7 @@ def _merged(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> list
     return [unit for unit in request.units if unit.first in request.protected or id(unit) in beside]
 
 
-def _remaining(request: EvictionRequest, cut: int, kept: Iterable[Unit]) -> int:
+def _count_remaining(request: EvictionRequest, cut: int, kept: Iterable[Unit]) -> int:
     """Count the messages that would remain."""
     beside = {unit.first for unit in kept}
     staying = (u for u in request.units if u.first >= cut or u.first in beside or request.stays(u))

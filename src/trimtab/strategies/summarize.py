@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 
 from trimtab._shared.checks import check_choice, check_whole
 from trimtab.conversation import Unit
-from trimtab.conversation.assemble import Insertion, assembled
+from trimtab.conversation.assemble import Insertion, assemble
 from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.strategies.base import (
     EvictionRequest,
@@ -274,10 +274,10 @@ class Summarize:
     ) -> SummaryRequest:
         """Ask about what came since a known summary, which is told; about all where there is nothing new."""
         if known is None or known[0] == len(covered) or getattr(self.summarizer, "reads_all", False):
-            messages = assembled(request.history, covered, request.edits)
+            messages = assemble(request.history, covered, request.edits)
             return SummaryRequest(messages=messages, max_tokens=max(1, text_tokens))
         count, existing = known
-        messages = assembled(request.history, covered[count:], request.edits)
+        messages = assemble(request.history, covered[count:], request.edits)
         if not getattr(self.summarizer, "takes_existing", True):
             # a function of messages alone would forget it
             before = len({index for unit in covered[:count] for index in unit.indices})

@@ -22,16 +22,16 @@ __all__ = [
     "SummarizerLike",
     "SummaryCall",
     "SummaryRequest",
-    "aasked",
     "adrive",
     "arun_summarizer",
-    "asked",
+    "asummary_by",
     "default_prompt",
     "drive",
     "marked_summary",
     "require_summarizer",
     "run_summarizer",
     "summarizer_from",
+    "summary_by",
     "summary_message",
     "word_of",
 ]
@@ -196,7 +196,7 @@ def run_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> st
         'tea'
     """
     try:
-        return asked(require_summarizer(summarizer), request)
+        return summary_by(require_summarizer(summarizer), request)
     except SummaryError:
         return None
 
@@ -208,12 +208,12 @@ async def arun_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /
         ConfigurationError: It is no summarizer.
     """
     try:
-        return await aasked(require_summarizer(summarizer), request)
+        return await asummary_by(require_summarizer(summarizer), request)
     except SummaryError:
         return None
 
 
-def asked(summarizer: Summarizer, request: SummaryRequest, /) -> str:
+def summary_by(summarizer: Summarizer, request: SummaryRequest, /) -> str:
     """Return what a summarizer answers at once.
 
     Raises:
@@ -223,7 +223,7 @@ def asked(summarizer: Summarizer, request: SummaryRequest, /) -> str:
     try:
         answer = summarizer.summarize(request)
     except BaseException as error:
-        raise _failed(summarizer, error) from _cause(error)
+        raise _failure(summarizer, error) from _cause(error)
     if inspect.isawaitable(answer):
         close = getattr(answer, "close", None)
         if close is not None:
@@ -234,7 +234,7 @@ def asked(summarizer: Summarizer, request: SummaryRequest, /) -> str:
     return _text_of(summarizer, answer)
 
 
-async def aasked(summarizer: Summarizer, request: SummaryRequest, /) -> str:
+async def asummary_by(summarizer: Summarizer, request: SummaryRequest, /) -> str:
     """Return what a summarizer answers, awaited if it has to be.
 
     Raises:
@@ -245,11 +245,11 @@ async def aasked(summarizer: Summarizer, request: SummaryRequest, /) -> str:
         if inspect.isawaitable(answer):
             answer = await answer
     except BaseException as error:
-        raise _failed(summarizer, error) from _cause(error)
+        raise _failure(summarizer, error) from _cause(error)
     return _text_of(summarizer, answer)
 
 
-def _failed(summarizer: Summarizer, error: BaseException) -> SummaryError:
+def _failure(summarizer: Summarizer, error: BaseException) -> SummaryError:
     """Make the error for what a summarizer raised; its traceback is logged.
 
     Raises:
@@ -307,7 +307,7 @@ def drive(steps: Generator[SummaryCall, str | None, T], /, *, planned: bool = Fa
     Raises:
         ConfigurationError: A summarizer is async.
     """
-    return run(steps, lambda call: None if planned else asked(*call))
+    return run(steps, lambda call: None if planned else summary_by(*call))
 
 
 async def adrive(make: Callable[[], Generator[SummaryCall, str | None, T]], /) -> T:
@@ -323,7 +323,7 @@ async def adrive(make: Callable[[], Generator[SummaryCall, str | None, T]], /) -
         text = next((text for asked, text in texts if asked == call), None)
         if text is None:
             try:
-                text = await aasked(*call)
+                text = await asummary_by(*call)
             except SummaryError as error:
                 text = error
             texts.append((call, text))

@@ -94,7 +94,7 @@ class TruncateText:
         """
         count = run.fewest_dropped()
         for dropped in (count - 1, count):
-            kept, opener = run.kept(dropped), run.opener(dropped)
+            kept, opener = run.remainder(dropped), run.opener(dropped)
             last = run.free[dropped] if dropped < count else None
             if last is not None and last is run.opener(count):
                 opener, last = last, None
@@ -103,7 +103,7 @@ class TruncateText:
                 gone = len(kept) < len(run.units)
                 actions = (*(("evicted",) if gone else ()), *(("shortened",) if edits else ()))
                 return EvictionResult(kept=kept, edits=edits, actions=actions)
-        return EvictionResult(kept=run.kept(count), fits=False, actions=("evicted",))
+        return EvictionResult(kept=run.remainder(count), fits=False, actions=("evicted",))
 
     def _fewest_cut(
         self, request: EvictionRequest, kept: list[Unit], opener: Unit | None, last: Unit | None
@@ -318,7 +318,7 @@ class _Run:
             return None
         return openers.of(free[dropped])
 
-    def kept(self, dropped: int) -> list[Unit]:
+    def remainder(self, dropped: int) -> list[Unit]:
         """List what stays once so many have gone."""
         gone, opener = set(map(id, self.free[:dropped])), self.opener(dropped)
         return [unit for unit in self.units if id(unit) not in gone or unit is opener]
@@ -337,7 +337,7 @@ class _Run:
         low, high = 0, len(free)
         while high - low > 1:
             middle = (low + high) // 2
-            if request.fits(self.kept(middle), edits=self._shortest_of(self.opener(middle))):
+            if request.fits(self.remainder(middle), edits=self._shortest_of(self.opener(middle))):
                 high = middle
             else:
                 low = middle

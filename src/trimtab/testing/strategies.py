@@ -12,7 +12,7 @@ from typing import Any
 from trimtab._fit import fit
 from trimtab.budget import Budget
 from trimtab.conversation import History, Unit
-from trimtab.conversation.assemble import assembled, owns_text
+from trimtab.conversation.assemble import assemble, owns_text
 from trimtab.counting.base import CounterLike, counter_name
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, sizes_for
@@ -243,7 +243,7 @@ class _Answer:
         edits = {index: texts for index, texts in self.edits.items() if index in present}
         count = getattr(self.counter, "count", self.counter)
         put_in = sorted(self.result.insertions, key=lambda insertion: insertion.at)
-        return int(count(assembled(self.request.history, units, edits, put_in)))
+        return int(count(assemble(self.request.history, units, edits, put_in)))
 
 
 def _key(unit: Unit) -> Hashable:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from trimtab.strategies.summarizer import SummarizerLike, SummaryRequest, aasked, asked, require_summarizer
+from trimtab.strategies.summarizer import (
+    SummarizerLike,
+    SummaryRequest,
+    asummary_by,
+    require_summarizer,
+    summary_by,
+)
 
 
 def ask_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> str:
@@ -19,7 +25,7 @@ def ask_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> st
         >>> ask_summarizer(lambda messages: f"{len(messages)} messages", SummaryRequest(messages=[]))
         '0 messages'
     """
-    return asked(require_summarizer(summarizer), request)
+    return summary_by(require_summarizer(summarizer), request)
 
 
 async def aask_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> str:
@@ -29,4 +35,4 @@ async def aask_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /
         SummaryError: It failed, or answered no text. Cancellation passes through.
         ConfigurationError: It is no summarizer.
     """
-    return await aasked(require_summarizer(summarizer), request)
+    return await asummary_by(require_summarizer(summarizer), request)
