@@ -94,7 +94,7 @@ class Toolbox:
         hits = [
             f"{path}:{number}: {line.strip()}"
             for path in self.files(folder)
-            for number, line in enumerate(self._text(path).splitlines(), 1)
+            for number, line in enumerate(self._read(path).splitlines(), 1)
             if wanted.search(line)
         ]
         more = f"\n... and {len(hits) - MAX_HITS} more lines" if len(hits) > MAX_HITS else ""
@@ -124,6 +124,9 @@ class Toolbox:
     def _text(self, path: str) -> str:
         if path not in self.files():
             raise ToolError(f"no such file: {path}")
+        return self._read(path)
+
+    def _read(self, path: str) -> str:
         return (self.root / path).read_text(encoding="utf-8")
 
     def _python(self, *arguments: str) -> str:
