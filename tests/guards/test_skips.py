@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONGEST
 from tests.guards.source import ROOT
 
 SUITE = """
@@ -44,7 +45,7 @@ def _run(folder: Path, suite: str, *options: str, ci: bool, data: bool) -> tuple
     """Run a suite under the project's conftest and settings; gives outcomes and output."""
     (folder / "data").mkdir() if data else None
     tests = folder / "tests"
-    tests.mkdir()
+    tests.mkdir(exist_ok=True)
     (tests / "conftest.py").write_text(
         (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8"
     )
@@ -110,3 +111,24 @@ def test_processes_side_by_side_may_not_share_a_redis(
     counts, output = _run(tmp_path, "def test_passes(): ...", "-n", workers, ci=False, data=False)
     assert counts["exit"] == exit_code, output
     assert ("run with -n 0" in output) == bool(exit_code)
+
+
+def test_the_longest_files_begin_first_where_processes_share_the_tests(tmp_path: Path) -> None:
+    """Not the one that comes first by name, nor the one with the most tests."""
+    assert [file for file in LONGEST if not (ROOT / file).is_file()] == []
+    long = tmp_path / LONGEST[-1]
+    long.parent.mkdir(parents=True)
+    long.write_text("def test_one(): ...\n", encoding="utf-8")
+    (long.parent / "test_a.py").write_text("def test_a(): ...\ndef test_b(): ...\n", encoding="utf-8")
+    _, shown = _run(
+        tmp_path,
+        "def test_a(): ...\ndef test_b(): ...\n",
+        "-v",
+        "-n",
+        "1",
+        "--dist",
+        "loadfile",
+        ci=False,
+        data=False,
+    )
+    assert re.findall(r"PASSED (\S+)", shown)[0] == f"{LONGEST[-1]}::test_one"

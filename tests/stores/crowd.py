@@ -20,9 +20,7 @@ SESSIONS = 64
 def append_from_processes(place: Place, *, processes: int = 8, each: int = 40) -> list[int]:
     """Append from processes to one session, all at the same time; return the retries of each append."""
     session = "crowd"
-    writers = [
-        start_writer("crowd", str(place.url), session, str(name), str(each)) for name in range(processes)
-    ]
+    writers = [start_writer(str(place.url), session, str(name), str(each)) for name in range(processes)]
     for writer in writers:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n", writer.communicate()

@@ -1,7 +1,8 @@
 """A process that writes to a store until it is killed or done: what the tests of crashes and crowds start.
 
-python writer.py crash URL SESSION SEED       appends, searches, deletes, and says what it does
-python writer.py crowd URL SESSION NAME EACH  appends EACH events with Retry, once a line arrives
+`crash` appends, searches, deletes, and says what it does; a process for it is forked, see `crash.py`.
+
+python writer.py URL SESSION NAME EACH  appends EACH events with Retry, once a line arrives
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from itertools import cycle
+from multiprocessing.connection import Connection
 
 from trimtab.stores import AppendRequest, Event, LoadRequest, Retry, SearchRequest, Store, open_store
 
@@ -70,6 +72,15 @@ def crash(url: str, session: str, seed: str) -> None:
         step()
 
 
+def forked(out: Connection, errors: Connection, url: str, session: str, seed: str) -> None:
+    """Be `crash` in a process that multiprocessing made, with pipes of its own."""
+    os.dup2(out.fileno(), 1)
+    os.dup2(errors.fileno(), 2)
+    out.close()
+    errors.close()
+    crash(url, session, seed)
+
+
 def _steps(
     append: Callable[[int, int], None], *others: Callable[[], None]
 ) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -113,4 +124,4 @@ def crowd(url: str, session: str, name: str, each: str) -> None:
 
 
 if __name__ == "__main__":
-    {"crash": crash, "crowd": crowd}[sys.argv[1]](*sys.argv[2:])
+    crowd(*sys.argv[1:])
