@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -80,9 +80,7 @@ class Work(Portion):
     def note_repair(self) -> None:
         """Note what of the messages that left a repair would have taken out."""
         if self.unmended and not self.gone:
-            self.gone = _repair(
-                self.ask, self.format, self.source if self.body is None else self.ask.messages
-            )[2]
+            self.gone = _repair(self.ask, self.format, self.source)[2]
 
     @property
     def given(self) -> list[Any]:
@@ -128,7 +126,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
     strategy = DEFAULT_STRATEGY if ask.strategy is None else as_strategy(ask.strategy)
     unmended = ask.repair and not mend and reads_newest(strategy) and _may_wait(ask, format, counter)
     if ask.repair and not unmended:
-        items, origin, gone, mended = _repair(ask, format, source if body is None else ask.messages)
+        items, origin, gone, mended = _repair(ask, format, source)
         notes = (*notes, *_notes_of_repair(source, items, format))
     _check_whole(ask, format, items)
     pins = _pins(ask, source, origin)
@@ -242,15 +240,15 @@ def _may_wait(ask: Ask, format: Format, counter: RequestCounter) -> bool:
 
 
 def _repair(
-    ask: Ask, format: Format, source: Any
+    ask: Ask, format: Format, source: list[Any]
 ) -> tuple[list[Any], list[int], dict[int, Reason], frozenset[int]]:
     """Repair the input, and say where each message of the result was."""
     from trimtab.conversation.validity import repair  # not above: loaded by who asks for a repair
 
-    mended = repair(source, format=format, pending_calls=ask.pending_calls)
+    whole = ask.messages if isinstance(ask.messages, Mapping) else source
+    mended = repair(whole, format=format, pending_calls=ask.pending_calls)
     origin = list(mended.positions)
-    count = len(source) if isinstance(source, list) else len(format.read_request(source).messages)
-    left = set(range(count)) - set(origin)
+    left = set(range(len(source))) - set(origin)
     return (
         mended.messages,
         origin,
