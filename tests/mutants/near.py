@@ -10,7 +10,7 @@ NEAR = (
         "test_near_cut.py",
         ("History.near", "not self._is_alone_here or", "False or"),
         ("History.near", "told = self._walked_from <= counted and", "told ="),
-        ("History.near", "if (self._ordered or not told or self.walked.odd) and self", "if False and self"),
+        ("History.near", "_turn_at(index) if self._ordered", "_turn_at(index) or 0 if self._ordered"),
         ("History.near", "(end, self.count)]\n        else", "(end, self.count - 1)]\n        else"),
         ("History.near", "spans += self._spans_of(self._landmarks(start, end), start)", "pass"),
         ("History.near", "start=max(start, self.head), stop", "start=max(start + 1, self.head), stop"),

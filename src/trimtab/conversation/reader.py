@@ -392,7 +392,8 @@ class History:
         for span in near or ():
             group = [span] if span[3] is not None else self._group(span[0], span[1], set())
             if group is None:
-                return list(map(span_of, self.units))
+                found = []
+                break
             found += group
         return found or list(map(span_of, self.units))
 
@@ -415,11 +416,11 @@ class History:
             return None
         index = min(counted, self.count - 1)
         told = self._walked_from <= counted and not self._waits
-        start = None if told else self._turn_at(index) or 0
-        if (self._ordered or not told or self.walked.odd) and self._turn_at(index) is None:
+        start = self._turn_at(index) if self._ordered or not told or self.walked.odd else index
+        if start is None:
             return None
         end = self._border_at_or_before(min(max(0, self._last_turn()), self.count - 1))
-        if start is None:
+        if told:
             start = self._border_at_or_before(index)
             spans = [(start, self._border_after(start, _FEW)), (end, self.count)]
         else:
@@ -680,8 +681,7 @@ class History:
 
     def cannot_lead(self, index: int, /) -> bool:
         """Tell whether the provider may refuse a message once it is the first."""
-        self.kind(index)  # which makes a dict of an entry that is none
-        return self.format.order_fault(None, self.messages[index], parted=True) is not None
+        return self.format.order_fault(None, self.message(index), parted=True) is not None
 
     def _with_openers(self, units: list[Unit]) -> list[Unit]:
         head = self.head  # system text at the front leads by itself

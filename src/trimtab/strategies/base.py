@@ -274,8 +274,7 @@ class EvictionRequest:
 
     def message(self, index: int, /) -> dict[str, Any]:
         """Return one message as a dict, to be read only; as edited if it was."""
-        self.history.kind(index)
-        message: dict[str, Any] = self.history.messages[index]
+        message: dict[str, Any] = self.history.message(index)
         if index in self._edits:
             message = mapping_of(self.history.format.with_texts(message, self._edits[index]))
         return message

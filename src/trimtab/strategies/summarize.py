@@ -317,8 +317,7 @@ def _keys(request: EvictionRequest, units: Sequence[Unit]) -> list[bytes]:
     history, keys, found = request.history, [], blake2b(digest_size=16)
     for unit in units:
         for index in unit.indices:
-            history.kind(index)  # reads it
-            found.update(digest_of(history.messages[index]))
+            found.update(digest_of(history.message(index)))
             found.update(repr(sorted(unit.parts.get(index, ()))).encode())
         keys.append(found.copy().digest())
     return keys
