@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Any
@@ -111,9 +111,13 @@ class _Weights:
             messages = [history.message(index) for index in range(start, stop)]
         if type(counter).weight is not RequestCounter.weight:
             return [self._weigh(index) for index in range(start, stop)]
+        return self._weigh_texts(messages)
+
+    def _weigh_texts(self, messages: Sequence[Any]) -> list[float]:
+        """Weigh messages by their bytes and calls."""
         return [
             size / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT + _CALL_WEIGHT * calls
-            for size, calls in map(history.format.weight, messages)
+            for size, calls in map(self._request.history.format.weight, messages)
         ]
 
     def _weigh(self, index: int) -> float:
@@ -121,8 +125,7 @@ class _Weights:
         counter, message = self._request.sizes.counter, self._request.history.messages[index]
         weight = counter.weight(message)
         if weight is None:
-            size, calls = self._request.history.format.weight(message)
-            return float(size / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT + _CALL_WEIGHT * calls)
+            return self._weigh_texts([message])[0]
         if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
             name = counter_name(counter)
             raise CountingError(
