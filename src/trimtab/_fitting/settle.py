@@ -358,12 +358,15 @@ class _Settlement:
 
     def _reach(self, part: Part) -> int:
         """Return how far a block is counted before it is offered anything: its cap, or all there is."""
-        room, block = max(0, self.room), part.block
-        return room if block.pinned else min(room, block.cap_tokens(self._budget.input_tokens))
+        room = max(0, self.room)
+        return room if part.block.pinned else min(room, self._cap_tokens(part))
+
+    def _cap_tokens(self, part: Part) -> int:
+        return part.block.cap_tokens(self._budget.input_tokens)
 
     def _claim(self, part: Part) -> Claim:
         block, room = part.block, self._budget.input_tokens
-        need, cap = _need_tokens(part, self._reach(part)), block.cap_tokens(room)
+        need, cap = _need_tokens(part, self._reach(part)), self._cap_tokens(part)
         caps = cap < room and not block.pinned  # at the whole room it is the room that ends it
         if part.whole:
             must = min(need, cap) if caps else need
@@ -394,7 +397,7 @@ class _Settlement:
                 part.block.gives_way_by,
                 part,
                 limit_tokens=limit_tokens,
-                constant_limit_tokens=part.block.cap_tokens(self._budget.input_tokens),
+                constant_limit_tokens=self._cap_tokens(part),
                 counted=count_back(part.history, part.sizes, limit_tokens) if additive else None,
                 led=self._is_led(part),
             )
@@ -411,7 +414,7 @@ class _Settlement:
             part.history,
             part.sizes,
             limit_tokens=limit_tokens,
-            constant_limit_tokens=part.block.cap_tokens(self._budget.input_tokens),
+            constant_limit_tokens=self._cap_tokens(part),
             block=part.name,
             led=self._is_led(part),
         )
