@@ -15,7 +15,6 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from trimtab.errors import FormatError as FormatError
 from trimtab.formats.anthropic.edit import redacted_of, with_allowed_thinking
 from trimtab.formats.anthropic.faults import ANYWHERE, SYSTEM_FIRST, faults_of
 from trimtab.formats.anthropic.read import (
@@ -60,9 +59,6 @@ from trimtab.formats.values import (
     mapping_of,
     with_values,
     without_indices,
-)
-from trimtab.formats.values import (
-    entry_of as entry_of,
 )
 
 # What the API answers, status 400. The first two as quoted in anthropics/claude-code#64383, #18947 and

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from trimtab.errors import FormatError as FormatError
 from trimtab.formats.base import Fault, Format, Kind, Pieces, Prices, Request, Rules, Structure, TextSlot
 from trimtab.formats.gemini.edit import parts_of_system, read_body, redacted_of, write_body
 from trimtab.formats.gemini.faults import UNEQUAL, faults_of
@@ -41,9 +40,6 @@ from trimtab.formats.values import (
     item_of,
     with_values,
     without_indices,
-)
-from trimtab.formats.values import (
-    entry_of as entry_of,
 )
 
 # Quoted in langchain-ai/langchain#27799.

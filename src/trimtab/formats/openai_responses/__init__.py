@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from trimtab.errors import FormatError as FormatError
 from trimtab.formats.base import (
     Fault,
     Format,
@@ -57,12 +56,6 @@ from trimtab.formats.values import (
     mapping_of,
     with_values,
     without_keys,
-)
-from trimtab.formats.values import (
-    entry_of as entry_of,
-)
-from trimtab.formats.values import (
-    without_indices as without_indices,
 )
 
 # What the API answers, status 400: continuedev/continue#10092, can1357/oh-my-pi#106 (orphan) and
