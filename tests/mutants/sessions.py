@@ -29,7 +29,7 @@ SESSIONS = (
         ("WorkingSet._without_room", "full = full or unit.tokens > room", "full = unit.tokens > room"),
         ("WorkingSet.departures", " - self.view().keys()", ""),
         ("WorkingSet._find_misplaced", "if not moved:", "if False:"),
-        ("WorkingSet._find_misplaced", "if not self.exempt(units[first])]", "]"),
+        ("WorkingSet._find_misplaced", "not self.exempt(units[first]))", "True)"),
         ("WorkingSet.cut", "leads = not led and self.reader.leads(unit)", "leads = False"),
         ("WorkingSet.cut", "if opener is not None and leads:", "if False:"),
         ("WorkingSet.cut", "if opener is not None and tokens > target:", "if False:"),

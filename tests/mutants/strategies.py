@@ -88,7 +88,7 @@ STRATEGIES = (
         ("Openers.complete", "one.at <= index for", "False for"),
         ("Openers.complete", "any(map(stays, beside)) or", ""),
         ("Openers.stands", "before == index - 1\n", "False\n"),
-        ("in_order", "if may_leave(chosen[at])]", "]"),
+        ("in_order", "lambda at: may_leave(chosen[at])", "lambda at: True"),
     ),
     module(
         "strategies/sliding_window.py",

@@ -17,7 +17,7 @@ from trimtab._fitting.request import hold_margin
 from trimtab.budget import Budget
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble_one, keep_parts
-from trimtab.conversation.order import Row, find_misplaced, stands_apart
+from trimtab.conversation.order import Row, find_misplaced, row_or_before, stands_apart
 from trimtab.conversation.units import span_of, unit_of
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
@@ -602,14 +602,7 @@ def _let_go_misplaced(outcome: Outcome) -> None:
             stop = begin_of(history)
             begin = starts[at + 1] if stop == len(history) and at + 1 < len(starts) else start + stop
 
-    def let_go(row: Row, before: Row | None) -> list[int]:
-        """Let the row go with what belongs to it, or, where it must stay, what stands before it."""
-        for one in (row, before):
-            found = [owner for owner in (one.owners if one else ()) if together.may_leave(owner)]
-            if found:
-                return found
-        return []
-
+    let_go = row_or_before(together.may_leave)
     leave = find_misplaced(format, rows, first=begin, stands=stands_apart(format, begin), let_go=let_go)
     left = set(leave)
     gone = [(row.place, row.place) for row in rows if row.owners and left.issuperset(row.owners)]

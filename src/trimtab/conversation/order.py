@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from trimtab.formats import Dict, Format, mapping_of
 
-__all__ = ["Row", "Stands", "find_misplaced", "order_faults", "stands_apart"]
+__all__ = ["LetGo", "Row", "Stands", "find_misplaced", "order_faults", "row_or_before", "stands_apart"]
 
 
 class Row(NamedTuple):
@@ -35,6 +35,9 @@ class Row(NamedTuple):
 
 Stands = Callable[[Row | None, Row], bool]
 """Tells whether a row may stand behind another; None is the beginning."""
+
+LetGo = Callable[[Row, Row | None], Collection[int]]
+"""Says which owners leave where a row does not stand behind another: its own, those of the other, or none."""
 
 
 def stands_apart(format: Format, first: int, *, led: bool = False) -> Stands:
@@ -58,13 +61,26 @@ def stands_apart(format: Format, first: int, *, led: bool = False) -> Stands:
     return stands
 
 
+def row_or_before(may_leave: Callable[[int], bool]) -> LetGo:
+    """Return the rule that a row's owners go, or, where all of them must stay, those of the row before it."""
+
+    def let_go(row: Row, before: Row | None) -> list[int]:
+        for one in (row, before):
+            found = [owner for owner in (one.owners if one else ()) if may_leave(owner)]
+            if found:
+                return found
+        return []
+
+    return let_go
+
+
 def find_misplaced(
     format: Format,
     rows: Sequence[Row],
     *,
     first: int,
     stands: Stands,
-    let_go: Callable[[Row, Row | None], Collection[int]],
+    let_go: LetGo,
 ) -> list[int]:
     """Find what has to leave for every row to stand where it is.
 
@@ -76,8 +92,7 @@ def find_misplaced(
         rows: What stays, in order.
         first: Position of the first message there was, but for system messages: those are passed over.
         stands: Tells whether a row may stand behind another.
-        let_go: Says which owners leave where a row does not stand behind the other: its own, those of the
-            other one, or none.
+        let_go: Says which owners leave where a row does not stand behind the one before it.
 
     Returns:
         The owners that leave.

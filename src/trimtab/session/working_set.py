@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Self
 
-from trimtab.conversation.order import Row, find_misplaced, stands_apart
+from trimtab.conversation.order import Row, find_misplaced, row_or_before, stands_apart
 from trimtab.errors import BudgetExceededError
 from trimtab.formats import Dict
 from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
@@ -327,16 +327,9 @@ class WorkingSet:
         if not moved:
             return set()
         units, format = self.view(), self.reader.format
-
-        def free_owners(row: Row, before: Row | None) -> list[int]:
-            for one in (row, before):
-                found = [first for first in (one.owners if one else ()) if not self.exempt(units[first])]
-                if found:
-                    return found
-            return []
-
+        let_go = row_or_before(lambda first: not self.exempt(units[first]))
         rule = stands_apart(format, 0)
-        return set(find_misplaced(format, self._rows(units), first=0, stands=rule, let_go=free_owners))
+        return set(find_misplaced(format, self._rows(units), first=0, stands=rule, let_go=let_go))
 
     def _rows(self, units: Mapping[int, SessionUnit]) -> list[Row]:
         """List the messages of a view in order; what stands in front of all leaves with nothing."""

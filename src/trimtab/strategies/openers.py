@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, keep_parts
-from trimtab.conversation.order import Row, find_misplaced, stands_apart
+from trimtab.conversation.order import Row, find_misplaced, row_or_before, stands_apart
 from trimtab.conversation.units import Stretch
 from trimtab.formats import mapping_of
 
@@ -140,15 +140,7 @@ def in_order(
     for at, unit in enumerate(chosen):
         for index in unit.indices[:1] if isinstance(unit, Stretch) else unit.indices:
             owners.setdefault(index, []).append(at)
-
-    def let_go(row: Row, before: Row | None) -> list[int]:
-        """Let the row's own units leave, or, where they must stay, those of what stands before it."""
-        for one in (row, before):
-            found = [at for at in one.owners if may_leave(chosen[at])] if one is not None else []
-            if found:
-                return found
-        return []
-
+    let_go = row_or_before(lambda at: may_leave(chosen[at]))
     format, first = history.format, begin_of(history)
     rows = _rows(history, chosen, owners, insertions)
     stands = stands_apart(format, first, led=led)
