@@ -104,6 +104,15 @@ class TestScan:
         read = scanned(model(text(), server_use(), found(), mcp, told, text()))
         assert (read.calls, read.answers, read.loose, read.bound) == ({}, {}, {}, set())
 
+    def test_a_result_of_nobodys_call_is_the_tools_beside_words_of_the_user(self) -> None:
+        """It is a unit of its own, and the words are one of the user's."""
+        found = group([user(result("z"), text()), user("hi")], format=FORM)
+        assert [(unit.indices, unit.kind) for unit in found] == [
+            ((0,), "tool"),
+            ((0,), "user"),
+            ((1,), "user"),
+        ]
+
     def test_halves_of_a_turn_that_paused_are_bound(self) -> None:
         """The result came in the next message of the turn, or behind the results it waited for."""
         assert units(user("q"), model(server_use()), model(found(), text())) == [(0,), (1, 2)]

@@ -97,6 +97,7 @@ def test_a_whole_float_is_taken_as_its_integer() -> None:
     budget = Budget(8e3, margin=2.0)
     assert (budget.window, type(budget.window), type(budget.margin)) == (8000, int, int)
     assert Budget(1.0, margin=0.0).input_tokens == 1
+    assert (budget.available(0.0), type(budget.available(5.0))) == (7998, int)
 
 
 def test_a_fraction_of_a_token_is_rounded_down() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.properties.toy_format import ToyFormat, answers, asks, said, words
 from trimtab import BudgetExceededError, Context, PriorityBased, SlidingWindow, fit, validate
 from trimtab.conversation import repair
-from trimtab.strategies import DropNewest, Summarize
+from trimtab.strategies import DropNewest, EvictionRequest, EvictionResult, Insertion, Strategy, Summarize
 from trimtab.testing import WordCounter
 
 TOY = ToyFormat()
@@ -111,6 +111,50 @@ def test_a_call_stays_behind_the_text_it_stood_behind_from_the_start() -> None:
     fitted = fit(messages, 99, counter=counter, format="gemini", on_trim=lambda ctx: ctx.remove(1))
     assert fitted.messages == [text]
     assert reasons(fitted.report) == {1: "callback", 2: "cannot_lead", 3: "cannot_lead"}
+
+
+def test_all_that_an_open_call_may_not_stand_behind_leaves() -> None:
+    """Gemini takes no call behind text of the model where that is new; there are three of these."""
+    counter = WordCounter(format="gemini")
+    asked, *told = [{"role": "model" if at else "user", "parts": [{"text": str(at)}]} for at in range(4)]
+    call = {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "f", "args": {}}}]}
+    messages = [asked, *told, {"role": "user", "parts": [{"text": "go on"}]}, call]
+    fitted = fit(messages, 99, counter=counter, format="gemini", on_trim=lambda ctx: ctx.remove(4))
+    assert fitted.messages == [asked, call]
+    assert reasons(fitted.report) == {4: "callback", **dict.fromkeys((1, 2, 3), "cannot_lead")}
+
+
+def test_system_text_from_within_does_not_come_to_lead() -> None:
+    """Anthropic takes it behind what somebody said, and no request that begins with it."""
+    counter = WordCounter(format="anthropic")
+    roles = ("user", "system", "user", "assistant", "user")
+    messages = [{"role": role, "content": f"text {at}"} for at, role in enumerate(roles)]
+    fitted = fit(messages, 99, counter=counter, format="anthropic", on_trim=lambda ctx: ctx.remove(0))
+    assert fitted.messages == messages[2:]
+    assert reasons(fitted.report) == {0: "callback", 1: "cannot_lead"}
+
+
+class PutsIn(Strategy):
+    """Keeps the first two units and the last, and puts a message in place of the others."""
+
+    name = "puts_in"
+
+    def evict(self, request: EvictionRequest) -> EvictionResult:
+        """Keep three."""
+        first, second, *others, last = request.units
+        gone = frozenset(index for unit in others for index in unit.indices)
+        note = Insertion(at=min(gone), message={"role": "user", "content": "so far"}, covers=gone, why="n")
+        return EvictionResult(kept=(first, second, last), insertions=(note,), fits=True)
+
+
+def test_nothing_leaves_for_what_a_strategy_puts_in() -> None:
+    """Anthropic refuses the user behind system text, where that stood at first, too: the report tells."""
+    roles = ("user", "system", "user", "assistant", "user")
+    messages = [{"role": role, "content": "a b c"} for role in roles]
+    counter = WordCounter(format="anthropic")
+    fitted = fit(messages, 14, counter=counter, format="anthropic", strategy=PutsIn())
+    assert fitted.messages == [*messages[:2], {"role": "user", "content": "so far"}, messages[4]]
+    assert [found.rule for found in fitted.report.violations] == ["wrong_order"]
 
 
 def test_a_summary_leads() -> None:

@@ -67,12 +67,17 @@ class TestParts:
             ([calls("a"), carries("a", "!hi")], [calls("a"), carries("a", "!hi")]),
             ([carries("z", "!hi"), SAYS], [carries("!hi"), SAYS]),
             ([carries("z", "y"), SAYS], [SAYS]),
+            ([calls("a"), carries("a", "z"), SAYS], [calls("a"), carries("a"), SAYS]),
             ([calls("a"), carries("z", "a", "a", "!hi")], [calls("a"), carries("a", "!hi")]),
             ([calls("a"), USER, carries("a")], [calls("a"), carries("a"), USER]),
             ([calls("a"), USER, carries("!hi", "a")], [calls("a"), carries("a"), USER, carries("!hi")]),
             (
                 [calls("a"), calls("b"), carries("a", "b", "!hi")],
                 [calls("a"), carries("a"), calls("b"), carries("b", "!hi")],
+            ),
+            (
+                [calls("a"), USER, calls("b"), carries("b", "a")],
+                [calls("a"), carries("a"), USER, calls("b"), carries("b")],
             ),
             (
                 [calls("a"), USER, carries("a", "a", "!hi")],
@@ -91,6 +96,12 @@ class TestParts:
         """A message of which something is left was edited, not removed."""
         changes = repair([carries("z", "!hi"), carries("y"), SAYS], format=PARTS).changes
         assert [(c.index, c.action) for c in changes] == [(0, "edited"), (1, "removed")]
+
+    def test_a_part_that_left_does_not_move(self) -> None:
+        """A further result for an older call is taken out where it stands."""
+        done = repair([calls("a"), carries("a"), calls("b"), carries("b", "a")], format=PARTS)
+        assert done.messages == [calls("a"), carries("a"), calls("b"), carries("b")]
+        assert [(c.index, c.action, c.rule) for c in done.changes] == [(3, "edited", "repeated_result")]
 
     @given(
         st.lists(

@@ -80,7 +80,7 @@ KERNEL = (
         ("last_turn_of", 'not in ("user", "assistant"):', 'not in ("assistant",):'),
         ("open_calls", "if index >= last_turn or", "if index > last_turn or"),
         ("open_calls", "or call_id in pending", "and call_id in pending"),
-        ("late_results", "if owner is None or (index, part) in pairing.repeated:", "if owner is None:"),
+        ("late_results", "if owner is None:", "if not owner:"),
         ("late_results", "if index > ends[start]:", "if index >= ends[start]:"),
         ("_end_of_results", "pairing.owner.get(index + 1, ())", "pairing.owner.get(index + 2, ())"),
     ),

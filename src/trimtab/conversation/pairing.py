@@ -142,8 +142,8 @@ def late_results(
     """Return (message, part) of results that do not stand directly behind their call.
 
     Between a call and its result only messages with results of the same call message may stand, and what
-    the call is bound to; where `in_one`, no other message with results either. Repeated and orphan
-    results are not among them.
+    the call is bound to; where `in_one`, no other message with results either. Orphan results are not
+    among them; repeated ones are like others, and who asks knows which those are.
     """
     starts: dict[int, int] = {}
     """The last of the messages bound to a message: calls of one such turn share it."""
@@ -153,7 +153,7 @@ def late_results(
     late: set[tuple[int, int | None]] = set()
     for index, owners in pairing.owner.items():
         for (_, part), owner in zip(structure.answers[index], owners, strict=True):
-            if owner is None or (index, part) in pairing.repeated:
+            if owner is None:
                 continue
             start = starts.get(owner, owner)
             if start not in ends:
