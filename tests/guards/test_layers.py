@@ -20,6 +20,7 @@ FLOORS = (
     ("_fitting",),
     ("_fit", "context", "history"),
     ("session", "policy", "summaries", "testing"),
+    ("replay",),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -11,6 +11,7 @@ DOORS = (
     "trimtab.counting.door",
     "trimtab.counting.own",
     "trimtab.counting.tokenizers.huggingface",
+    "trimtab.replay.policies",
     "trimtab.testing.counters",
     "trimtab.testing.formats",
     "trimtab.testing.strategies",

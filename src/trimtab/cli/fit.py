@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import takewhile
 from typing import Any, NamedTuple
 
 import click
@@ -31,14 +30,9 @@ from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats import Request, detect, get_format
 from trimtab.policy import load_policy, with_path
+from trimtab.policy.conversations import blocks_for
 from trimtab.report import Report
 from trimtab.report.text import fate_counts
-
-_HISTORY = "history"
-"""The block that a conversation goes into, if there is one of that name."""
-
-_SYSTEM = "system"
-"""The block that leading system messages of a conversation go into, if there is one of that name."""
 
 _BODY_KEYS = ("messages", "input", "contents")
 """One of these makes a mapping a request body, unless it names a block."""
@@ -99,7 +93,8 @@ class PolicyFit:
         tools = taken.request.tools if asked.tools is None else asked.tools
         context = self._ready(taken.model, counter=taken.counter, beside_tokens=_beside(taken, tools))
         context = context.clone(format=taken.format, system=system, tools=tools)
-        fitted = _fill(context, self._parts_of(taken)).fit()
+        parts = blocks_for(taken.request.messages, self._names, taken.format)
+        fitted = _fill(context, parts).fit()
         return FittedRequest(fitted, _write(fitted, replace(taken.request, tools=tools)))
 
     def _ready(self, model: str | None, *, counter: Any, beside_tokens: int = 0) -> Context:
@@ -143,30 +138,6 @@ class PolicyFit:
         if not isinstance(value, Mapping) or "role" in value or not value:
             return False
         return all(key in self._names for key in value)
-
-    def _parts_of(self, taken: Conversation) -> Mapping[str, Any]:
-        """Take a conversation apart: leading system messages into the block for these, if there is one.
-
-        In the block of the history they would leave first.
-        """
-        name = self._name_for_conversations()
-        messages = taken.request.messages
-        if name == _SYSTEM or _SYSTEM not in self._names:
-            return {name: messages}
-        heads = takewhile(lambda one: isinstance(one, dict) and taken.format.kind(one) == "system", messages)
-        head = list(heads)
-        return {_SYSTEM: head, name: messages[len(head) :]}
-
-    def _name_for_conversations(self) -> str:
-        """Name the block that a list of messages or a request body fills."""
-        if _HISTORY in self._names:
-            return _HISTORY
-        if len(self._names) == 1:
-            return self._names[0]
-        raise FormatError(
-            f"a conversation goes into the block {_HISTORY!r}, and the policy has none: write an object with"
-            f" a key for each block ({', '.join(self._names)})"
-        )
 
 
 def _write(fitted: Fitted[Any], request: Request) -> Any:

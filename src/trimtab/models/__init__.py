@@ -20,8 +20,12 @@ from trimtab._shared.checks import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.models import anthropic, google, open_weights, openai, others
 from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, ToolsStyle, check_facts
+from trimtab.models.prices import DEFAULT_PRICING, CachePricing, Charge, pricing_for, pricings
 
 __all__ = [
+    "DEFAULT_PRICING",
+    "CachePricing",
+    "Charge",
     "Framing",
     "Margin",
     "MediaRule",
@@ -29,6 +33,8 @@ __all__ = [
     "ToolsStyle",
     "facts_for",
     "model_names",
+    "pricing_for",
+    "pricings",
     "register_model",
     "register_models",
 ]

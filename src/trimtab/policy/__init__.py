@@ -50,7 +50,7 @@ def load_policy(
         return _context(source, names or {})
     if not isinstance(source, (str, PathLike)):
         raise ConfigurationError(f"a policy is the path of a file or a mapping, not {type(source).__name__}")
-    data = _read_file(source)
+    data = read_file(source)
     try:
         return _context(data, names or {})
     except ConfigurationError as error:
@@ -152,7 +152,7 @@ def with_path(error: ConfigurationError, path: str | PathLike[str], /) -> Config
     return error
 
 
-def _read_file(path: str | PathLike[str]) -> Any:
+def read_file(path: str | PathLike[str]) -> Any:
     """Read the data of a file; a mark in front of it, as editors on Windows write it, is passed over."""
     is_toml = _is_toml(path)
     cause: Exception

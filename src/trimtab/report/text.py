@@ -118,7 +118,7 @@ def _blocks(report: Report, *, width: int) -> Iterator[Line]:
         for block in report.blocks:
             numbers = (_number(block.tokens_before), f"{block.tokens_after:,}", f"{block.limit_tokens:,}")
             cells.append((_name(block.name), *numbers))
-        heads, *rows = _align(cells, right=(1, 2, 3))
+        heads, *rows = align(cells, right=(1, 2, 3))
         legend = heads + " " * 9 + "█ after, ░ before, │ limit"
         yield Line("")
         yield Line(legend if columns(legend) <= width else heads, "bold")
@@ -190,7 +190,7 @@ def _fates(counts: Iterable[int]) -> str:
     return ", ".join(f"{count:,} {fate}" for fate, count in zip(FATES, counts, strict=True) if count)
 
 
-def _align(rows: Sequence[Sequence[str]], *, right: Collection[int]) -> list[str]:
+def align(rows: Sequence[Sequence[str]], *, right: Collection[int]) -> list[str]:
     """Write rows of cells below each other, some of the columns at their right."""
     sizes = [max(map(columns, column)) for column in zip(*rows, strict=True)]
     return [
@@ -251,7 +251,7 @@ def _messages(report: Report, *, width: int, include_text: bool) -> Iterator[Lin
     head = len(runs) if len(runs) <= _MOST_RUNS else _MOST_RUNS - _LAST_RUNS
     hidden = runs[head:-_LAST_RUNS]
     shown = runs[:head] + (runs[-_LAST_RUNS:] if hidden else [])
-    titles, *rows = _align([("index", "fate", "tokens", "why"), *map(_cells, shown)], right=(2,))
+    titles, *rows = align([("index", "fate", "tokens", "why"), *map(_cells, shown)], right=(2,))
     yield Line("")
     yield Line(titles, "bold")
     for place, (run, row) in enumerate(zip(shown, rows, strict=True)):

@@ -1,0 +1,31 @@
+"""Replay: what a policy costs, and what it loses, measured on conversations that were recorded.
+
+A recording is played call by call: what is sent, what of it a provider's prompt cache serves, what that
+costs, what leaves, and whether what the next answer needs is still there.
+"""
+
+from __future__ import annotations
+
+from trimtab.models import CachePricing, pricing_for, pricings
+from trimtab.replay.chart import chart_page
+from trimtab.replay.play import replay
+from trimtab.replay.policies import PolicyLike
+from trimtab.replay.record import ModelCall, Question, Recording, read_recording
+from trimtab.replay.results import CallRow, Replayed, Totals, replay_table
+
+__all__ = [
+    "CachePricing",
+    "CallRow",
+    "ModelCall",
+    "PolicyLike",
+    "Question",
+    "Recording",
+    "Replayed",
+    "Totals",
+    "chart_page",
+    "pricing_for",
+    "pricings",
+    "read_recording",
+    "replay",
+    "replay_table",
+]

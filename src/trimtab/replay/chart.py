@@ -1,0 +1,152 @@
+"""A page of charts: tokens a call, reuse and price, by policy; one file, without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from html import escape
+from itertools import accumulate
+from operator import add
+
+from trimtab.replay.results import CallRow, Replayed
+
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 860, 240, 70, 12, 28
+_MOST_POINTS = 600
+"""Points of a line: more than that nobody sees apart."""
+_COLOURS = ("#0b6e99", "#c2410c", "#4d7c0f", "#7e22ce", "#be123c", "#0f766e", "#a16207", "#475569")
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 1em }
+table { border-collapse: collapse; margin: 1em 0 } th, td { padding: .25em .7em; text-align: right }
+th { border-bottom: 1px solid #a8a29e } td:first-child, th:first-child { text-align: left }
+h2 { margin: 2em 0 0; font-size: 1.15em } h3 { margin: 1em 0 0; font-size: 1em; font-weight: 600 }
+svg { width: 100%; height: auto } text { font: 12px system-ui, sans-serif; fill: #57534e }
+.key { display: inline-block; width: .8em; height: .8em; margin-right: .4em }
+""".strip()
+
+
+def chart_page(groups: Mapping[str, Sequence[Replayed]], /, *, title: str = "Replay") -> str:
+    """Write a page of HTML: a table of the sums, and charts for each recording.
+
+    Args:
+        groups: By the name of a recording what was found under each policy; the policies are the same ones in
+            the same order for all of them.
+        title: Stands over it.
+
+    Example:
+        >>> from trimtab.replay import replay
+        >>> chat = [{"role": role, "content": "word " * 50} for role in ("user", "assistant")] * 20
+        >>> page = chart_page({"chat": [replay(chat, policy, budget=900) for policy in ("default", "none")]})
+        >>> page.count("<svg"), "<script" in page
+        (3, False)
+    """
+    totals = [reduce(add, column) for column in zip(*groups.values(), strict=True)]
+    parts = [
+        "<!doctype html>",
+        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
+        f"<style>{_STYLE}</style></head><body>",
+        f"<h1>{escape(title)}</h1>",
+        _table(totals),
+        *(part for name, results in groups.items() for part in _charts(name, results)),
+        "</body></html>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _table(results: Sequence[Replayed]) -> str:
+    head = "".join(
+        f"<th>{word}</th>"
+        for word in ("policy", "calls", "tokens", "reuse", "fill", "price", "cost", "evidence", "invalid")
+    )
+    rows = []
+    for place, one in enumerate(results):
+        totals, trims = one.totals, one.steady if one.steady.calls else one.totals
+        ratio = one.cost_ratio(results[0])
+        cells = (
+            f"{totals.calls:,}",
+            f"{totals.tokens:,}",
+            _share(trims.reuse),
+            _share(trims.fill),
+            f"{totals.price:,.0f}",
+            "" if ratio is None else f"{ratio:.2f}",
+            _share(totals.evidence_share),
+            f"{totals.invalid:,}",
+        )
+        name = f'<td><span class="key" style="background:{_colour(place)}"></span>{escape(one.policy)}</td>'
+        rows.append("<tr>" + name + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    note = "<p>Reuse and fill are of the calls to be trimmed; the cost is in units of the first row.</p>"
+    return f"<table><tr>{head}</tr>{''.join(rows)}</table>{note}"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
+
+
+def _colour(place: int) -> str:
+    return _COLOURS[place % len(_COLOURS)]
+
+
+def _charts(name: str, results: Sequence[Replayed]) -> list[str]:
+    """Draw what happened in one recording."""
+    charts: tuple[tuple[str, Callable[[Sequence[CallRow]], list[float]]], ...] = (
+        ("Tokens a call", lambda rows: [row.tokens for row in rows]),
+        (
+            "Share of a call that is a prefix of the one before",
+            lambda rows: [row.shared_tokens / row.tokens if row.tokens else 0.0 for row in rows],
+        ),
+        ("Price so far", lambda rows: list(accumulate(row.price for row in rows))),
+        *(
+            [("Share of the evidence in view, of all questions so far", _evidence)]
+            if any(row.evidence for one in results for row in one.calls)
+            else []
+        ),
+    )
+    parts = [f"<h2>{escape(name)}</h2>"]
+    for heading, values in charts:
+        lines = [(one.policy, values(one.calls)) for one in results]
+        parts += [f"<h3>{heading}</h3>", _svg(heading, lines)]
+    return parts
+
+
+def _evidence(rows: Sequence[CallRow]) -> list[float]:
+    """Share of the evidence in view, over the questions up to each call."""
+    held = accumulate((row.evidence or (0, 0))[0] for row in rows)
+    sought = accumulate((row.evidence or (0, 0))[1] for row in rows)
+    return [part / whole if whole else 0.0 for part, whole in zip(held, sought, strict=True)]
+
+
+def _svg(heading: str, lines: Sequence[tuple[str, list[float]]]) -> str:
+    """Draw a line for each policy."""
+    top = max((value for _, values in lines for value in values), default=0.0) or 1.0
+    calls = max((len(values) for _, values in lines), default=0)
+    inner = _HEIGHT - _TOP - _BOTTOM
+    drawn = [
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(heading, quote=True)}">',
+        *(_level(top * step / 4, step, inner) for step in range(5)),
+        f'<text x="{_WIDTH}" y="{_HEIGHT - 8}" text-anchor="end">{calls:,} calls</text>',
+    ]
+    for place, (name, values) in enumerate(lines):
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in _points(values, calls, top, inner))
+        drawn.append(
+            f'<polyline fill="none" stroke="{_colour(place)}" stroke-width="1.6" points="{points}">'
+            f"<title>{escape(name)}</title></polyline>"
+        )
+    return "".join([*drawn, "</svg>"])
+
+
+def _level(value: float, step: int, inner: int) -> str:
+    y = _TOP + inner * (1 - step / 4)
+    shown = f"{value:,.2f}" if value < 10 else f"{value:,.0f}"
+    return (
+        f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e7e5e4"/>'
+        f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{shown}</text>'
+    )
+
+
+def _points(values: list[float], calls: int, top: float, inner: int) -> list[tuple[float, float]]:
+    step = max(1, len(values) // _MOST_POINTS)
+    room = (_WIDTH - _LEFT) / max(1, calls - 1)
+    return [
+        (_LEFT + index * room, _TOP + inner * (1 - values[index] / top))
+        for index in range(0, len(values), step)
+    ]

@@ -1,0 +1,294 @@
+"""`replay`: a recorded conversation call by call under a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import unescape
+from typing import Any
+
+from trimtab.budget import Budget
+from trimtab.conversation.validity import validate
+from trimtab.counting import CounterLike, EstimateCounter, RequestCounter, counter_for
+from trimtab.counting.door import as_counter
+from trimtab.counting.sizes import Fixed, Shares, sizes_for
+from trimtab.errors import BudgetExceededError, ConfigurationError
+from trimtab.formats import Format, SystemLike, ToolSchema, mapping_of
+from trimtab.formats.values import entry_of
+from trimtab.models import DEFAULT_PRICING, CachePricing, pricing_for
+from trimtab.replay.cache import PromptCache, Sent
+from trimtab.replay.policies import Meter, PolicyLike, Setting, View, name_of, player_for
+from trimtab.replay.record import (
+    Messages,
+    ModelCall,
+    Question,
+    Recording,
+    goes_on,
+    leading_system,
+    read_recording,
+)
+from trimtab.replay.results import CallRow, Replayed, totals_of
+
+_REMEMBERED = 100_000
+"""Messages whose sizes are remembered."""
+
+
+def replay(
+    source: Any,
+    /,
+    policy: PolicyLike = None,
+    *,
+    budget: Budget | float | None = None,
+    model: str | None = None,
+    counter: CounterLike | None = None,
+    pricing: CachePricing | str = DEFAULT_PRICING,
+    format: str | Format = "auto",
+    system: SystemLike | None = None,
+    tools: Sequence[ToolSchema] | None = None,
+    name: str | None = None,
+    on_call: Callable[[CallRow], None] | None = None,
+) -> Replayed:
+    """Play a recorded conversation call by call: what each costs under a policy.
+
+    No model is asked, but by summarizers of the policy. What the model said is what was recorded: a policy
+    under which it would have said something else is measured as if it had not.
+
+    Args:
+        source: The recording: whatever `read_recording` reads.
+        policy: A strategy; a `Context`, or the file or data of a policy or strategy; None or "none": no
+            trimming; "default": that of `fit`; "session" or "session-extractive"; or a function that makes a
+            `Session`, fresh for each replay.
+        budget: Room for each call in tokens, or a `Budget`. None: a policy's own, or the model's window.
+        model: Name of the model, for its tokenizer and window.
+        counter: What counts tokens. None: the model's own, or an estimate that errs high.
+        pricing: Prices: a `CachePricing`, or the name of one or of a model.
+        format: Name of the wire form; "auto" goes by the shapes that occur.
+        system: System text beside the messages, where the recording has none.
+        tools: Tool schemas, likewise.
+        name: What tables call the policy. None: its own name.
+        on_call: Called after each call, with its row.
+
+    Returns:
+        A `Replayed`: a row a call, and sums over them.
+
+    Raises:
+        ConfigurationError: There is no budget, or the policy is none.
+        UnknownNameError: A model, price or kind of strategy nobody knows.
+        FormatError: The recording cannot be read.
+
+    Example:
+        >>> from trimtab import SlidingWindow
+        >>> roles = ("user", "assistant") * 40
+        >>> chat = [{"role": role, "content": f"{n} " * 100} for n, role in enumerate(roles)]
+        >>> steady = replay(chat, SlidingWindow(target_ratio=0.5), budget=4000, pricing="openai")
+        >>> oldest = replay(chat, "default", budget=4000, pricing="openai")
+        >>> f"{oldest.steady.reuse:.0%} {steady.steady.reuse:.0%}, {steady.cost_ratio(oldest):.2f} of the price"
+        '0% 69%, 0.28 of the price'
+    """
+    recording = read_recording(source, format=format, model=model, system=system, tools=tools)
+    counted: RequestCounter = as_counter(_counter(counter, model)).with_format(recording.format)
+    sizing = _Sizing(counted, recording.format)
+    meter = Meter(lambda messages: sum(map(sizing.of, messages)))
+    setting = Setting(recording=recording, budget=budget, model=model, counter=counted, meter=meter)
+    prices = pricing_for(pricing) if isinstance(pricing, str) else pricing
+    if not isinstance(prices, CachePricing):
+        raise ConfigurationError(f"pricing is a CachePricing or a name, not {type(prices).__name__}")
+    stage = _Stage(
+        setting=setting,
+        sizing=sizing,
+        prices=prices,
+        cache=PromptCache(prices),
+        seeks=_questions_by_call(recording),
+    )
+    player = player_for(policy, setting)
+    rows = []
+    limit_tokens = setting.limit_tokens()
+    for index, call in enumerate(recording.calls):
+        try:
+            row = stage.row(index, call, player.play(call))
+            limit_tokens = row.limit_tokens
+        except BudgetExceededError as error:
+            row = CallRow(index=index, given_messages=len(call.messages), refused=str(error))
+        rows.append(replace(row, over_before=stage.passes(call, limit_tokens)))
+        if on_call is not None:
+            on_call(rows[-1])
+    return Replayed(
+        policy=name_of(policy) if name is None else name,
+        pricing=prices.name,
+        calls=tuple(rows),
+        totals=totals_of(rows),
+        steady=totals_of(row for row in rows if row.over_before),
+    )
+
+
+def _counter(counter: CounterLike | None, model: str | None) -> Any:
+    if counter is not None:
+        return counter
+    return EstimateCounter() if model is None else counter_for(model)
+
+
+def _questions_by_call(recording: Recording) -> dict[int, list[Question]]:
+    """Say at which call each question is asked: the first that has its message."""
+    found: dict[int, list[Question]] = {}
+    for question in recording.questions:
+        at = question.at + recording.lead
+        places = (index for index, call in enumerate(recording.calls) if len(call.messages) > at)
+        found.setdefault(next(places, len(recording.calls) - 1), []).append(question)
+    return found
+
+
+class _Sizing:
+    """Sizes of messages, each counted once as long as it is the same object."""
+
+    def __init__(self, counter: RequestCounter, format: Format) -> None:
+        self.counter = counter
+        self._format = format
+        self._known: dict[int, tuple[Any, int]] = {}
+
+    def of(self, message: object, /) -> int:
+        """Count a message alone."""
+        known = self._known.get(id(message))
+        if known is None:
+            if len(self._known) > _REMEMBERED:
+                self._known.clear()
+            alone = [mapping_of(message)]
+            sizes = sizes_for(self.counter, alone, None)
+            size = sizes.request_tokens(alone) if isinstance(sizes, Shares) else sizes.of(0)
+            known = self._known[id(message)] = (message, size)
+        return known[1]
+
+    def prefix(self, messages: Messages, fixed: Fixed, /) -> Callable[[int], int]:
+        """Return what counts the first so many messages with what stands before them."""
+        entries = [entry_of(messages, index) for index in range(len(messages))]
+        table = sizes_for(self.counter, entries, fixed)
+        if isinstance(table, Shares):
+            return lambda count: table.request_tokens(entries[:count])
+        leads = bool(entries) and self._format.kind(entries[0]) == "system"
+        beside = table.fixed_tokens(leads)
+        return lambda count: beside + sum(map(self.of, messages[:count]))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Stage:
+    """What is known between the calls of one replay."""
+
+    setting: Setting
+    sizing: _Sizing
+    prices: CachePricing
+    cache: PromptCache
+    seeks: Mapping[int, Sequence[Question]]
+    before: ModelCall | None = None
+    cut: int = 0
+    is_over: bool = False
+
+    def passes(self, call: ModelCall, limit_tokens: int | None) -> bool:
+        """Tell whether this call or one before passes the room as it stands."""
+        if not self.is_over and limit_tokens is not None:
+            count = self.sizing.prefix(call.messages, Fixed(call.system, call.tools))
+            self.is_over = count(len(call.messages)) > limit_tokens
+        return self.is_over
+
+    def row(self, index: int, call: ModelCall, view: View) -> CallRow:
+        """Say what a view costs, and what it lacks."""
+        setting, form, meter = self.setting, self.setting.format, self.setting.meter
+        prefix_tokens = self.sizing.prefix(view.messages, Fixed(view.system, call.tools))
+        sent = Sent(
+            messages=view.messages,
+            beside=(view.system, call.tools),
+            tokens=prefix_tokens(len(view.messages)),
+            prefix_tokens=prefix_tokens,
+            leading=leading_system(view.messages, form),
+            time=call.time,
+            cold=call.cold,
+        )
+        reading = self.cache.serve(sent)
+        cut = cut_of(call.messages, view, form)
+        before = self.before
+        moved_back = before is not None and cut < self.cut and goes_on(before.messages, call.messages)
+        self.before, self.cut = call, cut
+        asked, read, written = meter.calls, meter.read_tokens, meter.written_tokens
+        meter.calls = meter.read_tokens = meter.written_tokens = 0
+        charge = reading.charge
+        return CallRow(
+            index=index,
+            given_messages=len(call.messages),
+            sent_messages=len(view.messages),
+            tokens=sent.tokens,
+            limit_tokens=view.limit_tokens,
+            shared_messages=reading.shared_messages,
+            shared_tokens=reading.shared_tokens,
+            read_tokens=charge.read_tokens,
+            write_tokens=charge.write_tokens,
+            base_tokens=charge.base_tokens,
+            cold=reading.is_cold,
+            price=charge.price + read * self.prices.base + written * (self.prices.output or 0.0),
+            evicted=view.evicted,
+            cut=cut,
+            moved_back=moved_back,
+            summarizer_calls=asked,
+            summarizer_tokens=read + written,
+            over_limit=view.limit_tokens is not None and sent.tokens > view.limit_tokens,
+            faults=_new_faults(call.messages, view.messages, form),
+            evidence=_evidence(setting.recording, self.seeks.get(index, ()), call.messages, view, form),
+        )
+
+
+def cut_of(given: Messages, view: View, form: Format, /) -> int:
+    """Return the position from which on everything was sent; messages in another shape count as sent."""
+    cut, left = len(given), len(view.messages)
+    while cut and left and _is_same(given[cut - 1], view.messages[left - 1], form, changed=view.changed):
+        cut, left = cut - 1, left - 1
+    return cut
+
+
+def _is_same(one: object, sent: object, form: Format, *, changed: bool) -> bool:
+    """Tell whether a message was sent, perhaps shortened."""
+    if one is sent or one == sent:
+        return True
+    if not changed:
+        return False
+    a, b = mapping_of(one), mapping_of(sent)
+    if form.kind(a) != form.kind(b):
+        return False
+    first, second = form.pieces(a), form.pieces(b)
+    return (first.result_id, first.calls, first.results) == (second.result_id, second.calls, second.results)
+
+
+def _new_faults(given: Messages, sent: Messages, form: Format) -> tuple[str, ...]:
+    """List the rules that are broken by what was sent, and not by what was recorded."""
+    found = [one for one in validate(sent, format=form) if one.fault]
+    if not found:
+        return ()
+    known = {(one.rule, one.call_id) for one in validate(given, format=form)}
+    return tuple(dict.fromkeys(one.rule for one in found if (one.rule, one.call_id) not in known))
+
+
+def _evidence(
+    recording: Recording, questions: Sequence[Question], given: Messages, view: View, form: Format
+) -> tuple[int, int] | None:
+    """Count the messages with evidence that are in view, as messages or word for word inside of one."""
+    places = [place + recording.lead for one in questions for place in one.evidence]
+    places = [place for place in places if place < len(given)]
+    if not places:
+        return None
+    shown = list(_texts(view.messages, form))
+    held = 0
+    for place in places:
+        texts = [_one_line(text) for text in form.pieces(mapping_of(given[place])).texts if text.strip()]
+        held += any(one is given[place] or one == given[place] for one in view.messages) or (
+            bool(texts) and all(any(text in other for other in shown) for text in texts)
+        )
+    return held, len(places)
+
+
+def _texts(messages: Messages, form: Format) -> Iterator[str]:
+    """List all texts of messages, those that were escaped as they were before, too."""
+    for message in messages:
+        for text in form.pieces(mapping_of(message)).texts:
+            yield _one_line(text)
+            if "&" in text:
+                yield _one_line(unescape(text))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

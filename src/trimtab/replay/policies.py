@@ -1,0 +1,326 @@
+"""What decides, call by call: no trimming, a strategy, a policy with blocks, or a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+from pathlib import PurePath
+from typing import Any, Protocol, TypeAlias
+
+from trimtab._fit import Fitted, fit
+from trimtab._fitting.request import budget_for
+from trimtab.budget import Budget
+from trimtab.context import Context
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Format, mapping_of
+from trimtab.formats.values import compact_json
+from trimtab.models import facts_for
+from trimtab.policy import load_policy, read_file
+from trimtab.policy.conversations import blocks_for
+from trimtab.replay.record import Messages, ModelCall, Recording, goes_on
+from trimtab.session import Session
+from trimtab.strategies import Cascade, Strategy, Summarize, create_strategy
+from trimtab.strategies.summarizer import Summarizer, SummaryRequest
+from trimtab.summaries import ExtractiveSummarizer
+
+PolicyLike: TypeAlias = (
+    Strategy | Context | Callable[[], Session] | Mapping[str, Any] | str | PathLike[str] | None
+)
+"""What can be replayed: anything that decides what of a conversation is sent."""
+
+NO_TRIMMING, BY_DEFAULT, SESSION, EXTRACTIVE = "none", "default", "session", "session-extractive"
+WORDS = (NO_TRIMMING, BY_DEFAULT, SESSION, EXTRACTIVE)
+"""Words for policies; every kind of strategy that needs no options is one, too."""
+
+
+@dataclass(slots=True)
+class Meter:
+    """What summarizers were asked, and how much of that a model had to read and to write."""
+
+    counts: Callable[[Messages], int]
+    """Tokens of messages."""
+    calls: int = 0
+    read_tokens: int = 0
+    written_tokens: int = 0
+
+    def add(self, messages: Messages, existing: str | None, text: str, /) -> None:
+        """Take down one call of a model."""
+        self.calls += 1
+        told = [{"role": "user", "content": existing}] if existing else []
+        self.read_tokens += self.counts(messages) + (self.counts(told) if told else 0)
+        self.written_tokens += self.counts([{"role": "assistant", "content": text}])
+
+
+class _Metered:
+    """A summarizer whose calls are counted."""
+
+    def __init__(self, inner: Summarizer, meter: Meter) -> None:
+        self._inner, self._meter = inner, meter
+        self.name = getattr(inner, "name", type(inner).__name__)
+        self.takes_existing = getattr(inner, "takes_existing", True)
+        self.reads_all = getattr(inner, "reads_all", False)
+
+    def summarize(self, request: SummaryRequest, /) -> Any:
+        """Ask it, and count."""
+        text = self._inner.summarize(request)
+        if isinstance(text, str):
+            self._meter.add(request.messages, request.existing, text)
+        return text
+
+
+def with_meter(strategy: Strategy, meter: Meter, /) -> Strategy:
+    """Return a strategy whose summarizers are counted; one that asks no model costs nothing and is not."""
+    if isinstance(strategy, Cascade):
+        return Cascade(*(with_meter(step, meter) for step in strategy.steps))
+    if isinstance(strategy, Summarize) and not isinstance(strategy.summarizer, ExtractiveSummarizer):
+        return replace(strategy, summarizer=_Metered(strategy.summarizer, meter))
+    return strategy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a policy sends for one call."""
+
+    messages: Messages
+    system: Any = None
+    evicted: int = 0
+    """Messages of the call that are not in it."""
+    changed: bool = False
+    """Whether some are there in another shape."""
+    limit_tokens: int | None = None
+    """The room there was; None where nobody gave any."""
+
+
+class Player(Protocol):
+    """Plays the calls of one recording, one after the other."""
+
+    def play(self, call: ModelCall, /) -> View:
+        """Decide what is sent.
+
+        Raises:
+            BudgetExceededError: Nothing that may be sent fits.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What all policies of a replay have in common."""
+
+    recording: Recording
+    budget: Budget | float | None
+    model: str | None
+    counter: Any
+    meter: Meter
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        return self.recording.format
+
+    def limit_tokens(self) -> int | None:
+        """Return the room for input, if anybody gave one."""
+        if self.budget is not None:
+            return budget_for(self.budget, self.model).input_tokens
+        facts = None if self.model is None else facts_for(self.model)
+        if facts is None or facts.window_tokens is None:
+            return None
+        return facts.window_tokens - facts.output_reserve_tokens
+
+
+@dataclass(slots=True)
+class _Whole:
+    """Sends everything."""
+
+    limit_tokens: int | None
+
+    def play(self, call: ModelCall, /) -> View:
+        """Decide nothing."""
+        return View(messages=call.messages, system=call.system, limit_tokens=self.limit_tokens)
+
+
+@dataclass(slots=True)
+class _ByStrategy:
+    """Fits each call by itself."""
+
+    setting: Setting
+    strategy: Strategy | None
+
+    def play(self, call: ModelCall, /) -> View:
+        """Fit it."""
+        setting = self.setting
+        fitted = fit(
+            call.messages,
+            setting.budget,
+            model=setting.model,
+            counter=setting.counter,
+            format=setting.format,
+            system=call.system,
+            tools=call.tools,
+            strategy=self.strategy,
+        )
+        return _view(fitted)
+
+
+@dataclass(slots=True)
+class _ByContext:
+    """Puts each call into the blocks of a policy, and fits these."""
+
+    setting: Setting
+    context: Context
+
+    def play(self, call: ModelCall, /) -> View:
+        """Fill the blocks and fit them."""
+        setting, names = self.setting, [block.name for block in self.context.blocks]
+        context = self.context.clone(
+            budget=setting.budget,
+            model=setting.model,
+            counter=setting.counter,
+            format=setting.format,
+            system=call.system,
+            tools=call.tools,
+        )
+        for name, content in blocks_for(call.messages, names, setting.format).items():
+            context.replace(name, content)
+        return _view(context.fit())
+
+
+def _view(fitted: Fitted[Any]) -> View:
+    report = fitted.report
+    return View(
+        messages=fitted.messages,
+        system=fitted.system,
+        evicted=report.evicted_message_count,
+        changed=report.changed_message_count > 0,
+        limit_tokens=report.input_tokens,
+    )
+
+
+@dataclass(slots=True)
+class _BySession:
+    """Adds what came since the last call to a session, and sends its view."""
+
+    setting: Setting
+    session: Session
+    leading: int
+    """System messages that the session has by itself."""
+    seen: Messages = ()
+    asks_model: bool = True
+    """Whether a summary of it is a call of a model."""
+    keys: dict[int, str] = field(default_factory=dict)
+    summaries: int = 0
+
+    def play(self, call: ModelCall, /) -> View:
+        """Add the new messages and ask for the view.
+
+        Raises:
+            ConfigurationError: The calls of the recording do not go on from each other.
+        """
+        count = len(self.seen)
+        if not goes_on(self.seen, call.messages):
+            raise ConfigurationError("a session cannot replay calls that do not go on from each other")
+        self.session.extend(list(call.messages[max(count, self.leading) :]))
+        self.seen = call.messages
+        fitted = self.session.fit()
+        shown = {compact_json(message) for message in fitted.messages}
+        gone = sum(self._key(message) not in shown for message in call.messages[self.leading :])
+        if self.asks_model:
+            self._count_summaries()
+        return View(
+            messages=fitted.messages,
+            system=fitted.system,
+            evicted=gone,
+            limit_tokens=fitted.report.input_tokens,
+        )
+
+    def _key(self, message: object) -> str:
+        key = self.keys.get(id(message))
+        if key is None:
+            key = self.keys[id(message)] = compact_json(mapping_of(message))
+        return key
+
+    def _count_summaries(self) -> None:
+        """Take down the summaries that were written since; what they read is not in the log."""
+        events = list(self.session.history(kinds=("summary",)))
+        self.setting.meter.calls += len(events) - self.summaries
+        self.summaries = len(events)
+
+
+def name_of(policy: PolicyLike, /) -> str:
+    """Return the word for a policy in tables."""
+    if policy is None:
+        return NO_TRIMMING
+    if isinstance(policy, str | PathLike):
+        word = fspath(policy)
+        return word if word in WORDS or word.startswith("{") else PurePath(word).stem
+    if isinstance(policy, Mapping):
+        return str(policy.get("kind", "policy"))
+    if isinstance(policy, Context):
+        return "policy"
+    return str(getattr(policy, "name", None) or getattr(policy, "__name__", type(policy).__name__))
+
+
+def player_for(policy: PolicyLike, setting: Setting, /) -> Player:
+    """Return what plays a policy, fresh for one recording.
+
+    Raises:
+        ConfigurationError: It is none, or its file cannot be read.
+        UnknownNameError: A word nobody knows.
+    """
+    made = _read_policy(policy)
+    if made is None or made == NO_TRIMMING:
+        return _Whole(setting.limit_tokens())
+    if made == BY_DEFAULT:
+        return _ByStrategy(setting, None)
+    if made in (SESSION, EXTRACTIVE):
+        return _session_for(made, setting)
+    if isinstance(made, Context):
+        twin = made.clone()
+        for block in made.blocks:
+            if block.strategy is not None:
+                twin.add_block(
+                    replace(block, strategy=with_meter(block.strategy, setting.meter)), replace=True
+                )
+        return _ByContext(setting, twin)
+    if hasattr(made, "evict"):
+        return _ByStrategy(setting, with_meter(made, setting.meter))
+    session = made() if callable(made) else made
+    if not isinstance(session, Session) or session is made:
+        what = "a strategy, a Context, a file, None, or a function that makes a Session"
+        raise ConfigurationError(f"a policy is {what}, not {type(made).__name__}")
+    return _BySession(setting, session, leading=0)
+
+
+def _read_policy(policy: Any) -> Any:
+    """Make what data and files describe."""
+    if isinstance(policy, str | PathLike):
+        word = fspath(policy)
+        if word in WORDS:
+            return word
+        if PurePath(word).suffix.lower() not in (".json", ".toml"):
+            return create_strategy(word)
+        policy = read_file(policy)
+    if not isinstance(policy, Mapping):
+        return policy
+    return create_strategy(policy) if "kind" in policy else load_policy(policy)
+
+
+def _session_for(word: str, setting: Setting) -> Player:
+    """Begin a session with the system text of the recording."""
+    recording, form = setting.recording, setting.format
+    first = recording.calls[0]
+    leading = 0
+    system = first.system
+    if system is None and first.messages and form.kind(mapping_of(first.messages[0])) == "system":
+        leading, system = 1, "\n".join(form.pieces(mapping_of(first.messages[0])).texts)
+    session = Session(
+        setting.budget,
+        system=system,
+        summarizer=ExtractiveSummarizer() if word == EXTRACTIVE else None,
+        model=setting.model,
+        counter=setting.counter,
+        tools=first.tools,
+        format=form,
+    )
+    return _BySession(setting, session, leading=leading, asks_model=False)

@@ -1,0 +1,248 @@
+"""What was recorded of a conversation: its model calls in order, from messages, bodies, a log or spans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, TypeAlias
+
+from trimtab._shared.checks import is_number, is_whole
+from trimtab.errors import ConfigurationError, FormatError
+from trimtab.formats import Format, format_of
+from trimtab.formats.values import entry_of
+from trimtab.replay.spans import calls_in_spans, is_spans
+from trimtab.stores import Event
+
+Messages: TypeAlias = Sequence[Any]
+"""Messages of any wire form."""
+
+_BODY_KEYS = ("messages", "input", "contents")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """One call of a model, as it would be made without trimming.
+
+    Args:
+        messages: All there was to send.
+        system: System text beside them.
+        tools: Tool schemas.
+        time: When it was made, in seconds on any clock; None: not known.
+        cold: Whether the provider's cache held nothing then, where a bill says so; None: the time decides.
+    """
+
+    messages: Messages
+    system: Any = None
+    tools: Any = None
+    time: float | None = None
+    cold: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question whose answer is known to stand in certain messages.
+
+    Args:
+        at: Position of the message that asks.
+        evidence: Positions of the messages that hold what the answer needs.
+    """
+
+    at: int
+    evidence: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A recorded conversation.
+
+    Args:
+        calls: Its model calls, in order.
+        format: The wire form.
+        questions: Those with known evidence; positions are among the messages of the last call.
+        lead: How many of those messages stand before the first position: system text of the caller's.
+    """
+
+    calls: tuple[ModelCall, ...]
+    format: Format
+    questions: tuple[Question, ...] = ()
+    lead: int = 0
+
+    @property
+    def messages(self) -> Messages:
+        """The messages of the last call: all there were, where nothing left in between."""
+        return self.calls[-1].messages if self.calls else ()
+
+
+def read_recording(
+    source: Any,
+    /,
+    *,
+    format: str | Format = "auto",
+    model: str | None = None,
+    system: Any = None,
+    tools: Any = None,
+    times: Sequence[float | None] | None = None,
+    questions: Iterable[Question] = (),
+) -> Recording:
+    """Read a recorded conversation.
+
+    A list of messages, or one body with all of them, is played from its beginning: a model was called before
+    everything it said, and is called once more where the last word is not its own.
+
+    Args:
+        source: A list of messages of any wire form; a request body; a list of bodies, one a call; events of a
+            session's log or a snapshot of one; or OpenTelemetry's GenAI spans, as exported in JSON. A mapping
+            may hold `times` and `questions` beside its messages.
+        format: Name of the wire form; "auto" goes by the shapes that occur.
+        model: Tells the wire form of a list that could be several.
+        system: System text beside the messages, where the source has none. Where the wire form keeps it
+            among them, it leads each call; positions are those of the messages as they were given.
+        tools: Tool schemas, likewise.
+        times: When each message came, in seconds, as many as there are messages. None: not known.
+        questions: Questions with known evidence.
+
+    Raises:
+        FormatError: It is none of these, or holds no call.
+        ConfigurationError: Times or questions do not go with the messages.
+
+    Example:
+        >>> from trimtab.replay import read_recording
+        >>> chat = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"},
+        ...         {"role": "user", "content": "And 3 + 3?"}]
+        >>> [len(call.messages) for call in read_recording(chat).calls]
+        [1, 3]
+    """
+    asked = tuple(questions)
+    if isinstance(source, Recording):
+        return replace(source, questions=asked) if asked else source
+    if is_spans(source):
+        calls = [ModelCall(**one) for one in calls_in_spans(source)]
+        form = format_of(calls[-1].messages if calls else [], format, model)
+    elif _is_log(source):
+        messages, times = _messages_in(source["events"] if isinstance(source, Mapping) else source)
+        form = format_of(messages, format, model)
+        calls = _calls(messages, form, system, tools, times)
+    elif _is_bodies(source):
+        form = format_of(source[-1], format, model)
+        calls = [_call_of(form, body) for body in source]
+    elif isinstance(source, Mapping):
+        form = format_of(source, format, model)
+        request = form.read_request(source)
+        times = source.get("times") if times is None else times
+        asked = asked or _questions(source.get("questions") or ())
+        system = system if request.system is None else request.system
+        tools = tools if request.tools is None else request.tools
+        calls = _calls(list(request.messages), form, system, tools, times)
+    elif isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        form = format_of(source, format, model)
+        calls = _calls(list(source), form, system, tools, times)
+    else:
+        raise FormatError(f"a recording is a list or a mapping, not {type(source).__name__}")
+    if not calls:
+        raise FormatError("no model is called in it: there is nothing to replay")
+    lead = 1 if system is not None and form.rules.system_in_messages and not is_spans(source) else 0
+    return _with_check(Recording(calls=tuple(calls), format=form, questions=asked, lead=lead))
+
+
+def _with_check(recording: Recording) -> Recording:
+    count = len(recording.messages) - recording.lead
+    for question in recording.questions:
+        beyond = [place for place in (question.at, *question.evidence) if not 0 <= place < count]
+        if beyond or not question.evidence:
+            what = f"position {beyond[0]} of {count} messages" if beyond else "no evidence"
+            raise ConfigurationError(f"a question has {what}: {question}")
+    return recording
+
+
+def _is_log(source: object) -> bool:
+    if isinstance(source, Mapping):
+        return "events" in source and not any(key in source for key in _BODY_KEYS)
+    return isinstance(source, Sequence) and bool(source) and isinstance(source[0], Event)
+
+
+def _is_bodies(source: object) -> bool:
+    if isinstance(source, str | bytes) or not isinstance(source, Sequence) or not source:
+        return False
+    return all(
+        isinstance(one, Mapping) and "role" not in one and "type" not in one
+        and any(key in one for key in _BODY_KEYS)
+        for one in source
+    )  # fmt: skip
+
+
+def _messages_in(events: Iterable[Any]) -> tuple[list[Any], list[float | None]]:
+    """Take messages and times out of a session's log, or out of the events of a snapshot."""
+    messages, times = list[Any](), list[float | None]()
+    for event in events:
+        kind, data, time = (
+            (event.kind, event.data, event.time)
+            if isinstance(event, Event)
+            else (event.get("kind"), event.get("data") or {}, event.get("time"))
+        )
+        if kind == "message" and data.get("message") is not None:
+            messages.append(data["message"])
+            times.append(time)
+    return messages, times
+
+
+def _call_of(form: Format, body: Mapping[str, Any]) -> ModelCall:
+    request = form.read_request(body)
+    return ModelCall(messages=list(request.messages), system=request.system, tools=request.tools)
+
+
+def _calls(
+    messages: Messages, form: Format, system: Any, tools: object, times: Sequence[float | None] | None
+) -> list[ModelCall]:
+    if times is not None:
+        is_right = isinstance(times, Sequence) and all(one is None or is_number(one) for one in times)
+        if not is_right or len(times) != len(messages):
+            raise ConfigurationError(f"times are as many numbers as messages ({len(messages)}), or none")
+    lead: list[Any] = []
+    if system is not None and form.rules.system_in_messages:
+        lead, system = [form.message("system", [system] if isinstance(system, str) else list(system))], None
+    return [
+        ModelCall(
+            messages=[*lead, *messages[:at]],
+            system=system,
+            tools=tools,
+            time=times[at - 1] if times else None,
+        )
+        for at in _borders(messages, form)
+    ]
+
+
+def _borders(messages: Messages, form: Format) -> Iterator[int]:
+    """List how many messages stood before each call; items of one answer are one call's."""
+    before = ""
+    for at in range(len(messages)):
+        kind = form.kind(entry_of(messages, at))
+        if at and kind == "assistant" and not (before == "assistant" and form.rules.binds_messages):
+            yield at
+        before = kind
+    if messages and before != "assistant":
+        yield len(messages)
+
+
+def _questions(given: Iterable[object]) -> tuple[Question, ...]:
+    """Read questions that a file holds."""
+    found: list[Question] = []
+    for one in given:
+        at = one.get("at") if isinstance(one, Mapping) else None
+        evidence = one.get("evidence") if isinstance(one, Mapping) else None
+        if not is_whole(at) or not isinstance(evidence, list) or not all(map(is_whole, evidence)):
+            raise FormatError(f'a question is {{"at": 12, "evidence": [3, 5]}}, not {one!r:.60}')
+        found.append(Question(at=at, evidence=tuple(evidence)))
+    return tuple(found)
+
+
+def leading_system(messages: Messages, form: Format, /) -> int:
+    """Count the system messages that stand first."""
+    places = range(len(messages))
+    return sum(1 for _ in takewhile(lambda at: form.kind(entry_of(messages, at)) == "system", places))
+
+
+def goes_on(before: Messages, after: Messages, /) -> bool:
+    """Tell whether a call has all messages of the one before, at its front."""
+    pairs = zip(before, after, strict=False)
+    return len(after) >= len(before) and all(a is b or a == b for a, b in pairs)
