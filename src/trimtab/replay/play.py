@@ -82,8 +82,8 @@ def replay(
         >>> chat = [{"role": role, "content": f"{n} " * 100} for n, role in enumerate(roles)]
         >>> steady = replay(chat, SlidingWindow(target_ratio=0.5), budget=4000, pricing="openai")
         >>> oldest = replay(chat, "default", budget=4000, pricing="openai")
-        >>> f"{oldest.steady.reuse:.0%} {steady.steady.reuse:.0%}, {steady.cost_ratio(oldest):.2f} of the price"
-        '0% 69%, 0.28 of the price'
+        >>> f"{oldest.steady.reuse:.0%} {steady.steady.reuse:.0%}, {steady.cost_ratio(oldest):.2f} of it"
+        '0% 69%, 0.28 of it'
     """
     recording = read_recording(source, format=format, model=model, system=system, tools=tools)
     counted: RequestCounter = as_counter(_counter(counter, model)).with_format(recording.format)
