@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import chain
-from operator import itemgetter
 from typing import Any
 
 from trimtab.formats.anthropic.edit import redacted_of, with_allowed_thinking
@@ -99,9 +97,6 @@ _UNMARKED = THINKING | {"fallback", "mcp_tool_listing"}
 """Blocks that cannot carry `cache_control`."""
 
 
-_CONTENT, _TYPE = itemgetter("content"), itemgetter("type")
-
-
 class Anthropic(Format):
     """Messages and request bodies of the Messages API."""
 
@@ -124,9 +119,14 @@ class Anthropic(Format):
         return kind_of(message)
 
     def latest_compaction(self, messages: Sequence[Any], /) -> int:
-        try:  # this runs over all messages, nearly always in vain: a few steps in C for each
-            lists = [one for one in map(_CONTENT, messages) if one.__class__ is not str]
-            if "compaction" not in map(_TYPE, chain.from_iterable(lists)):
+        try:  # this runs over all messages, nearly always in vain: one flat loop
+            if not [
+                True
+                for message in messages
+                if (content := message["content"]).__class__ is not str
+                for block in content
+                if block["type"] == "compaction"
+            ]:
                 return -1
         except (KeyError, TypeError):
             pass  # one is an object, or has no such key

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from trimtab.formats.base import (
@@ -123,10 +124,10 @@ class OpenAIResponses(Format):
         return kind_of(message)
 
     def latest_compaction(self, messages: Sequence[Any], /) -> int:
-        try:  # this runs over all items, nearly always in vain
-            if "compaction" not in [item.get("type") for item in messages]:
+        try:  # this runs over all items, nearly always in vain: in C
+            if "compaction" not in map(dict.get, messages, repeat("type")):
                 return -1
-        except AttributeError:
+        except TypeError:
             pass  # one is an object
         for index in range(len(messages) - 1, -1, -1):
             item = messages[index]
