@@ -108,6 +108,15 @@ def test_sizes_are_awaited_in_batches_from_the_newest_back() -> None:
     assert counter.most >= 16
 
 
+@pytest.mark.parametrize("budget", range(2, 10))
+def test_as_many_sizes_are_known_as_where_all_are_answered_at_once(budget: int) -> None:
+    """Also where the room is used up to the last token: what is next to leave was asked about."""
+    messages = talk("u1 a2 u3 a1 u2")
+    later = asyncio.run(afit(messages, budget, counter=EachLater())).report
+    at_once = fit(messages, budget, counter=WORDS).report
+    assert [row.tokens_before for row in later.messages] == [row.tokens_before for row in at_once.messages]
+
+
 def test_a_text_that_is_said_again_is_not_asked_about_again() -> None:
     """Also where the next batch begins with it."""
     counter = EachLater()
@@ -129,6 +138,7 @@ class LaterWhole(EachLater):
 
     def count_message(self, message: Any, /) -> int:
         """Count words at once."""
+        self.asked.append(message)
         return WORDS.count_message(message)
 
     async def fixed_tokens(self, system: Any, tools: Any, /, *, has_system: bool, extra: Any = None) -> int:
@@ -140,7 +150,9 @@ def test_what_an_async_counter_answers_at_once_is_not_awaited() -> None:
     """Which of its methods are async is its own affair, and none of another counter's is used."""
     schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}}
     body = {"messages": LONG, "response_format": schema}
-    fitted, expected = asyncio.run(afit(body, 60, counter=LaterWhole())), fit(body, 60, counter=WORDS)
+    counter = LaterWhole()
+    fitted, expected = asyncio.run(afit(body, 60, counter=counter)), fit(body, 60, counter=WORDS)
+    assert len({id(message) for message in counter.asked}) == len(counter.asked)
     assert fitted.messages == expected.messages
     assert fitted.report.fixed_tokens == expected.report.fixed_tokens == 1
     assert fitted.report.tools_tokens == expected.report.tools_tokens == 1
@@ -156,13 +168,18 @@ def test_an_awaited_counter_is_as_exact_as_the_counter() -> None:
 
 
 def test_a_count_that_is_cancelled_cancels_the_fit() -> None:
-    """It is no failure of the counter."""
+    """It is no failure of the counter, be it a function, which is probed first, or an object."""
 
     async def cancelled(messages: list[Any]) -> int:
         raise asyncio.CancelledError
 
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(afit(LONG, 100, counter=cancelled))
+    class Cancelled(EachLater):
+        async def count_message(self, message: Any, /) -> int:
+            raise asyncio.CancelledError
+
+    for counter in (cancelled, Cancelled()):
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(afit(LONG, 100, counter=counter))
 
 
 def test_a_black_box_is_asked_few_times() -> None:
@@ -338,6 +355,10 @@ def test_a_summarizer_that_fails_later_is_reported_and_asked_once() -> None:
     fitted = asyncio.run(_context(EachLater(), writer).afit())
     assert writer.asked == [5]
     assert "failed with TimeoutError" in fitted.report.notes[0]
+    writer = Fails()
+    strategy = Summarize(writer, max_summary_tokens=12, fallback=TruncateText())
+    asyncio.run(afit(talk("u30 a30 u9 a9 u2"), 40, counter=EachLater(), strategy=strategy))
+    assert len(writer.asked) == 1
 
 
 @pytest.mark.parametrize("counter", [WORDS, EachLater()], ids=["at once", "later"])

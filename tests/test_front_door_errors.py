@@ -97,6 +97,11 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("format-number", lambda: validate(TALK, format=FIVE), "format"),
     ("format-group", lambda: group(TALK, format=NOTHING), "format"),
     ("model-number", lambda: fit(TALK, 9, model=FIVE), "model"),
+    (
+        "model-not-needed",
+        lambda: fitted(model=FIVE, format="openai_chat"),
+        "model is the name of a model, not 5",
+    ),
     ("counter-class", lambda: fit(TALK, 9, counter=CharCounter), r"CharCounter\(\.\.\.\)"),
     ("on_trim-number", lambda: fitted(on_trim=5), "on_trim"),
     ("on_trim-async", lambda: fitted(on_trim=later), "on_trim"),
