@@ -51,7 +51,7 @@ from trimtab.testing import WordCounter
         ({"trim_behavior": "word"}, "trim_behavior is 'message' or 'char', not 'word'"),
         ({"trim_behavior": "char", "strategy": Drop()}, "trim_behavior and strategy both say"),
         ({"strategy": Drop}, "the class Drop: write Drop(...)"),
-        ({"strategy": "drop"}, "write create_strategy('drop')"),
+        ({"strategy": "dorp"}, "no strategy is called 'dorp'"),
         ({"cache_control": 5}, "cache_control is a mapping as"),
         ({"content": 5}, "content is text, a message, a list of messages or None, not int"),
         ({"content": b"x"}, "content is text, a message, a list of messages or None, not bytes"),

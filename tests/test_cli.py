@@ -444,6 +444,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "counter unknown": ((*FIT, "--counter", "tiktoken"), CHAT, "--counter is estimate or chars:N"),
     "summarize": ((*FIT, "--strategy", "summarize"), CHAT, "which only a program has"),
     "cascade": ((*FIT, "--strategy", "cascade"), CHAT, "needs steps, in a file"),
+    "clamp_results": ((*FIT, "--strategy", "clamp_results"), CHAT, "needs a share, in a file"),
     "kind unknown": ((*FIT, "--strategy", "foo"), CHAT, "no strategy is called 'foo'"),
     "pin out of range": ((*FIT, "--pin", "99"), CHAT, "index 99"),
     "must stay": (("fit", "--budget", "3"), CHAT, "Raise the budget"),

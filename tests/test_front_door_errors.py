@@ -162,7 +162,9 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("tier-word", lambda: Context(9).add("a", "b", tier=RAG), r"write Tier\.RAG"),
     ("cascade-list", lambda: Cascade([Strict()]), r"a list: write Cascade\(first, second"),  # type: ignore[arg-type]  # wrong on purpose
     ("cascade-class", lambda: Cascade(Strict), r"the class Strict: write Strict\("),  # type: ignore[arg-type]  # wrong on purpose
-    ("strategy-name", lambda: fitted(strategy="drop"), r"write create_strategy\('drop'\)"),
+    ("strategy-name", lambda: fitted(strategy="dorp"), r"no strategy is called 'dorp'.*mean drop"),
+    ("strategy-needs-more", lambda: fitted(strategy="cascade"), "steps must be a list of strategies"),
+    ("cascade-name", lambda: Cascade("drop"), r"its name: write create_strategy\('drop'\)"),  # type: ignore[arg-type]  # wrong on purpose
     ("strategy-data", lambda: fitted(strategy={"kind": "drop"}), r"write create_strategy\(\{"),
     ("message-part", lambda: message("user", 5), "a part of a message is a text or a mapping"),
     ("message-role", lambda: message(NOTHING, "hi"), "a message needs a role"),

@@ -13,10 +13,18 @@ import pytest
 
 from tests.builders import talk
 from tests.chat_in_forms import said_in
-from trimtab import BudgetExceededError, Cascade, ClearToolResults, Context, PriorityBased, SlidingWindow, fit
+from trimtab import (
+    BudgetExceededError,
+    Cascade,
+    ClearToolResults,
+    Context,
+    PriorityBased,
+    SlidingWindow,
+    fit,
+)
 from trimtab.counting import TextCounter
 from trimtab.models import Framing
-from trimtab.strategies import Strategy
+from trimtab.strategies import ClampResults, Strategy
 from trimtab.testing import WordCounter, group_all
 
 
@@ -25,6 +33,10 @@ class AllUnits(SlidingWindow):
 
 
 class AllCleared(ClearToolResults):
+    """Asked about all units."""
+
+
+class AllClamped(ClampResults):
     """Asked about all units."""
 
 
@@ -160,6 +172,18 @@ def test_results_are_cleared_as_if_everything_was_grouped(form: str) -> None:
                 words(form),
                 format=form,
             )
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("share", [{"max_tokens": 1}, {"max_ratio": 0.3}], ids=str)
+def test_results_are_clamped_as_if_everything_was_grouped(form: str, share: dict[str, Any]) -> None:
+    """Before a window alone, and before results are cleared."""
+    clear = ClearToolResults(keep_results=1, placeholder="-")
+    for line in TALKS:
+        messages, counter = written(line, form), words(form)
+        for others in ([SlidingWindow()], [clear, SlidingWindow()]):
+            near, grouped = (Cascade(made(**share), *others) for made in (ClampResults, AllClamped))
+            assert_same_at_every_limit(messages, near, grouped, counter, format=form)
 
 
 @pytest.mark.parametrize("form", FORMS)

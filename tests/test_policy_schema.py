@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 import trimtab
 from tests.test_policy import BROKEN, CONTEXTS, MISUSED, NAMES, options_of
 from trimtab import ConfigurationError
+from trimtab import strategies as ready
 from trimtab.policy import load_policy, policy_data, policy_schema
 from trimtab.strategies import StrategyKind
 
@@ -56,11 +57,11 @@ def test_the_example_is_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["sliding_window", "truncate_text", "clear_tool_results", "summarize", "drop"]
+    "kind", ["sliding_window", "truncate_text", "clear_tool_results", "clamp_results", "summarize", "drop"]
 )
 def test_the_options_of_a_strategy_are_those_of_its_class(kind: str) -> None:
     """Whoever adds one writes it in one place: what editors show is what `help()` says."""
-    made = getattr(trimtab, "".join(word.title() for word in kind.split("_")))
+    made = getattr(ready, "".join(word.title() for word in kind.split("_")))
     variants = policy_schema()["$defs"]["strategy"]["anyOf"]
     of_kind = [one for one in variants if kind in one.get("properties", {}).get("kind", {}).get("enum", ())]
     (options,) = [one["properties"] for one in of_kind]

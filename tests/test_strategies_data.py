@@ -22,6 +22,7 @@ from trimtab import (
 )
 from trimtab.errors import UnknownNameError
 from trimtab.strategies import (
+    ClampResults,
     EvictionRequest,
     EvictionResult,
     Place,
@@ -86,6 +87,11 @@ STRATEGIES: list[tuple[dict[str, Any], Strategy]] = [
             keep_results=1, clear_at_least_tokens=50, exclude_tools=("plan",), placeholder="gone"
         ),
     ),
+    ({"kind": "clamp_results", "max_tokens": 40}, ClampResults(max_tokens=40)),
+    (
+        {"kind": "clamp_results", "max_ratio": 0.25, "texts": True},
+        ClampResults(max_ratio=0.25, texts=True),
+    ),
     (
         {"kind": "cascade", "steps": ["drop_newest", {"kind": "truncate_text", "keep": "end"}]},
         Cascade(DropNewest(), TruncateText(keep="end")),
@@ -124,7 +130,7 @@ def test_a_strategy_survives_the_trip_through_json(data: dict[str, Any], strateg
     assert create_strategy(json.loads(json.dumps(written))) == strategy
 
 
-NEEDS_MORE = {StrategyKind.CASCADE, *NEED_A_SUMMARIZER}
+NEEDS_MORE = {StrategyKind.CASCADE, StrategyKind.CLAMP_RESULTS, *NEED_A_SUMMARIZER}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in StrategyKind if kind not in NEEDS_MORE])

@@ -16,7 +16,7 @@ from trimtab.budget import Budget
 from trimtab.counting import CounterLike
 from trimtab.counting.door import as_awaited
 from trimtab.formats import Format, SystemLike, ToolSchema
-from trimtab.strategies.base import Strategy
+from trimtab.strategies.door import StrategyLike
 from trimtab.strategies.summarizer import adrive, drive
 
 __all__ = ["Fitted", "afit", "fit"]
@@ -36,7 +36,7 @@ def fit(
     format: str | Format = "auto",
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
-    strategy: Strategy | None = None,
+    strategy: StrategyLike | None = None,
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -55,7 +55,7 @@ def fit(
     format: str | Format = "auto",
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
-    strategy: Strategy | None = None,
+    strategy: StrategyLike | None = None,
     pin: Iterable[int] | Callable[[M, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -73,7 +73,7 @@ def fit(
     format: str | Format = "auto",
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
-    strategy: Strategy | None = None,
+    strategy: StrategyLike | None = None,
     pin: Any = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -100,7 +100,8 @@ def fit(
         system: System text beside the messages. Where the wire form keeps it among them it
             becomes the first message.
         tools: Tool schemas; counted with the request, handed back unchanged.
-        strategy: What leaves first. None: `Cascade(SlidingWindow(), TruncateText())`.
+        strategy: What leaves first, or a name that `create_strategy` knows, as "agent". None:
+            `Cascade(SlidingWindow(), TruncateText())`.
         pin: Indices, or a predicate `(message, index)`, of messages that must stay as they are.
         pending_calls: Ids of calls whose results are still to come.
         on_trim: Called with a `TrimContext` before anything is decided, also when everything fits.
@@ -163,7 +164,7 @@ async def afit(
     format: str | Format = "auto",
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
-    strategy: Strategy | None = None,
+    strategy: StrategyLike | None = None,
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -182,7 +183,7 @@ async def afit(
     format: str | Format = "auto",
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
-    strategy: Strategy | None = None,
+    strategy: StrategyLike | None = None,
     pin: Iterable[int] | Callable[[M, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -200,7 +201,7 @@ async def afit(
     format: str | Format = "auto",
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
-    strategy: Strategy | None = None,
+    strategy: StrategyLike | None = None,
     pin: Any = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,

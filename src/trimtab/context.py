@@ -22,7 +22,7 @@ from trimtab.counting.door import as_awaited
 from trimtab.counting.sizes import sizes_for
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format, SystemLike, ToolSchema
-from trimtab.strategies.base import Strategy
+from trimtab.strategies.door import StrategyLike
 from trimtab.strategies.summarizer import adrive, drive
 
 __all__ = [
@@ -139,7 +139,7 @@ class Context:
         max_ratio: float = 1.0,
         share: float | None = None,
         role: str | None = None,
-        strategy: Strategy | None = None,
+        strategy: StrategyLike | None = None,
         trim_behavior: TrimBehavior | None = None,
         pinned: bool = False,
         cache_control: Any = None,
@@ -167,7 +167,8 @@ class Context:
             share: Weight by which blocks of one rank divide what is left; None: served one after the other.
             role: Role of all its messages; None: their own, and of text "system" in a block named so, else
                 "user".
-            strategy: How it gives way; None: `Strict` in `Tier.SYSTEM`, else `SlidingWindow`.
+            strategy: How it gives way, or a name as "agent". None: `Strict` in `Tier.SYSTEM`, else
+                `SlidingWindow`.
             trim_behavior: "message" is `SlidingWindow()`, "char" is `TruncateText()`; not with `strategy`.
             pinned: True: it stays whole, and its cap does not lower that.
             cache_control: Carried to the last message of the block that stays, in the provider's form; as

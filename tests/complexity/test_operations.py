@@ -24,12 +24,14 @@ from trimtab import (
     SlidingWindow,
     Strict,
     TruncateText,
+    create_strategy,
     fit,
     validate,
 )
 from trimtab.conversation import repair
 from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.formats import get_format
+from trimtab.strategies import ClampResults
 from trimtab.testing import WordCounter
 
 STRATEGIES: dict[str, Any] = {
@@ -45,6 +47,9 @@ STRATEGIES: dict[str, Any] = {
     "newest": DropNewest(),
     "dropped": Drop(),
     "strict": Strict(),
+    "clamped": ClampResults(max_ratio=0.25),
+    "texts_clamped": ClampResults(max_tokens=3, texts=True),
+    "agent": create_strategy("agent"),
     "cascade": Cascade(ClearToolResults(clear_at_least_tokens=100), SlidingWindow(), TruncateText()),
 }
 
@@ -105,8 +110,9 @@ def _talk_in(form: str, count: int) -> list[Message]:
         ("openai_chat", {"pin": [4]}),
         ("openai_chat", {"pending_calls": ["c-1"]}),
         ("openai_chat", {"strategy": Cascade(ClearToolResults(), SlidingWindow(), TruncateText())}),
+        ("openai_chat", {"strategy": "agent"}),
     ],
-    ids=["an order", "a pin", "a pending call", "results are cleared"],
+    ids=["an order", "a pin", "a pending call", "results are cleared", "and clamped before"],
 )
 def test_what_is_too_old_to_stay_is_not_read(form: str, options: dict[str, Any]) -> None:
     """Ten times as many messages into the same budget: the newest turns are read, and those of pins."""

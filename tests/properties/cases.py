@@ -28,7 +28,7 @@ from trimtab import (
     testing,
 )
 from trimtab.formats import mapping_of
-from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
+from trimtab.strategies import ClampResults, EvictionRequest, EvictionResult, Strategy
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
@@ -88,6 +88,10 @@ OTHERS = (
     ClearToolResults(),
     ClearToolResults(keep_results=0),
     ClearToolResults(keep_results=1, clear_at_least_tokens=30, exclude_tools=("f",)),
+    ClampResults(max_tokens=4),
+    ClampResults(max_ratio=0.4, texts=True),
+    Cascade(ClampResults(max_ratio=0.3), ClearToolResults(), SlidingWindow(target_ratio=0.5), TruncateText()),
+    Cascade(ClampResults(max_tokens=7, texts=True), PriorityBased(), TruncateText("both")),
     Cascade(ClearToolResults(keep_results=0), SlidingWindow(keep_turns=True), TruncateText("both")),
     Cascade(SlidingWindow(keep_first_user=True, target_ratio=0.5), TruncateText()),
     Cascade(ClearToolResults(keep_results=1), PriorityBased(), TruncateText("start")),

@@ -21,7 +21,7 @@ from trimtab import (
     TruncateText,
     fit,
 )
-from trimtab.strategies import Strategy
+from trimtab.strategies import ClampResults, Strategy
 from trimtab.testing import eviction_request, group_all, request_bodies
 
 BY_CUTS = (
@@ -112,6 +112,8 @@ NEWEST_FIRST = (
     SlidingWindow(target_ratio=0.5),
     SlidingWindow(min_messages=3),
     Cascade(ClearToolResults(keep_results=1), SlidingWindow(), TruncateText()),
+    Cascade(ClampResults(max_ratio=0.3), ClearToolResults(), SlidingWindow(), TruncateText()),
+    Cascade(Cascade(ClampResults(max_tokens=5)), SlidingWindow(), TruncateText()),
 )
 
 

@@ -13,12 +13,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from trimtab._shared.checks import check_trim, is_number, is_whole
 from trimtab.errors import ConfigurationError
 from trimtab.strategies import SlidingWindow, Strategy, Strict, TruncateText
-from trimtab.strategies.base import as_strategy
+from trimtab.strategies.door import StrategyLike, strategy_given
 
 __all__ = ["Block", "Tier", "TrimBehavior"]
 
@@ -76,7 +76,8 @@ class Block:
         share: Weight by which blocks of one rank divide what is left; None: served one after the other.
         role: Role of all its messages; None: their own, and of text "system" in a block named so, else
             "user".
-        strategy: How it gives way; None: `Strict` in `Tier.SYSTEM`, else `SlidingWindow`.
+        strategy: How it gives way, or a name as "agent". None: `Strict` in `Tier.SYSTEM`, else
+            `SlidingWindow`.
         trim_behavior: "message" is `SlidingWindow()`, "char" is `TruncateText()`; not with `strategy`.
         pinned: True: it stays whole, and its cap does not lower that.
         cache_control: Carried to the last message of the block that stays, in the provider's form; as
@@ -107,7 +108,7 @@ class Block:
     max_ratio: float = 1.0
     share: float | None = None
     role: str | None = None
-    strategy: Strategy | None = None
+    strategy: StrategyLike | None = None
     trim_behavior: TrimBehavior | None = None
     pinned: bool = False
     cache_control: Any = None
@@ -133,7 +134,7 @@ class Block:
             put(self, "share", check.share(self.share))
         check.role(self.role)
         check.flag("pinned", self.pinned)
-        check.giving_way(self.strategy, self.trim_behavior)
+        put(self, "strategy", check.giving_way(self.strategy, self.trim_behavior))
         put(self, "cache_control", check.cache_control(self.cache_control))
         check.joint(self.join, self.wrap, self.content)
         put(self, "labels", check.labels(self.labels, self.content))
@@ -175,7 +176,7 @@ class Block:
     def gives_way_by(self) -> Strategy:
         """The strategy in force."""
         if self.strategy is not None:
-            return self.strategy
+            return cast("Strategy", self.strategy)  # which a name was made into
         if self.trim_behavior == "char":
             return CHAR
         if self.trim_behavior is None and self.tier == Tier.SYSTEM:
@@ -306,17 +307,18 @@ class _Check:
         if not isinstance(value, bool):
             raise self.fail(f"{name} must be True or False, not {value!r}")
 
-    def giving_way(self, strategy: Any, trim_behavior: Any) -> None:
+    def giving_way(self, strategy: Any, trim_behavior: Any) -> Strategy | None:
         if trim_behavior is not None and trim_behavior not in ("message", "char"):
             raise self.fail(f"trim_behavior is 'message' or 'char', not {trim_behavior!r}")
         if strategy is None:
-            return
+            return None
         if trim_behavior is not None:
             raise self.fail("trim_behavior and strategy both say how it gives way; give one of them")
         try:
-            as_strategy(strategy)
+            return strategy_given(strategy)
         except ConfigurationError as error:
-            raise self.fail(str(error)) from None
+            error.args = self.fail(str(error)).args
+            raise
 
     def joint(self, join: Any, wrap: Any, content: Any) -> None:
         if join is not None and not isinstance(join, str):

@@ -33,7 +33,7 @@ from trimtab.counting.sizes import Fixed, Sizes, sizes_for
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Request, format_of, refuse_foreign
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
-from trimtab.strategies.base import as_strategy
+from trimtab.strategies.door import strategy_given
 from trimtab.strategies.openers import in_order
 from trimtab.strategies.runner import reads_newest
 
@@ -123,7 +123,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
     origin: list[int] | None = None
     gone: dict[int, Reason] = {}
     mended = frozenset[int]()
-    strategy = DEFAULT_STRATEGY if ask.strategy is None else as_strategy(ask.strategy)
+    strategy = DEFAULT_STRATEGY if ask.strategy is None else strategy_given(ask.strategy)
     unmended = ask.repair and not mend and reads_newest(strategy) and _may_wait(ask, format, counter)
     if ask.repair and not unmended:
         items, origin, gone, mended = _repair(ask, format, source)

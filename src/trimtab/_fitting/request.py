@@ -24,7 +24,7 @@ from trimtab.counting.measurement import near_words
 from trimtab.errors import ConfigurationError, InvalidHistoryError, UnknownNameError
 from trimtab.formats import Format, Request, mapping_of
 from trimtab.models import facts_for, model_in
-from trimtab.strategies import Strategy
+from trimtab.strategies.door import StrategyLike
 from trimtab.strategies.summarizer import SummaryCall
 
 __all__ = [
@@ -59,7 +59,7 @@ class Ask:
     format: str | Format
     system: Any
     tools: Any
-    strategy: Strategy | None
+    strategy: StrategyLike | None
     pin: Any
     pending_calls: Collection[str]
     on_trim: OnTrim | None

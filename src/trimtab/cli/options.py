@@ -24,6 +24,7 @@ from trimtab.errors import ConfigurationError, FormatError, MissingExtraError, U
 from trimtab.formats import Format, Request, detect, formats, get_format
 from trimtab.models import facts_for, known_model_in, model_names
 from trimtab.strategies import Strategy, StrategyKind, create_strategy
+from trimtab.strategies.data import PRESETS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -291,13 +292,14 @@ class RequestOptions:
 
 
 _NEEDS = {
+    StrategyKind.CLAMP_RESULTS: 'a share, in a file: {"kind": "clamp_results", "max_ratio": 0.25}',
     StrategyKind.CASCADE: 'steps, in a file: {"kind": "cascade", "steps": ["clear_tool_results", "drop"]}',
     StrategyKind.SUMMARIZE: "a function that writes summaries, which only a program has",
     StrategyKind.SLIDING_WINDOW_WITH_SUMMARY: "a function that writes summaries, which only a program has",
 }
 """What kinds need that say nothing alone."""
 
-KINDS_ALONE = [kind.value for kind in StrategyKind if kind not in _NEEDS]
+KINDS_ALONE = [*(kind.value for kind in StrategyKind if kind not in _NEEDS), *PRESETS]
 
 
 def strategy_of(value: str | None) -> Strategy | None:
@@ -309,7 +311,9 @@ def strategy_of(value: str | None) -> Strategy | None:
     if value is None:
         return None
     path = Path(value)
-    if path.suffix.lower() not in (".json", ".toml") and (value in [*StrategyKind] or not path.is_file()):
+    if path.suffix.lower() not in (".json", ".toml") and (
+        value in (*StrategyKind, *PRESETS) or not path.is_file()
+    ):
         if value in _NEEDS:
             others = ", ".join(KINDS_ALONE)
             raise ConfigurationError(

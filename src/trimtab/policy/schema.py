@@ -25,7 +25,7 @@ from trimtab.counting.door import WORDS, counter_in_words
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
 from trimtab.strategies import Strategy, StrategyKind
-from trimtab.strategies.data import ALIASES, CLASSES, option_names
+from trimtab.strategies.data import ALIASES, CLASSES, PRESETS, option_names
 
 Names = Collection[str] | None
 """Names that may be used in a policy; None: not known, so that any word may be one."""
@@ -151,6 +151,7 @@ def _choice(*words: str | int) -> _Value:
 _FLAG = _Value("true or false", {"type": "boolean"})
 _NUMBER = _Value("a finite number", {"type": "number"})
 _RATIO = _Value("a number from 0 to 1", {"type": "number", "minimum": 0, "maximum": 1})
+_FRACTION = _Value("a number above 0 and at most 1", {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 _ANY_TEXT = _Value("a text", {"type": "string"})
 
 
@@ -322,7 +323,10 @@ class _Counter:
 class _Strategy:
     """A strategy as `create_strategy` reads it: a kind, a name, or a table with `kind` and options."""
 
-    what = f"a kind ({', '.join(StrategyKind)}), a name in names=, or a table with 'kind' and its options"
+    what = (
+        f"a kind ({', '.join((*StrategyKind, *PRESETS))}), a name in names=, or a table with 'kind' and its"
+        " options"
+    )
 
     def read(self, value: Any, at: Place, /) -> dict[str, Any]:
         """Check every option; what comes out is data that `create_strategy` takes."""
@@ -330,16 +334,16 @@ class _Strategy:
             raise at.wrong(self.what, value)
         table: Mapping[str, Any] = {"kind": value} if isinstance(value, str) else value
         place = at if isinstance(value, str) else at.key("kind")
-        kinds = f"one of {', '.join(StrategyKind)}"
+        kinds = f"one of {', '.join((*StrategyKind, *PRESETS))}"
         if "kind" not in table:
             raise ConfigurationError(f"{at.path}.kind is missing: {kinds}")
         word = table["kind"]
         if not isinstance(word, str):
             raise place.wrong(kinds, word)
-        if word in at.names:
+        if word in at.names or word in PRESETS:
             return _WITHOUT_OPTIONS.read(table, at)
         if word not in _KINDS:
-            known, there = [*_KINDS, *at.names], "there are, with those in names="
+            known, there = [*_KINDS, *PRESETS, *at.names], "there are, with those in names="
             raise place.unknown(f"no strategy is called {word!r}", word, known=known, there=there)
         return OPTIONS[_KINDS[word]].read(table, at)
 
@@ -349,11 +353,14 @@ class _Strategy:
 
     def definition(self, names: Names, /) -> dict[str, Any]:
         """List the words and, for each kind, its options."""
-        alone = [word for word, kind in _KINDS.items() if OPTIONS[kind].required == ["kind"]]
-        words = [{"enum": [*alone, *sorted(names or ())]}, *([dict(_ANY_NAME)] if names is None else [])]
+        alone = [word for word, kind in _KINDS.items() if kind not in _NEEDY]
+        words: list[dict[str, Any]] = [
+            {"enum": list(dict.fromkeys((*alone, *PRESETS, *sorted(names or ()))))}
+        ]
+        words += [dict(_ANY_NAME)] if names is None else []
         tables = {kind: [word for word in _KINDS if _KINDS[word] is kind] for kind in OPTIONS}
         variants = [_variant(OPTIONS[kind], spelled, names) for kind, spelled in tables.items()]
-        named = [_variant(_WITHOUT_OPTIONS, sorted(names), names)] if names else []
+        named = [_variant(_WITHOUT_OPTIONS, list(dict.fromkeys((*PRESETS, *sorted(names or ())))), names)]
         return {"anyOf": [*words, *variants, *named]}
 
 
@@ -417,7 +424,7 @@ def _options(kind: StrategyKind) -> Table:
     if kind is StrategyKind.CASCADE:
         return Table({**_WITHOUT_OPTIONS.keys, "steps": _STEPS}, made=made)
     keys = _keys(made, option_names(kind), _KINDS_OF_OPTIONS.get(kind, {}))
-    return Table({**_WITHOUT_OPTIONS.keys, **keys}, made=made)
+    return Table({**_WITHOUT_OPTIONS.keys, **keys}, also=_BETWEEN_OPTIONS.get(kind, {}), made=made)
 
 
 _WITHOUT_OPTIONS = Table({"kind": Key(_text("a text"), "Which strategy it is.", required=True)})
@@ -426,11 +433,13 @@ _STEPS = Key(_Items("a list of strategies", STRATEGY, least=1), "Strategies, che
 _KINDS_OF_OPTIONS: Mapping[StrategyKind, Mapping[str, _Kind]] = {
     StrategyKind.SLIDING_WINDOW: {
         "protect_roles": _Items("a list of roles", _ANY_TEXT),
-        "target_ratio": _Value(
-            "a number above 0 and at most 1", {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
-        ),
+        "target_ratio": _FRACTION,
     },
     StrategyKind.PRIORITY_BASED: {"score": _Named("score")},
+    StrategyKind.CLAMP_RESULTS: {
+        "max_tokens": _whole(1),
+        "max_ratio": _FRACTION,
+    },
     StrategyKind.CLEAR_TOOL_RESULTS: {"exclude_tools": _Items("a list of names of tools", _ANY_TEXT)},
     StrategyKind.SUMMARIZE: {
         "summarizer": _Named("summarizer"),
@@ -440,8 +449,16 @@ _KINDS_OF_OPTIONS: Mapping[StrategyKind, Mapping[str, _Kind]] = {
 }
 """Of the options whose type does not say all."""
 
+_BETWEEN_OPTIONS: Mapping[StrategyKind, Rule] = {
+    StrategyKind.CLAMP_RESULTS: {"oneOf": [{"required": ["max_tokens"]}, {"required": ["max_ratio"]}]},
+}
+"""Rules between options: the class holds whoever makes one to these."""
+
 OPTIONS: Mapping[StrategyKind, Table] = {kind: _options(kind) for kind in CLASSES}
 """Options of each kind of strategy."""
+
+_NEEDY = {kind for kind, table in OPTIONS.items() if table.required != ["kind"] or table.also}
+"""Kinds that say nothing alone."""
 
 _KINDS: Mapping[str, StrategyKind] = {**{kind.value: kind for kind in OPTIONS}, **ALIASES}
 """Every word for a strategy, and the kind it means."""
@@ -452,6 +469,7 @@ _TIERS = [Tier.label(tier) for tier in Tier]
 
 _KINDS_OF_BLOCKS: Mapping[str, _Kind] = {
     "name": _text("a name"),
+    "strategy": STRATEGY,
     "tier": _Value(
         f"{_choice(*_TIERS).what}, or a whole number",
         {"anyOf": [{"enum": _TIERS}, {"type": "integer"}]},

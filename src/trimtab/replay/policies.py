@@ -280,7 +280,7 @@ def player_for(policy: PolicyLike, setting: Setting, /) -> Player:
         for block in made.blocks:
             if block.strategy is not None:
                 twin.add_block(
-                    replace(block, strategy=with_meter(block.strategy, setting.meter)), replace=True
+                    replace(block, strategy=with_meter(block.gives_way_by, setting.meter)), replace=True
                 )
         return _ByContext(setting, twin)
     if hasattr(made, "evict"):

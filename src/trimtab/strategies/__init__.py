@@ -9,10 +9,12 @@ from trimtab.conversation.assemble import Insertion
 from trimtab.counting.shorten import CUT_MARKER
 from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy, strategy_data
 from trimtab.strategies.cascade import Cascade
+from trimtab.strategies.door import StrategyLike
 from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.truncate_text import TruncateText
 
 if TYPE_CHECKING:
+    from trimtab.strategies.clamp_results import ClampResults
     from trimtab.strategies.clear_tool_results import ClearToolResults
     from trimtab.strategies.data import StrategyKind, create_strategy
     from trimtab.strategies.drop import Drop, DropNewest, Strict
@@ -27,6 +29,7 @@ else:
             **dict.fromkeys(("StrategyKind", "create_strategy"), _HERE + "data"),
             **dict.fromkeys(("Place", "PriorityBased", "Score", "default_score"), _HERE + "priority"),
             **dict.fromkeys(("Drop", "DropNewest", "Strict"), _HERE + "drop"),
+            "ClampResults": _HERE + "clamp_results",
             "ClearToolResults": _HERE + "clear_tool_results",
             "Summarize": _HERE + "summarize",
         },
@@ -35,6 +38,7 @@ else:
 __all__ = [
     "CUT_MARKER",
     "Cascade",
+    "ClampResults",
     "ClearToolResults",
     "Drop",
     "DropNewest",
@@ -48,6 +52,7 @@ __all__ = [
     "SlidingWindow",
     "Strategy",
     "StrategyKind",
+    "StrategyLike",
     "Strict",
     "Summarize",
     "TruncateText",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -50,9 +50,11 @@ class Cascade:
         """The strategies, cheapest first."""
         self.asks_model = any(getattr(step, "asks_model", False) for step in steps)
         """True if one of the steps asks a model."""
-        self.clears_results = len(steps) > 1 and clears_results(steps[0])
-        """True if the first step makes results small before anything leaves."""
-        self.reads_newest = reads_newest(steps[1 if self.clears_results else 0])
+        one_by_one = _one_by_one(steps)
+        leaves = next((at for at, step in enumerate(one_by_one) if not clears_results(step)), None)
+        self.clears_results = bool(leaves)
+        """True if the first steps make results small before anything leaves."""
+        self.reads_newest = leaves is not None and reads_newest(one_by_one[leaves])
         """True if the first step that lets something leave takes the oldest; the others get what it keeps."""
 
     def __repr__(self) -> str:
@@ -142,3 +144,11 @@ class Cascade:
         if at or not answer.fits:
             check_step(request, answer, name)
         return answer if answer.actions is not None else replace(answer, actions=(step.name,))
+
+
+def _one_by_one(steps: Iterable[Strategy]) -> list[Strategy]:
+    """List steps, and in place of a Cascade among them its own."""
+    listed: list[Strategy] = []
+    for step in steps:
+        listed += _one_by_one(step.steps) if type(step) is Cascade else [step]
+    return listed

@@ -123,17 +123,21 @@ class Cuts:
         provider takes what is kept; without it something is put in there.
         """
         if self._in_row and not self._request.oldest_cut:
-            self._look_for(fits)
+            self._look_for()
         cut = self._oldest(fits, also)
         while cut is not None and self._part_before(cut):
             cut = self._oldest(fits, also)
         return cut
 
-    def _look_for(self, fits: Callable[[int], bool]) -> None:
-        """Find by sizes alone before which message no cut fits, and tell units apart there."""
+    def _look_for(self) -> None:
+        """Find by sizes alone before which message no cut fits, and tell units apart there.
+
+        What stays beside a cut is not asked for: in a stretch nobody knows yet what opens a turn.
+        """
         if self._firsts and any([span[3] is None for span in self._row]):
-            first = self._firsts[0]
-            self._from = first + bisect_left(range(first, self._end), True, key=fits)
+            first, limit = self._firsts[0], self._request.limit_tokens
+            cuts = range(first, self._end)
+            self._from = first + bisect_left(cuts, True, key=lambda cut: self.tokens(cut) <= limit)
             self.part(self._from, few=4)
             self._list()
 

@@ -11,6 +11,7 @@ from trimtab._shared.checks import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.strategies.base import Strategy, as_strategy
 from trimtab.strategies.cascade import Cascade
+from trimtab.strategies.clamp_results import ClampResults
 from trimtab.strategies.clear_tool_results import ClearToolResults
 from trimtab.strategies.drop import Drop, DropNewest, Strict
 from trimtab.strategies.priority import PriorityBased
@@ -31,6 +32,7 @@ class StrategyKind(StrEnum):
     DROP_NEWEST = "drop_newest"
     TRUNCATE_TEXT = "truncate_text"
     CLEAR_TOOL_RESULTS = "clear_tool_results"
+    CLAMP_RESULTS = "clamp_results"
     CASCADE = "cascade"
     SUMMARIZE = "summarize"
     SLIDING_WINDOW_WITH_SUMMARY = "sliding_window_with_summary"
@@ -44,6 +46,16 @@ ALIASES: Mapping[str, StrategyKind] = {
 }
 """Words of other libraries for the same thing."""
 
+PRESETS: Mapping[str, Strategy] = {
+    "agent": Cascade(
+        ClampResults(max_ratio=0.25),
+        ClearToolResults(keep_results=3),
+        SlidingWindow(target_ratio=0.5),
+        TruncateText(),
+    ),
+}
+"""Names for a whole way to give way; in data they take no options."""
+
 CLASSES: Mapping[StrategyKind, type[Any]] = {
     StrategyKind.SLIDING_WINDOW: SlidingWindow,
     StrategyKind.PRIORITY_BASED: PriorityBased,
@@ -52,6 +64,7 @@ CLASSES: Mapping[StrategyKind, type[Any]] = {
     StrategyKind.DROP_NEWEST: DropNewest,
     StrategyKind.TRUNCATE_TEXT: TruncateText,
     StrategyKind.CLEAR_TOOL_RESULTS: ClearToolResults,
+    StrategyKind.CLAMP_RESULTS: ClampResults,
     StrategyKind.CASCADE: Cascade,
     StrategyKind.SUMMARIZE: Summarize,
 }
@@ -74,7 +87,7 @@ def create_strategy(
 
     Args:
         data: `"sliding_window"`, or `{"kind": "sliding_window", "target_ratio": 0.7}`; a Cascade has
-            `steps`, a list of the same.
+            `steps`, a list of the same. Or `"agent"`, a Cascade for agents with large tool results.
         names: Functions by the names used in the data, as in `{"score": "mine"}`.
 
     Raises:
@@ -96,6 +109,8 @@ def create_strategy(
         raise ConfigurationError(f"a strategy needs 'kind', one of {', '.join(StrategyKind)}")
     if word in names:
         return _from_name(word, names[word], options)
+    if word in PRESETS:
+        return _preset(word, options)
     kind = _kind_of(word)
     known = option_names(kind)
     unknown = [key for key in options if key not in known]
@@ -118,9 +133,10 @@ def _kind_of(word: str) -> StrategyKind:
     try:
         return StrategyKind(word)
     except ValueError:
-        near = near_names(word, [*StrategyKind, *ALIASES])
+        near = near_names(word, [*StrategyKind, *PRESETS, *ALIASES])
+        there = ", ".join((*StrategyKind, *PRESETS))
         raise UnknownNameError(
-            f"no strategy is called {word!r}; there are: {', '.join(StrategyKind)}{in_words(near)}",
+            f"no strategy is called {word!r}; there are: {there}{in_words(near)}",
             name=word,
             near=near,
         ) from None
@@ -132,6 +148,14 @@ def _from_name(word: str, value: Any, options: Mapping[str, Any]) -> Strategy:
     if not callable(getattr(value, "evict", None)):
         raise ConfigurationError(f"names[{word!r}] is used as a strategy but has no evict method: {value!r}")
     return as_strategy(value)
+
+
+def _preset(word: str, options: Mapping[str, Any]) -> Strategy:
+    if options:
+        raise ConfigurationError(
+            f"{word!r} has no options: write out its steps, as create_strategy({word!r}).to_dict() has them"
+        )
+    return PRESETS[word]
 
 
 def _cascade(steps: Any, names: Mapping[str, Any]) -> Strategy:
