@@ -428,6 +428,19 @@ def test_what_is_no_policy_is_refused(wrong: Any) -> None:
         played(chat(2), wrong, budget=100)
 
 
+def test_other_libraries_are_functions_of_messages() -> None:
+    """What they do wrong is seen: calls without results, and no budget kept."""
+
+    def last_three(messages: list[Any]) -> list[Any]:
+        return messages[-3:]
+
+    found = played(talk("s2 u5 cA,B rA9 rB4 a3 u90 a2 u7"), last_three, budget=20)
+    assert found.policy == "last_three"
+    assert [row.evicted for row in found.calls] == [0, 2, 4, 6]
+    assert found.totals.invalid == 1
+    assert found.totals.over_limit == 2
+
+
 def test_sessions_need_calls_that_go_on_from_each_other() -> None:
     """Bodies that were trimmed already are no conversation."""
     bodies = [{"messages": talk("u5 a3 u1")}, {"messages": talk("u1")}]

@@ -23,19 +23,23 @@ Exit codes: 0  all is well
 
 
 class _Commands(click.Group):
-    """The commands; `session` is loaded when it is asked for, as it takes as long as all others together."""
+    """The commands; two are loaded when they are asked for, as they take as long as all others together."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name all of them."""
-        return sorted([*super().list_commands(ctx), "session"])
+        return sorted([*super().list_commands(ctx), "replay", "session"])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Find one."""
-        if cmd_name != "session":
-            return super().get_command(ctx, cmd_name)
-        from trimtab.cli.session import session
+        if cmd_name == "replay":
+            from trimtab.cli.replay import replay
 
-        return session
+            return replay
+        if cmd_name == "session":
+            from trimtab.cli.session import session
+
+            return session
+        return super().get_command(ctx, cmd_name)
 
 
 @click.group(cls=_Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})

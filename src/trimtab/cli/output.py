@@ -323,8 +323,9 @@ class Progress:
     It needs a terminal, and is not shown where the results themselves scroll by.
     """
 
-    def __init__(self, files: int) -> None:
+    def __init__(self, files: int, *, noun: str = "conversation") -> None:
         self._files = files
+        self._noun = noun
         self._begun = 0
         self._active = sys.stderr.isatty() and not sys.stdout.isatty()
         self._due_seconds = time.monotonic() + _FIRST_SECONDS
@@ -340,11 +341,11 @@ class Progress:
             self._part = lambda: f", {file.tell() / total_bytes:.0%}"
 
     def step(self, done: int) -> None:
-        """Say how many conversations are done, if it is time to."""
+        """Say how many are done, if it is time to."""
         now_seconds = time.monotonic() if self._active else 0.0
         if self._active and now_seconds >= self._due_seconds:
             self._due_seconds = now_seconds + _EVERY_SECONDS
-            self._write(f"{_CLEAR}{plural(done, 'conversation')}{self._part()} …", shown=True)
+            self._write(f"{_CLEAR}{plural(done, self._noun)}{self._part()} …", shown=True)
 
     def clear(self) -> None:
         """Take the line away, so that a message can be written in its place."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from html import escape
-from itertools import accumulate
+from itertools import accumulate, islice
 from operator import add
 
 from trimtab.replay.results import CallRow, Replayed
@@ -25,13 +25,16 @@ svg { width: 100%; height: auto } text { font: 12px system-ui, sans-serif; fill:
 """.strip()
 
 
-def chart_page(groups: Mapping[str, Sequence[Replayed]], /, *, title: str = "Replay") -> str:
+def chart_page(
+    groups: Mapping[str, Sequence[Replayed]], /, *, title: str = "Replay", max_recordings: int = 20
+) -> str:
     """Write a page of HTML: a table of the sums, and charts for each recording.
 
     Args:
         groups: By the name of a recording what was found under each policy; the policies are the same ones in
             the same order for all of them.
         title: Stands over it.
+        max_recordings: Charts are drawn of so many recordings, the first ones; the table is of all.
 
     Example:
         >>> from trimtab.replay import replay
@@ -47,7 +50,11 @@ def chart_page(groups: Mapping[str, Sequence[Replayed]], /, *, title: str = "Rep
         f"<style>{_STYLE}</style></head><body>",
         f"<h1>{escape(title)}</h1>",
         _table(totals),
-        *(part for name, results in groups.items() for part in _charts(name, results)),
+        *(
+            part
+            for name, results in islice(groups.items(), max_recordings)
+            for part in _charts(name, results)
+        ),
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"

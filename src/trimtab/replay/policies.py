@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
@@ -25,7 +27,14 @@ from trimtab.strategies.summarizer import Summarizer, SummaryRequest
 from trimtab.summaries import ExtractiveSummarizer
 
 PolicyLike: TypeAlias = (
-    Strategy | Context | Callable[[], Session] | Mapping[str, Any] | str | PathLike[str] | None
+    Strategy
+    | Context
+    | Callable[[], Session]
+    | Callable[[list[Any]], Messages]
+    | Mapping[str, Any]
+    | str
+    | PathLike[str]
+    | None
 )
 """What can be replayed: anything that decides what of a conversation is sent."""
 
@@ -186,6 +195,24 @@ class _ByContext:
         return _view(context.fit())
 
 
+@dataclass(slots=True)
+class _ByFunction:
+    """Lets a function choose: another library, or code of one's own."""
+
+    setting: Setting
+    function: Callable[[list[Any]], Messages]
+
+    def play(self, call: ModelCall, /) -> View:
+        """Ask it."""
+        sent = list(self.function(list(call.messages)))
+        shown = {id(message) for message in sent} | {compact_json(mapping_of(message)) for message in sent}
+        gone = sum(
+            id(message) not in shown and compact_json(mapping_of(message)) not in shown
+            for message in call.messages
+        )
+        return View(messages=sent, system=call.system, evicted=gone, limit_tokens=self.setting.limit_tokens())
+
+
 def _view(fitted: Fitted[Any]) -> View:
     report = fitted.report
     return View(
@@ -253,9 +280,12 @@ def name_of(policy: PolicyLike, /) -> str:
         return NO_TRIMMING
     if isinstance(policy, str | PathLike):
         word = fspath(policy)
-        return word if word in WORDS or word.startswith("{") else PurePath(word).stem
+        if word.startswith("{"):
+            return name_of(_parse(word))
+        return word if word in WORDS else PurePath(word).stem
     if isinstance(policy, Mapping):
-        return str(policy.get("kind", "policy"))
+        options = (f"{key}={value}" for key, value in policy.items() if key != "kind")
+        return " ".join((str(policy.get("kind", "policy")), *options)) if "kind" in policy else "policy"
     if isinstance(policy, Context):
         return "policy"
     return str(getattr(policy, "name", None) or getattr(policy, "__name__", type(policy).__name__))
@@ -268,7 +298,7 @@ def player_for(policy: PolicyLike, setting: Setting, /) -> Player:
         ConfigurationError: It is none, or its file cannot be read.
         UnknownNameError: A word nobody knows.
     """
-    made = _read_policy(policy)
+    made = read_policy(policy)
     if made is None or made == NO_TRIMMING:
         return _Whole(setting.limit_tokens())
     if made == BY_DEFAULT:
@@ -285,19 +315,41 @@ def player_for(policy: PolicyLike, setting: Setting, /) -> Player:
         return _ByContext(setting, twin)
     if hasattr(made, "evict"):
         return _ByStrategy(setting, with_meter(made, setting.meter))
+    if callable(made) and _takes_messages(made):
+        return _ByFunction(setting, made)
     session = made() if callable(made) else made
     if not isinstance(session, Session) or session is made:
-        what = "a strategy, a Context, a file, None, or a function that makes a Session"
+        what = "a strategy, a Context, a file, None, a function of messages, or one that makes a Session"
         raise ConfigurationError(f"a policy is {what}, not {type(made).__name__}")
     return _BySession(setting, session, leading=0)
 
 
-def _read_policy(policy: Any) -> Any:
-    """Make what data and files describe."""
+def _takes_messages(function: Callable[..., object]) -> bool:
+    """Tell a function of messages from one that makes a session, which takes nothing."""
+    given = inspect.signature(function).parameters.values()
+    return any(one.default is one.empty and one.kind is not one.VAR_KEYWORD for one in given)
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ConfigurationError(f"a policy that begins with {{ is JSON, and this is not: {error}") from error
+
+
+def read_policy(policy: Any, /) -> Any:
+    """Make what data and files describe; what is none of these comes back as it is.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or an option is not one.
+        UnknownNameError: A word nobody knows.
+    """
     if isinstance(policy, str | PathLike):
         word = fspath(policy)
         if word in WORDS:
             return word
+        if word.startswith("{"):
+            return read_policy(_parse(word))
         if PurePath(word).suffix.lower() not in (".json", ".toml"):
             return create_strategy(word)
         policy = read_file(policy)

@@ -255,9 +255,15 @@ def replay_table(results: Sequence[Replayed], /) -> str:
     """
     first = results[0] if results else None
     rows = [_HEAD, *(_cells(one, first) for one in results)]
-    kept = [place for place, column in enumerate(zip(*rows, strict=True)) if set(column[1:]) != {""}]
+    kept = [
+        place for place, column in enumerate(zip(*rows, strict=True)) if not _EMPTY.issuperset(column[1:])
+    ]
     shown = [tuple(row[place] for place in kept) for row in rows]
     return "\n".join(line.rstrip() for line in align(shown, right=range(1, len(kept))))
+
+
+_EMPTY = frozenset({"", "-"})
+"""What a column says that says nothing."""
 
 
 def _cells(one: Replayed, first: Replayed | None) -> tuple[str, ...]:

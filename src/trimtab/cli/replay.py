@@ -1,0 +1,382 @@
+"""`trimtab replay`: what policies cost on recorded conversations, and what they lose."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+from click.shell_completion import CompletionItem
+
+from trimtab.cli.input import STANDARD_INPUT, InputKind, dump, entries, files_of, open_input, parse
+from trimtab.cli.options import (
+    KINDS_ALONE,
+    RequestOptions,
+    complete_from,
+    input_options,
+    room_options,
+    together,
+)
+from trimtab.cli.output import Place, Progress, Refused, encode, in_options, usage
+from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
+from trimtab.models import DEFAULT_PRICING, CachePricing, known_model_in, pricing_for, pricings
+from trimtab.replay import CallRow, Replayed, chart_page, read_recording, replay_table
+from trimtab.replay import replay as play
+from trimtab.replay.policies import BY_DEFAULT, WORDS, name_of, read_policy
+from trimtab.report.text import clip, plain, plural
+from trimtab.session import Session
+
+
+class _Work(NamedTuple):
+    """One conversation, and where it came from."""
+
+    label: str
+    place: Place
+    value: Any
+
+
+class _Found(NamedTuple):
+    """What came of one conversation: each policy's result, or why there are none."""
+
+    label: str
+    place: Place
+    results: list[Replayed]
+    error: str | None = None
+    is_usage: bool = False
+    """Whether that is about how trimtab was called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """What is done with every conversation; plain data, which other processes can be given."""
+
+    given: Mapping[str, Any]
+    policies: Sequence[str]
+    names: Sequence[str]
+    pricing: CachePricing
+    keeps_calls: bool
+
+    def play(self, work: _Work, on_call: Callable[[CallRow], None] | None = None) -> _Found:
+        """Replay one conversation under every policy."""
+        asked = RequestOptions(self.given)
+        try:
+            named = known_model_in(work.value) if isinstance(work.value, Mapping) else None
+            model = named if asked.model is None else asked.model
+            has_room = self.given["budget"] is not None or asked.model is not None
+            recording = read_recording(
+                work.value, format=self.given["format"], model=model, system=asked.system, tools=asked.tools
+            )
+            results = [
+                play(
+                    recording,
+                    policy,
+                    budget=asked.budget(asked.model) if has_room else None,
+                    model=model,
+                    counter=asked.counter(model),
+                    pricing=self.pricing,
+                    name=name,
+                    on_call=on_call,
+                )
+                for policy, name in zip(self.policies, self.names, strict=True)
+            ]
+        except ContextError as error:
+            is_usage = isinstance(error, ConfigurationError | MissingExtraError)
+            return _Found(work.label, work.place, [], in_options(error), is_usage)
+        kept = results if self.keeps_calls else [one.without_calls() for one in results]
+        return _Found(work.label, work.place, kept)
+
+
+def complete_policies(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer words for policies, then files, to a shell."""
+    words = [CompletionItem(word) for word in (*WORDS, *KINDS_ALONE) if word.startswith(incomplete)]
+    return words or [CompletionItem(incomplete, type="file")]
+
+
+_what = together(
+    click.option(
+        "--requests",
+        is_flag=True,
+        help="The bodies of a FILE are the calls of one conversation, one a line, as they were sent.",
+    ),
+    click.option("--id", "name", metavar="NAME", help="Session in the store of --store."),
+    click.option("--store", metavar="URL", help="Replay a session's log instead of FILEs: a file, or a URL."),
+    click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Processes that work on conversations side by side.",
+    ),
+    click.option(
+        "--pricing",
+        metavar="NAME|FILE",
+        default=DEFAULT_PRICING,
+        show_default=True,
+        shell_complete=complete_from(pricings),
+        help=f"Prices: a model, a TOML or JSON file, or one of {', '.join(pricings())}.",
+    ),
+    click.option(
+        "--baseline",
+        metavar="POLICY",
+        default=BY_DEFAULT,
+        show_default=True,
+        shell_complete=complete_policies,
+        help="What costs are compared with, as for --policy.",
+    ),
+    click.option(
+        "--policy",
+        "policies",
+        metavar="POLICY",
+        multiple=True,
+        shell_complete=complete_policies,
+        help=f"A file with a policy or a strategy, JSON of one, a kind, or {', '.join(WORDS)}. Repeatable.",
+    ),
+)
+_checks = together(
+    click.option("--chart", metavar="FILE", type=click.Path(), help="Write a page of charts as HTML."),
+    click.option("--calls", is_flag=True, help="In JSON, what became of each call, too."),
+    click.option(
+        "--min-evidence",
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help="Fail if less of the evidence is in view when its question comes.",
+    ),
+    click.option(
+        "--no-invalid", is_flag=True, help="Fail if a provider would refuse a call, or nothing is left."
+    ),
+    click.option(
+        "--max-cost-ratio",
+        type=click.FloatRange(min=0),
+        metavar="R",
+        help="Fail if a policy costs more than R times the baseline.",
+    ),
+)
+
+EPILOG = """\b
+Examples:
+  trimtab replay chat.json --budget 8k --policy steady.toml --output text
+  trimtab replay 'chats/*.json' --budget 8k --policy a.toml --policy b.toml --chart costs.html
+  trimtab replay spans.json --budget 32k --policy steady.toml --max-cost-ratio 0.5 --no-invalid
+  trimtab replay --store chats.db --id ada --budget 4k --policy session --pricing gpt-5
+"""
+
+
+@click.command(epilog=EPILOG)
+@input_options
+@usage
+@room_options
+@_what
+@_checks
+def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> None:
+    """Say what policies cost on recorded conversations.
+
+    Each conversation is played call by call under each policy. A FILE holds messages, request bodies,
+    the snapshot of a session, or OpenTelemetry's GenAI spans. No model is asked. Exits 1 if a threshold is
+    passed, or a conversation cannot be read.
+    """
+    words, is_asked = _policies(given)
+    job = _Job(
+        given=given,
+        policies=words,
+        names=_names(words),
+        pricing=_pricing(given["pricing"]),
+        keeps_calls=bool(given["calls"] or given["chart"]),
+    )
+    if given["chart"]:
+        _write(given["chart"], "")  # what cannot be written is refused at once
+    found = list(_results(job, _work(files, kind, given), jobs=given["jobs"]))
+    done = [one for one in found if one.error is None]
+    totals = [reduce(add, column) for column in zip(*(one.results for one in done), strict=True)]
+    checked = [one for one, asked in zip(totals, is_asked, strict=False) if asked]
+    failed = list(_failures(checked, totals[0], given)) if totals else []
+    if totals:
+        click.echo(_said(totals, done, failed, job, output=output, calls=given["calls"]), nl=False)
+    if given["chart"] and totals:
+        _write(given["chart"], chart_page({one.label: one.results for one in done}, title=_title(done)))
+    for why in failed:
+        click.echo(f"trimtab: {plain(why)}", err=True)
+    sys.exit(1 if failed or len(done) < len(found) or not found else 0)
+
+
+def _policies(given: Mapping[str, Any]) -> tuple[list[str], list[bool]]:
+    """List the policies, the baseline first, and which of them were asked for and are held to thresholds.
+
+    Raises:
+        ConfigurationError: One cannot be read; before anything is played.
+    """
+    asked = list(dict.fromkeys(given["policies"]))
+    words = list(dict.fromkeys([given["baseline"], *asked]))
+    for word in words:
+        read_policy(word)
+    return words, [word in asked for word in words]
+
+
+def _names(words: Sequence[str]) -> list[str]:
+    """Name the policies, each by its path where two files have one name."""
+    names = [name_of(word) for word in words]
+    return [word if names.count(name) > 1 else name for word, name in zip(words, names, strict=True)]
+
+
+def _pricing(value: str) -> CachePricing:
+    """Read the prices: of a file, of a model, or a row.
+
+    Raises:
+        ConfigurationError: There are none of that name, or the file is wrong.
+    """
+    path = Path(value)
+    if path.suffix.lower() not in (".json", ".toml"):
+        return pricing_for(value)
+    try:
+        raw = path.read_bytes()
+        data = (
+            tomllib.loads(raw.decode("utf-8")) if path.suffix.lower() == ".toml" else parse(raw, whole=True)
+        )
+        return CachePricing.from_dict(data)
+    except OSError as error:
+        raise ConfigurationError(f"--pricing {value}: {error.strerror or error}") from error
+    except (FormatError, ConfigurationError, ValueError) as error:
+        raise ConfigurationError(f"--pricing {value}: {error}") from error
+
+
+def _work(files: Sequence[str], kind: InputKind, given: Mapping[str, Any]) -> Iterator[_Work | _Found]:
+    """Read the conversations one by one; what cannot be read is an answer at once."""
+    if given["store"] is not None:
+        if given["name"] is None or files:
+            raise Refused("--store goes with --id NAME, and without FILEs")
+        yield _Work(given["name"], Place(), _log_of(given["store"], given["name"]))
+        return
+    listed = files_of(files)
+    for path in listed.paths:
+        label = "standard input" if path == STANDARD_INPUT else path
+        named = label if listed.many else None
+        with open_input(path) as file:
+            name = "" if path == STANDARD_INPUT else path
+            read = entries(file, kind="jsonl" if given["requests"] else kind, name=name, parts=True)
+            if given["requests"]:
+                bodies = list(read)
+                wrong = next((one for one in bodies if one.error is not None), None)
+                place = Place(named, None if wrong is None else wrong.line)
+                yield (
+                    _Work(label, place, [one.value for one in bodies])
+                    if wrong is None
+                    else _Found(place.label(label), place, [], str(wrong.error))
+                )
+                continue
+            for one in read:
+                place = Place(named, one.line)
+                if one.error is not None:
+                    yield _Found(place.label(label), place, [], in_options(one.error))
+                else:
+                    yield _Work(place.label(label), place, one.value)
+
+
+def _log_of(url: str, name: str) -> list[Any]:
+    """Read the messages of a session's log."""
+    from trimtab.cli.session.commands import open_session_store  # loaded where it is asked for: it takes long
+
+    with open_session_store(url) as store:
+        return list(Session.open(store, name, allow_missing=True).history())
+
+
+def _results(job: _Job, work: Iterator[_Work | _Found], *, jobs: int) -> Iterator[_Found]:
+    """Replay everything in its order; several processes read no further ahead than they have to."""
+    progress = Progress(1, noun="call")
+    calls = 0
+
+    def count(row: CallRow) -> None:
+        nonlocal calls
+        calls += 1
+        progress.step(calls)
+
+    if jobs == 1:
+        made = (job.play(one, count) if isinstance(one, _Work) else one for one in work)
+        yield from _shown(made, progress)
+        return
+    with ProcessPoolExecutor(max_workers=jobs) as pool:
+        asked = [pool.submit(job.play, one) if isinstance(one, _Work) else one for one in work]
+        yield from _shown((one if isinstance(one, _Found) else one.result() for one in asked), progress)
+
+
+def _shown(found: Iterator[_Found], progress: Progress) -> Iterator[_Found]:
+    """Say of what cannot be replayed why, while it goes on.
+
+    Raises:
+        Refused: That is about how trimtab was called.
+    """
+    for one in found:
+        if one.error is not None:
+            progress.clear()
+            if one.is_usage and one.place.is_only:
+                raise Refused(one.error)
+            click.echo(f"trimtab: {plain(one.label)}: {plain(one.error)}", err=True)
+        yield one
+    progress.clear()
+
+
+def _failures(checked: Sequence[Replayed], first: Replayed, given: Mapping[str, Any]) -> Iterator[str]:
+    """Say which thresholds are passed."""
+    for one in checked:
+        ratio, most = one.cost_ratio(first), given["max_cost_ratio"]
+        if most is not None and (ratio is None or ratio > most):
+            told = "more than nothing" if ratio is None else f"{ratio:.3f} times as much as {first.policy}"
+            yield f"{one.policy} costs {told}, and --max-cost-ratio is {most:g}"
+        refused, invalid = one.totals.refused, one.totals.invalid
+        if given["no_invalid"] and (refused or invalid):
+            yield f"{one.policy}: {plural(invalid, 'call')} invalid, {refused:,} without anything to send"
+        share, least = one.totals.evidence_share, given["min_evidence"]
+        if least is not None and share is None:
+            yield f"{one.policy}: no recording has questions with evidence, and --min-evidence is {least:g}"
+        elif least is not None and share is not None and share < least:
+            yield f"{one.policy} has {share:.1%} of the evidence in view, and --min-evidence is {least:g}"
+
+
+def _said(
+    totals: Sequence[Replayed],
+    done: Sequence[_Found],
+    failed: Sequence[str],
+    job: _Job,
+    *,
+    output: str,
+    calls: bool,
+) -> bytes:
+    """Write the answer: a table for people, or one object for programs."""
+    if output == "text":
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+        return encode("".join(f"{clip(line, width)}\n" for line in replay_table(totals).splitlines()))
+
+    def data(one: Replayed, first: Replayed) -> dict[str, Any]:
+        told = one.to_dict()
+        if not calls:
+            del told["calls"]
+        return {**told, "cost_ratio": one.cost_ratio(first)}
+
+    answer = {
+        "pricing": job.pricing.to_dict(),
+        "policies": [data(one.without_calls(), totals[0]) for one in totals],
+        "recordings": [
+            {**one.place.data, "policies": [data(found, one.results[0]) for found in one.results]}
+            for one in done
+        ],
+        "failed": list(failed),
+    }
+    return dump(answer, indent=2 if sys.stdout.isatty() else None)
+
+
+def _title(done: Sequence[_Found]) -> str:
+    return f"Replay of {done[0].label}" if len(done) == 1 else f"Replay of {len(done):,} recordings"
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"--chart {path}: {error.strerror or error}") from error

@@ -1,0 +1,232 @@
+"""`trimtab replay`: the table, the answer for programs, thresholds for CI, many files, pages of charts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.builders import assistant, system, user
+from trimtab import Session, SlidingWindow
+from trimtab.cli.commands import trimtab
+from trimtab.counting import CharCounter
+from trimtab.replay import replay
+from trimtab.stores import SQLiteStore
+
+STRIDES = '{"kind": "sliding_window", "target_ratio": 0.5}'
+
+
+def chat(turns: int = 60, mark: str = "") -> list[dict[str, Any]]:
+    """Make a conversation in which no message is like another."""
+    made = [system("be brief")]
+    for turn in range(turns):
+        made += [user(f"{mark}question {turn} " * 32), assistant(f"{mark}answer {turn} " * 32)]
+    return made
+
+
+def run(*arguments: str | Path, stdin: str | None = None) -> Result:
+    """Run the command; `--budget 4k` and a token for four characters where nothing else is said."""
+    given = [str(one) for one in arguments]
+    usual = [] if "--budget" in given else ["--budget", "4k"]
+    return CliRunner().invoke(trimtab, ["replay", *given, *usual, "--counter", "chars:4"], input=stdin)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Write one conversation."""
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps(chat()), encoding="utf-8")
+    return path
+
+
+def test_the_answer_says_what_the_library_says(file: Path) -> None:
+    """The baseline comes first; ratios are to it."""
+    found = run(file, "--policy", STRIDES)
+    assert found.exit_code == 0, found.output
+    data = json.loads(found.stdout)
+    by_hand = [
+        replay(chat(), policy, budget=4_000, counter=CharCounter(4))
+        for policy in ("default", SlidingWindow(target_ratio=0.5))
+    ]
+    assert [one["policy"] for one in data["policies"]] == ["default", "sliding_window target_ratio=0.5"]
+    assert [one["totals"] for one in data["policies"]] == [one.totals.to_dict() for one in by_hand]
+    assert data["policies"][0]["cost_ratio"] == 1
+    assert data["policies"][1]["cost_ratio"] == pytest.approx(by_hand[1].cost_ratio(by_hand[0]))
+    assert "calls" not in data["policies"][0]
+    assert data["pricing"]["name"] == "anthropic"
+
+
+def test_text_is_a_table(file: Path) -> None:
+    """A line a policy, without colours."""
+    lines = run(file, "--policy", "none", "--policy", STRIDES, "--output", "text").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["policy", "default", "none", "sliding_window"]
+
+
+def test_each_call_is_told_if_asked(file: Path) -> None:
+    """Under the recording it belongs to."""
+    data = json.loads(run(file, "--calls").stdout)
+    rows = data["recordings"][0]["policies"][0]["calls"]
+    assert [row["index"] for row in rows] == list(range(60))
+
+
+def test_a_policy_may_be_a_file_of_blocks_or_of_a_strategy(file: Path, tmp_path: Path) -> None:
+    """Two files of one name are told apart by their paths."""
+    (tmp_path / "a").mkdir()
+    blocks, strategy = tmp_path / "steady.toml", tmp_path / "a" / "steady.json"
+    blocks.write_text('[[blocks]]\nname = "history"\nstrategy = "sliding_window"\n', encoding="utf-8")
+    strategy.write_text(STRIDES, encoding="utf-8")
+    data = json.loads(run(file, "--policy", blocks, "--policy", strategy, "--baseline", "none").stdout)
+    assert [one["policy"] for one in data["policies"]] == ["none", str(blocks), str(strategy)]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "why"),
+    [
+        (["--max-cost-ratio", "0.6"], 0, ""),
+        (["--max-cost-ratio", "0.1"], 1, "--max-cost-ratio is 0.1"),
+        (["--no-invalid"], 0, ""),
+        (["--min-evidence", "0.5"], 1, "no recording has questions"),
+    ],
+)
+def test_thresholds_fail_for_ci(file: Path, options: list[str], code: int, why: str) -> None:
+    """What failed is said on standard error and in the answer; the numbers are written all the same."""
+    found = run(file, "--policy", STRIDES, *options)
+    assert (found.exit_code, why in found.stderr) == (code, True)
+    assert bool(json.loads(found.stdout)["failed"]) == bool(code)
+
+
+def test_the_baseline_is_held_to_no_threshold_unless_it_was_asked_for(file: Path) -> None:
+    """It is there to be compared with."""
+    limits = ("--max-cost-ratio", "0.9", "--policy", STRIDES)
+    assert run(file, *limits).exit_code == 0
+    assert run(file, *limits, "--policy", "default").exit_code == 1
+
+
+def test_evidence_has_a_least_share(tmp_path: Path) -> None:
+    """Questions stand beside the messages."""
+    path = tmp_path / "asked.json"
+    body = {"messages": chat(), "questions": [{"at": 119, "evidence": [1, 117]}]}
+    path.write_text(json.dumps(body), encoding="utf-8")
+    for least, code in (("0.5", 0), ("0.6", 1)):
+        found = run(path, "--policy", "default", "--min-evidence", least)
+        assert found.exit_code == code, found.stderr
+    assert "50.0% of the evidence" in found.stderr
+
+
+def test_a_call_that_nothing_is_left_of_is_no_success(tmp_path: Path) -> None:
+    """`--no-invalid` is about those, too."""
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps([user("x" * 90_000), assistant("ok"), user("and now?")]), encoding="utf-8")
+    found = run(path, "--policy", "sliding_window", "--no-invalid")
+    assert found.exit_code == 1
+    assert "without anything to send" in found.stderr
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_many_files_add_up_in_their_order(tmp_path: Path, jobs: str) -> None:
+    """One that cannot be read is told, the others are done, and the exit code is 1."""
+    for mark in "ab":
+        (tmp_path / f"{mark}.json").write_text(json.dumps(chat(20, mark)), encoding="utf-8")
+    (tmp_path / "c.json").write_text("[oops", encoding="utf-8")
+    (tmp_path / "d.json").write_text("[]", encoding="utf-8")
+    found = run(str(tmp_path / "*.json"), "--policy", "none", "--jobs", jobs)
+    assert found.exit_code == 1
+    data = json.loads(found.stdout)
+    assert [Path(one["file"]).name for one in data["recordings"]] == ["a.json", "b.json"]
+    assert data["policies"][0]["recordings"] == 2
+    assert data["policies"][0]["totals"]["calls"] == 40
+    assert "c.json" in found.stderr
+    assert "d.json" in found.stderr
+
+
+def test_bodies_of_a_file_are_calls_of_one_conversation(tmp_path: Path) -> None:
+    """As a proxy logs them; without the option each is a conversation."""
+    messages = chat(4)
+    lines = [json.dumps({"messages": messages[:at]}) for at in (2, 4, 6)]
+    stdin = "\n".join(lines)
+    one = json.loads(run("-", "--requests", "--policy", "none", stdin=stdin).stdout)
+    assert [found["recordings"] for found in one["policies"]] == [1, 1]
+    assert one["policies"][1]["totals"]["calls"] == 3
+    assert one["policies"][1]["totals"]["shared_tokens"] > 0
+    many = json.loads(run("-", "--input", "jsonl", "--policy", "none", stdin=stdin).stdout)
+    assert many["policies"][1]["recordings"] == 3
+
+
+def test_a_session_of_a_store_is_replayed(tmp_path: Path) -> None:
+    """By the times of its log, without the functions it was made with."""
+    path = tmp_path / "chats.db"
+    store = SQLiteStore(str(path))
+    session = Session(5_000, counter=CharCounter(4), summarizer=lambda messages: "x", store=store, id="ada")
+    session.extend(chat(30)[1:])
+    store.close()
+    found = run("--store", path, "--id", "ada", "--policy", "session", "--pricing", "openai")
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["policies"][1]["totals"]["calls"] == 30
+    assert run("--store", path).exit_code == 2
+
+
+def test_a_snapshot_and_spans_are_files_like_others(tmp_path: Path) -> None:
+    """What the file is, is seen in it."""
+    session = Session(5_000, counter=CharCounter(4))
+    session.extend(chat(5)[1:])
+    snapshot, spans = tmp_path / "snapshot.json", tmp_path / "spans.json"
+    snapshot.write_text(json.dumps(session.snapshot()), encoding="utf-8")
+    asked = [{"role": "user", "parts": [{"type": "text", "content": "hi"}]}]
+    value = {"stringValue": json.dumps(asked)}
+    span = {"startTimeUnixNano": "5", "attributes": [{"key": "gen_ai.input.messages", "value": value}]}
+    spans.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}), encoding="utf-8")
+    data = json.loads(run(snapshot, spans).stdout)
+    assert [one["policies"][0]["totals"]["calls"] for one in data["recordings"]] == [5, 1]
+
+
+def test_prices_may_come_from_a_file(file: Path, tmp_path: Path) -> None:
+    """In dollars for a million tokens, if it says so."""
+    path = tmp_path / "mine.toml"
+    path.write_text('name = "mine"\nread = 0.3\nwrite = 3.75\nbase = 3.0\n', encoding="utf-8")
+    mine, usual = (json.loads(run(file, "--pricing", one).stdout) for one in (path, "claude-sonnet-4-5"))
+    prices = [found["policies"][0]["totals"]["price"] for found in (mine, usual)]
+    assert mine["pricing"]["name"] == "mine"
+    assert prices[0] > 2 * prices[1]
+
+
+def test_charts_are_a_page(file: Path, tmp_path: Path) -> None:
+    """Written beside the table, and nowhere if they cannot be."""
+    page = tmp_path / "costs.html"
+    assert run(file, "--policy", STRIDES, "--chart", page).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert text.count("<svg") == 3
+    refused = run(file, "--chart", tmp_path / "no" / "folder.html")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--policy", "slidng_window"],
+        ["--policy", "missing.toml"],
+        ["--policy", "{oops"],
+        ["--policy", '{"kind": "sliding_window", "ratio": 2}'],
+        ["--baseline", "nothing"],
+        ["--pricing", "free"],
+        ["--pricing", "missing.json"],
+        ["--min-evidence", "2"],
+        ["--jobs", "0"],
+        ["--store", "chats.db"],
+    ],
+)
+def test_wrong_usage_is_refused_before_anything_is_played(file: Path, wrong: list[str]) -> None:
+    """Exit 2, and nothing on standard output."""
+    found = run(file, *wrong)
+    assert (found.exit_code, found.stdout) == (2, ""), found.output
+    assert found.stderr
+
+
+def test_without_room_nothing_is_played(file: Path) -> None:
+    """Neither a budget nor a model: what should a call fit into?"""
+    found = CliRunner().invoke(trimtab, ["replay", str(file)])
+    assert found.exit_code == 2
+    assert "--budget" in found.stderr
