@@ -662,7 +662,14 @@ def test_every_option_has_help() -> None:
     documented = "".join((docs / name).read_text(encoding="utf-8") for name in ("cli.md", "cli-session.md"))
     trimtab = cli.command()
     context = click.Context(trimtab)
-    assert set(trimtab.list_commands(context)) == {*COMMANDS, "models", "policy", "repair", "session"}
+    assert set(trimtab.list_commands(context)) == {
+        *COMMANDS,
+        "models",
+        "policy",
+        "repair",
+        "replay",
+        "session",
+    }
     group = trimtab.get_command(context, "session")
     assert isinstance(group, click.Group)
     inner = {f"session {name}": one for name, one in group.commands.items()}

@@ -10,8 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.builders import assistant, system, user
-from trimtab import Session, SlidingWindow
-from trimtab.cli.commands import trimtab
+from trimtab import Session, SlidingWindow, cli
 from trimtab.counting import CharCounter
 from trimtab.replay import replay
 from trimtab.stores import SQLiteStore
@@ -31,7 +30,7 @@ def run(*arguments: str | Path, stdin: str | None = None) -> Result:
     """Run the command; `--budget 4k` and a token for four characters where nothing else is said."""
     given = [str(one) for one in arguments]
     usual = [] if "--budget" in given else ["--budget", "4k"]
-    return CliRunner().invoke(trimtab, ["replay", *given, *usual, "--counter", "chars:4"], input=stdin)
+    return CliRunner().invoke(cli.command(), ["replay", *given, *usual, "--counter", "chars:4"], input=stdin)
 
 
 @pytest.fixture
@@ -227,6 +226,6 @@ def test_wrong_usage_is_refused_before_anything_is_played(file: Path, wrong: lis
 
 def test_without_room_nothing_is_played(file: Path) -> None:
     """Neither a budget nor a model: what should a call fit into?"""
-    found = CliRunner().invoke(trimtab, ["replay", str(file)])
+    found = CliRunner().invoke(cli.command(), ["replay", str(file)])
     assert found.exit_code == 2
     assert "--budget" in found.stderr

@@ -166,7 +166,7 @@ Examples:
   trimtab replay chat.json --budget 8k --policy steady.toml --output text
   trimtab replay 'chats/*.json' --budget 8k --policy a.toml --policy b.toml --chart costs.html
   trimtab replay spans.json --budget 32k --policy steady.toml --max-cost-ratio 0.5 --no-invalid
-  trimtab replay --store chats.db --id ada --budget 4k --policy session --pricing gpt-5
+  trimtab replay --store chats.db --id ada --budget 4k --policy session --calls
 """
 
 
@@ -188,7 +188,7 @@ def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> 
         given=given,
         policies=words,
         names=_names(words),
-        pricing=_pricing(given["pricing"]),
+        pricing=_prices(given["pricing"]),
         keeps_calls=bool(given["calls"] or given["chart"]),
     )
     if given["chart"]:
@@ -199,7 +199,7 @@ def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> 
     checked = [one for one, asked in zip(totals, is_asked, strict=False) if asked]
     failed = list(_failures(checked, totals[0], given)) if totals else []
     if totals:
-        click.echo(_said(totals, done, failed, job, output=output, calls=given["calls"]), nl=False)
+        click.echo(_answer(totals, done, failed, job, output=output, calls=given["calls"]), nl=False)
     if given["chart"] and totals:
         _write(given["chart"], chart_page({one.label: one.results for one in done}, title=_title(done)))
     for why in failed:
@@ -226,7 +226,7 @@ def _names(words: Sequence[str]) -> list[str]:
     return [word if names.count(name) > 1 else name for word, name in zip(words, names, strict=True)]
 
 
-def _pricing(value: str) -> CachePricing:
+def _prices(value: str) -> CachePricing:
     """Read the prices: of a file, of a model, or a row.
 
     Raises:
@@ -299,14 +299,14 @@ def _results(job: _Job, work: Iterator[_Work | _Found], *, jobs: int) -> Iterato
 
     if jobs == 1:
         made = (job.play(one, count) if isinstance(one, _Work) else one for one in work)
-        yield from _shown(made, progress)
+        yield from _tell(made, progress)
         return
     with ProcessPoolExecutor(max_workers=jobs) as pool:
         asked = [pool.submit(job.play, one) if isinstance(one, _Work) else one for one in work]
-        yield from _shown((one if isinstance(one, _Found) else one.result() for one in asked), progress)
+        yield from _tell((one if isinstance(one, _Found) else one.result() for one in asked), progress)
 
 
-def _shown(found: Iterator[_Found], progress: Progress) -> Iterator[_Found]:
+def _tell(found: Iterator[_Found], progress: Progress) -> Iterator[_Found]:
     """Say of what cannot be replayed why, while it goes on.
 
     Raises:
@@ -339,7 +339,7 @@ def _failures(checked: Sequence[Replayed], first: Replayed, given: Mapping[str, 
             yield f"{one.policy} has {share:.1%} of the evidence in view, and --min-evidence is {least:g}"
 
 
-def _said(
+def _answer(
     totals: Sequence[Replayed],
     done: Sequence[_Found],
     failed: Sequence[str],
