@@ -163,7 +163,11 @@ SESSIONS = (
     ),
     module(
         "session/messages.py",
-        "session/test_trust.py test_session_marks.py",
+        "session/test_trust.py test_session_marks.py session/test_large_results.py",
+        ("MessageReader._clamp", "if share_tokens is None or id is None:", "if share_tokens is None:"),
+        ("MessageReader._clamp", "marker=marker)", "marker='[cut]')"),
+        ("MessageReader.show", "said = self._clamp(message, id)", "said = message"),
+        ("MessageReader.show", "safe = escape_marks(self.format, message)", "safe = message"),
         ("imitations", "_OWN_NAME.search(_without_references(text))", "_OWN_NAME.search(text)"),
         ("_without_references", 'found[2].lstrip("0")[:8]', 'found[2].lstrip("0")'),
         ("_without_references", 'found[2].lstrip("0")[:8]', "found[2][:8]"),

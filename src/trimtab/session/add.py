@@ -131,7 +131,9 @@ def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Ste
 def add_one(core: Core, working_set: WorkingSet, batch: _Batch, message: Dict, event_id: str) -> Steps[None]:
     """Take one message, and let older ones wait if the budget is passed now."""
     version = working_set.version + len(batch.events) + 1
-    data, unit = yield from place_message(core, working_set, message, version=version, known=batch.seen)
+    data, unit = yield from place_message(
+        core, working_set, message, version=version, id=event_id, known=batch.seen
+    )
     batch.added.append(len(batch.events))
     batch.events.append(core.event(working_set, "message", data, id=event_id))
     if batch.exceeded:
@@ -179,6 +181,7 @@ def place_message(
     message: Dict,
     *,
     version: int,
+    id: str,
     known: Mapping[int, SessionUnit],
 ) -> Steps[tuple[Dict, SessionUnit]]:
     """Put a message where it belongs; return what the log has to know of it, and its unit.
@@ -196,11 +199,11 @@ def place_message(
     else:
         if read.answers:
             data["alone"] = True
-        unit = working_set.add_unit(version, data)
+        unit = working_set.add_unit(version, data, id)
         working_set.note(version, read, turn=version)
         return data, unit
     data["joins"] = unit.first
-    working_set.join(unit, version, data)
+    working_set.join(unit, version, data, id)
     working_set.note(version, read, turn=unit.first if read.bound else version)
     return data, unit
 

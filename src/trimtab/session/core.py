@@ -186,7 +186,7 @@ class Core:
             state = state.with_anchors(0)
         if not changed.isdisjoint(("counted_by", "model")):
             state = state.without_usage()
-        if "counted_by" in changed:
+        if "counted_by" in changed or options.result_share_tokens != self._share_known(known):
             state = yield from recount(
                 self.session, state, version=head.version, reader=MessageReader(options)
             )
@@ -201,6 +201,12 @@ class Core:
             working_set.in_view()
         ) > 0
         return working_set
+
+    def _share_known(self, known: Mapping[str, Any]) -> int | None:
+        """Return the share of a result by which the sizes in the log were counted."""
+        if known.get("max_result_ratio") is None:
+            return None
+        return self.options_of(known).result_share_tokens
 
     def options_data(self) -> dict[str, Any]:
         """Write the options in force; who has the functions that are missing opens the session after us."""

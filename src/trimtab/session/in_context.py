@@ -78,6 +78,15 @@ def room_for_history(options: Options) -> Room:
     return Room(limits[HISTORY], max(limits[HISTORY], room - others))
 
 
+def constant_room(options: Options) -> int:
+    """Return what the history may have at most, whatever the other blocks hold: its cap, or all there is."""
+    context = _whole(options)
+    policy = replace(context._policy, blocks=context.blocks).without_callbacks()
+    block = next(block for block in policy.blocks if block.name == HISTORY)
+    whole = compose(policy).budget.input_tokens
+    return min(whole, block.cap_tokens(whole))
+
+
 def _claim(block: Block, budget: Budget, room_tokens: int) -> Claim:
     """Ask for all there is."""
     whole = budget.input_tokens

@@ -184,7 +184,7 @@ def _take_into_view(working_set: WorkingSet, waiting: Iterable[SessionUnit]) -> 
 def _unit(events: list[Event], reader: MessageReader) -> SessionUnit:
     unit = SessionUnit(events[0].version)
     for event in events:
-        shown = reader.show(event.data)
+        shown = reader.show(event.data, event.id)
         unit.take(event.version, shown, reader.tokens(shown.message))
     return unit
 
@@ -274,7 +274,7 @@ def _late_results(
 
 
 def _waits(events: list[Event], reader: MessageReader) -> bool:
-    return bool(reader.open_calls(reader.show(event.data).message for event in events))
+    return bool(reader.open_calls(reader.show(event.data, event.id).message for event in events))
 
 
 def living_unit(session: str, working_set: WorkingSet, first: int) -> Steps[SessionUnit | None]:
@@ -326,7 +326,7 @@ def oldest_waiting(
             unanswered.discard(first)
             if _waits(found[first], reader):
                 unanswered.add(first)
-            left_tokens -= reader.tokens(reader.show(event.data).message)
+            left_tokens -= reader.tokens(reader.show(event.data, event.id).message)
     units = [_unit(events, reader) for events in found.values()]
     for members in state.left:
         if members[0] < (border or state.cut):
@@ -380,7 +380,7 @@ def recount_rewritten(
     """Say what is recent and what waits where messages say something else."""
     for event, instead in zip(old, new, strict=True):
         place = state.place(event.data.get("joins", event.version))
-        tokens = [reader.tokens(reader.show(one.data).message) for one in (event, instead)]
+        tokens = [reader.tokens(reader.show(one.data, one.id).message) for one in (event, instead)]
         state = state.plus(place, tokens=tokens[1] - tokens[0], messages=0)
     return state
 

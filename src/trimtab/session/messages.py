@@ -17,6 +17,7 @@ from trimtab.formats.foreign import check_message
 from trimtab.session.options import Options
 from trimtab.session.plain import copy_plain, holds_texts
 from trimtab.session.state import Members
+from trimtab.strategies.clamp_results import clamp_texts, text_size
 from trimtab.strategies.summarizer import SUMMARY_TAG, summary_message
 
 RESULT_TAG = "tool_result"
@@ -24,6 +25,9 @@ RESULT_TAG = "tool_result"
 
 RECALL_TAG = "recalled"
 """The element a message stands in that was found again."""
+
+CLAMP_MARKER = "[text cut by trimtab; all of it: message {}]"
+"""Stands in a view where a result was cut; with the id of its event, which `Session.view_of` takes."""
 
 # Signs that leave no trace on a screen, and that a model may read over: Default_Ignorable_Code_Point and
 # category Cf of Unicode 16, controls that are no blanks, lone surrogates.
@@ -144,6 +148,8 @@ class Shown(NamedTuple):
     """The result of a call that is not there."""
     escaped: bool
     """It looked like a mark of trimtab's."""
+    clamped: bool = False
+    """A result in it was above its share."""
 
 
 class MessageReader:
@@ -155,6 +161,7 @@ class MessageReader:
         # In a context, what stands beside the messages is charged there.
         fixed = Fixed(system=self.system_apart, tools=options.tools) if options.context is None else None
         self._sizes: Sizes = sizes_for(options.tokens_by, [], fixed)
+        self._count_text = text_size(sizes_for(options.tokens_by, [], Fixed()), self.format)
 
     @property
     def system_apart(self) -> Any:
@@ -235,14 +242,31 @@ class MessageReader:
             unit.leads = fault is None and self.format.kind(first) != "system"
         return unit.leads
 
-    def show(self, data: Mapping[str, Any], /) -> Shown:
-        """Return a message of the log as a view shows it."""
+    def show(self, data: Mapping[str, Any], /, id: str | None) -> Shown:
+        """Return a message of the log as a view shows it.
+
+        Args:
+            data: What the log has of it.
+            id: That of its event, for the marker where a result is cut; None: none is.
+        """
         message = data["message"]
         if data.get("alone"):
-            text = result_as_text(self.format, message, self._structure([message]).answers.get(0, ()))
-            return Shown(text, as_text=True, escaped=False)
+            said = self._clamp(message, id)
+            text = result_as_text(self.format, said, self._structure([message]).answers.get(0, ()))
+            return Shown(text, as_text=True, escaped=False, clamped=said is not message)
         safe = escape_marks(self.format, message)
-        return Shown(safe, as_text=False, escaped=safe is not message)
+        # Behind the escapes: the marker has the name of trimtab in it, which would make marks of common tags.
+        said = self._clamp(safe, id)
+        return Shown(said, as_text=False, escaped=safe is not message, clamped=said is not safe)
+
+    def _clamp(self, message: Dict, id: str | None) -> Dict:
+        """Cut results above their share; where, a marker says by which id the whole is found."""
+        share_tokens = self.options.result_share_tokens
+        if share_tokens is None or id is None:
+            return message
+        slots, marker = self.format.texts(message), CLAMP_MARKER.format(id)
+        cut = clamp_texts(self.format, slots, share_tokens, count=self._count_text, marker=marker)
+        return mapping_of(self.format.with_texts(message, cut)) if cut else message
 
     def system_message(self) -> Dict | None:
         """Write the system text as a message, where it is one."""
@@ -269,6 +293,8 @@ class SessionUnit:
     tokens: int = 0
     as_text: int = 0
     """Results among them that are shown as text, since their call is not there."""
+    clamped: int = 0
+    """Messages with a result that was cut to its share."""
     escaped: int = 0
     """Messages in which what looked like a mark of trimtab's was escaped."""
     leads: bool | None = None
@@ -284,6 +310,7 @@ class SessionUnit:
         self.tokens += tokens
         self.as_text += shown.as_text
         self.escaped += shown.escaped
+        self.clamped += shown.clamped
 
     def copies(self) -> list[Dict]:
         """Return copies of its messages for a view: those given before, unless somebody changed them.

@@ -14,6 +14,7 @@ from trimtab._shared.checks import (
     answers_later,
     check_choice,
     check_flag,
+    check_fraction,
     check_parameters,
     check_tools,
     check_trim,
@@ -29,8 +30,9 @@ from trimtab.errors import ConfigurationError, CorruptSessionError, SummaryError
 from trimtab.formats import Format, SystemLike, ToolSchema, format_of
 from trimtab.formats.foreign import check_message
 from trimtab.models import Framing
-from trimtab.session.in_context import NO_ROOM, Room, require_context, room_for_history
+from trimtab.session.in_context import NO_ROOM, Room, constant_room, require_context, room_for_history
 from trimtab.session.plain import plain_message
+from trimtab.strategies.clamp_results import share_of
 from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, word_of
 
 LEAST_BUDGET = 100
@@ -158,6 +160,7 @@ class SessionOptions(TypedDict, total=False):
     format: str | Format
     context: Context | None
     on_trim: OnTrim | None
+    max_result_ratio: float | None
 
 
 OPTIONS = tuple(SessionOptions.__annotations__)
@@ -191,6 +194,7 @@ class Options:
     format: Any = "auto"
     context: Context | None = None
     on_trim: OnTrim | None = None
+    max_result_ratio: float | None = None
 
     budget_tokens: int = field(init=False, default=0)
     """Input tokens of the budget; 0 where the log says it."""
@@ -203,6 +207,8 @@ class Options:
     """The blocks of the context when its room was measured."""
     room: Room = field(init=False, default=NO_ROOM)
     """What the context leaves for the history."""
+    result_share_tokens: int | None = field(init=False, default=None)
+    """What the text of one result may have in a view; None: all of it."""
 
     def __post_init__(self) -> None:
         """Check every value."""
@@ -231,6 +237,10 @@ class Options:
             self.resolved = session_budget(self.budget, self.tokens_by, self.tools)
             self.budget_tokens = self.resolved.input_tokens
         self.measure_context()
+        if self.max_result_ratio is not None:
+            check_fraction("max_result_ratio", self.max_result_ratio)
+            whole = self.budget_tokens if self.context is None else constant_room(self)
+            self.result_share_tokens = share_of(None, self.max_result_ratio, whole)
 
     def _check_rest(self) -> None:
         if isinstance(self.anchors, (str, Mapping)) or not isinstance(self.anchors, Sequence):
@@ -341,10 +351,15 @@ _DATA = [name for name in OPTIONS if name not in ("budget", "format", *GIVEN_AGA
 """What a log keeps as it is."""
 
 
+_SINCE: Mapping[str, Any] = {"max_result_ratio": None}
+"""Options that older logs do not know, and what held there."""
+
+
 def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
     """Return everything a session is made with: what is given, and of the rest what a log remembers."""
     try:
-        values: dict[str, Any] = {**{name: data[name] for name in (*_DATA, "format")}, **given}
+        known = {**_SINCE, **data}
+        values: dict[str, Any] = {**{name: known[name] for name in (*_DATA, "format")}, **given}
     except (KeyError, TypeError) as error:
         raise CorruptSessionError(f"a session's log or snapshot holds no options: {error!r:.80}") from error
     if values["format"] == "auto":

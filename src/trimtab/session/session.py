@@ -44,6 +44,7 @@ from trimtab.session.view import (
     diff_views,
     fit_view,
     log_pages,
+    message_whole,
     recall_messages,
     status_of,
 )
@@ -109,6 +110,7 @@ class Session:
         format: str | Format = "auto",
         context: Context | Unset | None = UNSET,
         on_trim: OnTrim | None = None,
+        max_result_ratio: float | Unset | None = UNSET,
         store: Store | None = None,
         id: str | None = None,
         retry: Retry | None = None,
@@ -159,6 +161,9 @@ class Session:
             context: A `Context` the history becomes one block of, the one named "history"; it has the budget.
             on_trim: Called with a `TrimContext` of each view before it is given; what it removes is not in
                 that view, and stays in the log. Given again each time, as no log can keep it.
+            max_result_ratio: The largest share of the budget that the text of one tool result has in a view,
+                0 < ratio <= 1; both ends of a larger one are shown, and `view_of` gives all of it. The budget
+                is the one given when the session was made or opened. None, the default: no such limit.
             store: Where the log is kept. None: in memory.
             id: Name of the session in the store. None: a new one.
             retry: How to go on after a conflict with another writer, or while a store is away. None: not.
@@ -500,13 +505,30 @@ class Session:
     def recall(self, query: str, /, limit: int = 5) -> list[Event]:
         """Find messages that are no longer in view.
 
-        Those with more words of the query come first, newer before older where they have as many.
+        Those with more words of the query come first, newer before older where they have as many. With
+        `max_result_ratio` a query that is the id of a message finds that one, in view or not.
         """
         return self._runner.run(recall_messages, query, limit)
 
     async def arecall(self, query: str, /, limit: int = 5) -> list[Event]:
         """Find messages that are no longer in view; see `recall`."""
         return await self._runner.arun(recall_messages, query, limit)
+
+    def view_of(self, event: Event | str, /) -> dict[str, Any]:
+        """Return a message whole, as a view shows it that has room for all of it.
+
+        Args:
+            event: What `add` or `recall` returned, or its id: where `max_result_ratio` cut a result, the
+                marker in the view has it.
+
+        Raises:
+            UnknownNameError: There is no message of that id.
+        """
+        return self._runner.run(message_whole, event)
+
+    async def aview_of(self, event: Event | str, /) -> dict[str, Any]:
+        """Return a message whole; see `view_of`."""
+        return await self._runner.arun(message_whole, event)
 
     def recall_tool(self, *, limit: int = 5) -> RecallTool:
         """Make a tool for an agent: a schema, and what answers its calls."""

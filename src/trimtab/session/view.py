@@ -16,7 +16,7 @@ from trimtab.budget import Budget
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Dict
 from trimtab.report.text import plural
-from trimtab.session.core import Core, ViewGiven
+from trimtab.session.core import Core, ViewGiven, id_of
 from trimtab.session.effects import FitContext, Steps
 from trimtab.session.in_context import NO_ROOM, request_of
 from trimtab.session.log import Pages, event_at, read_working_set, recount, state_of
@@ -160,7 +160,11 @@ def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str,
             notes.append(f"{plural(waiting, 'message')} of these wait for a summary: summarize() writes it.")
     if misplaced:
         notes.append(f"Not in view, since they may not stand first there: {plural(misplaced, 'message')}.")
-    as_text, escaped = (sum(map(attrgetter(name), seen)) for name in ("as_text", "escaped"))
+    as_text, escaped, clamped = (
+        sum(map(attrgetter(name), seen)) for name in ("as_text", "escaped", "clamped")
+    )
+    if clamped:
+        notes.append(f"Cut to its share, and whole in the log: a result in {plural(clamped, 'message')}.")
     if as_text:
         notes.append(f"Shown as text, since its call is no longer there: {plural(as_text, 'result')}.")
     if escaped:
@@ -323,12 +327,21 @@ def log_pages(core: Core, after: int, before: int | None) -> Steps[Pages]:
     return Pages(core.session, after=after, before=stop, newest_first=False)
 
 
+def message_whole(core: Core, event: Event | str) -> Steps[Dict]:
+    """Read one message, whole, as a view shows it that has room for it."""
+    found = yield from core.message_event(id_of(event))
+    whole: Dict = copy_plain(MessageReader(core.in_force).show(found.data, None).message)
+    return whole
+
+
 def recall_messages(core: Core, query: str, limit: int) -> Steps[list[Event]]:
     """Find messages that are not in view."""
     if not isinstance(query, str):
         raise ConfigurationError(f"a query is a text, not {query!r:.80}")
     check_whole("limit", limit, least=1)
     working_set = yield from core.ready()
+    if (one := (yield from _by_handle(core, query))) is not None:
+        return [one]
     terms = query_terms(query)
     if not terms or not working_set.version:
         return []
@@ -336,6 +349,14 @@ def recall_messages(core: Core, query: str, limit: int) -> Steps[list[Event]]:
     request = SearchRequest(session=core.session, terms=terms, limit=limit + len(seen))
     found: list[Event] = yield request
     return [event for event in found if event.version not in seen][:limit]
+
+
+def _by_handle(core: Core, query: str) -> Steps[Event | None]:
+    """Find the message whose id a query is: a marker names it where a result was cut."""
+    if core.in_force.result_share_tokens is None or not query or query != "".join(query.split()):
+        return None
+    event = yield from core.known_event(query)
+    return event if event is not None and event.kind == "message" else None
 
 
 def _versions_in(working_set: WorkingSet) -> set[int]:

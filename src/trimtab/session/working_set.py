@@ -210,16 +210,16 @@ class WorkingSet:
                 return members, waiting
         return None
 
-    def add_unit(self, version: int, data: Mapping[str, Any]) -> SessionUnit:
+    def add_unit(self, version: int, data: Mapping[str, Any], /, id: str) -> SessionUnit:
         """Take a message that begins a unit."""
         unit = SessionUnit(version)
-        self.join(unit, version, data)
+        self.join(unit, version, data, id)
         self.recent[version] = unit
         return unit
 
-    def join(self, unit: SessionUnit, version: int, data: Mapping[str, Any]) -> None:
+    def join(self, unit: SessionUnit, version: int, data: Mapping[str, Any], /, id: str) -> None:
         """Take a message that belongs to a recent unit: a result, or one that is bound to it."""
-        shown = self.reader.show(data)
+        shown = self.reader.show(data, id)
         tokens = self.reader.tokens(shown.message)
         before = unit.versions
         unit.take(version, shown, tokens)
