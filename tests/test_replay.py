@@ -120,12 +120,14 @@ def test_one_body_is_played_from_its_beginning() -> None:
 def test_a_session_log_is_a_recording(tmp_path: Path) -> None:
     """Its events have the times; a snapshot says the same as the store."""
     store = open_store(f"sqlite:///{tmp_path}/chats.db")
-    session = Session(10_000, counter=WordCounter(), store=store, id="ada")
+    session = Session(10_000, counter=WordCounter(), system="be brief", store=store, id="ada")
     session.extend(chat(4)[1:])
-    by_store = read_recording(list(session.history()))
+    by_store = read_recording(list(session.history(kinds=None)))
     by_snapshot = read_recording(json.loads(json.dumps(session.snapshot())))
-    assert [one.messages for one in by_store.calls] == [one.messages for one in by_snapshot.calls]
-    assert [len(one.messages) for one in by_store.calls] == [1, 3, 5, 7]
+    assert by_store.calls == by_snapshot.calls
+    assert [len(one.messages) for one in by_store.calls] == [2, 4, 6, 8]
+    assert [one.calls[0].messages[0]["content"] for one in (by_store, by_snapshot)] == ["be brief"] * 2
+    assert [len(one.messages) for one in read_recording(list(session.history())).calls] == [1, 3, 5, 7]
     assert all(one.time is not None for one in by_store.calls)
     store.close()
 

@@ -284,7 +284,7 @@ def _log_of(url: str, name: str) -> list[Any]:
     from trimtab.cli.session.commands import open_session_store  # loaded where it is asked for: it takes long
 
     with open_session_store(url) as store:
-        return list(Session.open(store, name, allow_missing=True).history())
+        return list(Session.open(store, name, allow_missing=True).history(kinds=("message", "options")))
 
 
 def _results(job: _Job, work: Iterator[_Work | _Found], *, jobs: int) -> Iterator[_Found]:

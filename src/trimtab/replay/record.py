@@ -120,8 +120,10 @@ def read_recording(
         calls = [ModelCall(**one) for one in calls_in_spans(source)]
         form = format_of(calls[-1].messages if calls else [], format, model)
     elif _is_log(source):
-        messages, times = _messages_in(source["events"] if isinstance(source, Mapping) else source)
-        form = format_of(messages, format, model)
+        messages, times, options = _messages_in(source["events"] if isinstance(source, Mapping) else source)
+        form = format_of(messages, options.get("format", "auto") if format == "auto" else format, model)
+        system = system if options.get("system") is None else options["system"]
+        tools = tools if options.get("tools") is None else options["tools"]
         calls = _calls(messages, form, system, tools, times)
     elif _is_bodies(source):
         form = format_of(source[-1], format, model)
@@ -171,9 +173,9 @@ def _is_bodies(source: object) -> bool:
     )  # fmt: skip
 
 
-def _messages_in(events: Iterable[Any]) -> tuple[list[Any], list[float | None]]:
-    """Take messages and times out of a session's log, or out of the events of a snapshot."""
-    messages, times = list[Any](), list[float | None]()
+def _messages_in(events: Iterable[Any]) -> tuple[list[Any], list[float | None], dict[str, Any]]:
+    """Take messages and times out of a session's log, or of a snapshot, and the options it last had."""
+    messages, times, options = list[Any](), list[float | None](), dict[str, Any]()
     for event in events:
         kind, data, time = (
             (event.kind, event.data, event.time)
@@ -183,7 +185,9 @@ def _messages_in(events: Iterable[Any]) -> tuple[list[Any], list[float | None]]:
         if kind == "message" and data.get("message") is not None:
             messages.append(data["message"])
             times.append(time)
-    return messages, times
+        elif kind == "options" and isinstance(data.get("options"), Mapping):
+            options.update(data["options"])
+    return messages, times, options
 
 
 def _call_of(form: Format, body: Mapping[str, Any]) -> ModelCall:
