@@ -504,7 +504,7 @@ BROKEN: list[tuple[Any, str]] = [
     ),
     (
         of_block(strategy={"kind": "priority_based", "score": "mine"}),
-        "blocks[1].strategy.score: no score is called 'mine'; names= has: ",
+        "blocks[1].strategy.score: no score is called 'mine'; there are, with those in names=: ",
     ),
     (of_block(strategy="summarize"), "blocks[1].strategy.summarizer is missing: the name of a summarizer"),
     (

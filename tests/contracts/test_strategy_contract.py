@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import without_address
-from tests.properties.cases import DEFAULT, MINIMUMS, OTHERS, STRIDES, SUMMARIES, WINDOWS
+from tests.properties.cases import DEFAULT, GAPS, MINIMUMS, OTHERS, STRIDES, SUMMARIES, WINDOWS
 from trimtab import Drop, SlidingWindow, strategies
 from trimtab.strategies import Cascade, Strategy
 from trimtab.testing import WordCounter, check_strategy, conversations
@@ -15,7 +15,7 @@ WASTEFUL = (*STRIDES, *MINIMUMS, Drop())
 
 
 def _is_thrifty(strategy: Strategy) -> bool:
-    if strategy in SUMMARIES:  # room is set aside for the summary
+    if strategy in (*SUMMARIES, *GAPS):  # room is set aside for the summary, or for lines
         return False
     if isinstance(strategy, Cascade):
         return all(map(_is_thrifty, strategy.steps))
@@ -23,7 +23,7 @@ def _is_thrifty(strategy: Strategy) -> bool:
 
 
 @pytest.mark.parametrize(
-    "strategy", [*WINDOWS, *STRIDES[::3], *MINIMUMS, *OTHERS, *SUMMARIES], ids=without_address
+    "strategy", [*WINDOWS, *STRIDES[::3], *MINIMUMS, *OTHERS, *GAPS, *SUMMARIES], ids=without_address
 )
 def test_every_strategy_keeps_the_contract(strategy: Strategy) -> None:
     """Within the limit, whole units, in order, nothing pinned, input unchanged, deterministic."""

@@ -13,7 +13,7 @@ from tests.guards.source import Source, sources
 FLOORS = (
     ("errors",),
     ("_shared",),
-    ("models", "report"),
+    ("models", "report", "relevance"),
     ("formats", "stores"),
     ("conversation", "counting"),
     ("strategies", "budget"),

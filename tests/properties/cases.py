@@ -19,6 +19,7 @@ from trimtab import (
     EstimateCounter,
     Fitted,
     PriorityBased,
+    Relevant,
     SlidingWindow,
     Strict,
     Summarize,
@@ -97,7 +98,16 @@ OTHERS = (
     Cascade(ClearToolResults(keep_results=1), PriorityBased(), TruncateText("start")),
     Cascade(DropNewest(), TruncateText()),
     Cascade(TruncateText(), Drop()),
+    PriorityBased(score={"relevance": 1, "role": 0.3, "recency": 0.1}),
+    Relevant(),
+    Relevant("w ok", score="recency", recent_ratio=0),
+    Cascade(Relevant(recent_ratio=1), TruncateText()),
 )
+GAPS = (
+    Relevant(gap="[… {count} messages left out …]"),
+    Cascade(ClearToolResults(keep_results=0), Relevant(gap="gap", recent_ratio=0.2), TruncateText()),
+)
+"""What puts a line where messages left; room is set aside for these."""
 
 
 def gist(messages: list[Any]) -> str:

@@ -21,7 +21,7 @@ from trimtab import (
 )
 from trimtab.counting import measure
 from trimtab.formats import formats, get_format, mapping_of
-from trimtab.strategies import PriorityBased, Strategy
+from trimtab.strategies import PriorityBased, Relevant, Strategy
 from trimtab.testing import request_bodies
 
 MODELS = {
@@ -41,6 +41,9 @@ STRATEGIES: tuple[Strategy | None, ...] = (
     None,
     SlidingWindow(),
     PriorityBased(),
+    PriorityBased(score={"relevance": 1, "role": 0.3}),
+    Relevant(),
+    Relevant(gap="[… {count} messages left out …]"),
     TruncateText(),
     Summarize(shout, max_summary_tokens=60),
     Summarize(shout, max_summary_tokens=60, role="system"),

@@ -18,6 +18,7 @@ from trimtab import (
     Drop,
     DropNewest,
     PriorityBased,
+    Relevant,
     SlidingWindow,
     TrimContext,
     TruncateText,
@@ -40,7 +41,15 @@ WINDOWS: tuple[Strategy, ...] = (
     Cascade(SlidingWindow(), TruncateText()),
     Cascade(ClearToolResults(keep_results=0), SlidingWindow(), TruncateText("start")),
 )
-STRATEGIES = (*WINDOWS, Drop(), DropNewest(), PriorityBased(), TruncateText(), ClearToolResults())
+STRATEGIES = (
+    *WINDOWS,
+    Drop(),
+    DropNewest(),
+    PriorityBased(),
+    Relevant(gap="gap"),
+    TruncateText(),
+    ClearToolResults(),
+)
 
 
 def text(count: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -74,6 +74,7 @@ def ask(
     constant_limit_tokens: int | None = None,
     counted: int | None,
     led: bool = False,
+    question: Callable[[], str] | None = None,
 ) -> Generator[SummaryCall, str | None, tuple[EvictionRequest, Settled]]:
     """Ask a strategy what stays of a portion; yields what it needs from outside.
 
@@ -86,6 +87,7 @@ def ask(
         constant_limit_tokens: The limit that is the same from call to call; None: this one.
         counted: The message at which counting back passed the limit; None if nothing was counted.
         led: Whether something in front of it surely may come first.
+        question: Finds what the user wrote last, where that may stand in another portion.
     """
     history, sizes = portion.history, portion.sizes
     few, oldest_cut = None, 0
@@ -102,6 +104,7 @@ def ask(
         constant_limit_tokens=constant_limit_tokens,
         block=portion.name,
         led=led,
+        question=question,
     )
     request = make(row=few, oldest_cut=oldest_cut)
     settled = yield from steps(strategy, request)

@@ -22,7 +22,7 @@ from trimtab.conversation.units import span_of, unit_of
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
 from trimtab.formats import Format, mapping_of
-from trimtab.strategies.base import EvictionRequest
+from trimtab.strategies.base import EvictionRequest, latest_wording
 from trimtab.strategies.cuts import count_back
 from trimtab.strategies.drop import Strict
 from trimtab.strategies.openers import begin_of
@@ -400,6 +400,7 @@ class _Settlement:
                 constant_limit_tokens=self._cap_tokens(part),
                 counted=count_back(part.history, part.sizes, limit_tokens) if additive else None,
                 led=self._is_led(part),
+                question=self._question,
             )
             if settled.reason == "over_limit" and limit_tokens == claim.cap_tokens:
                 settled.reason = "over_cap"
@@ -418,6 +419,11 @@ class _Settlement:
             block=part.name,
             led=self._is_led(part),
         )
+
+    def _question(self) -> str:
+        """Return what the user wrote last: in the last block that has a message of the user's."""
+        told = (part for part in reversed(self._composition.parts) if part.history.latest_user is not None)
+        return next(map(latest_wording, (part.history for part in told)), "")
 
     def _is_led(self, part: Part) -> bool:
         """Tell whether a block in front surely has something that may come first, where that matters."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trimtab.conversation import History, Unit
 from trimtab.formats import Path
+
+if TYPE_CHECKING:
+    from trimtab.report import Reason
 
 __all__ = [
     "Document",
@@ -32,6 +35,7 @@ class Insertion:
         why: What it is for, in a few words, for the report.
         covers: Messages it stands for; none of them stays.
         planned_tokens: Its size, where the message itself is still to be written; None: it is counted.
+        reason: Why those it stands for left, for the report.
     """
 
     at: int
@@ -39,6 +43,7 @@ class Insertion:
     why: str
     covers: frozenset[int] = frozenset()
     planned_tokens: int | None = None
+    reason: Reason = "superseded_by_summary"
 
 
 class Document(dict[str, Any]):

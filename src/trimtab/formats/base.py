@@ -610,6 +610,12 @@ class Format(ABC):
         found = self.pieces(message)
         return f"{(found.role or 'unknown').upper()}: " + "\n".join((*found.texts, *found.beside))
 
+    def wording(self, message: Dict, /) -> str:
+        """Return all that a message says, to be searched: texts, calls with arguments, results, reasoning."""
+        found = self.pieces(message)
+        calls = (f"{name} {arguments}" for name, arguments in found.calls)
+        return "\n".join((*found.texts, *calls, *found.thoughts, *found.other))
+
     # A copy with a change.
 
     def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:

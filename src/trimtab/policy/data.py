@@ -16,7 +16,15 @@ from trimtab.counting.door import counter_in_words
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, formats, get_format
 from trimtab.policy.schema import OPTIONS, VERSION, Place, is_counter
-from trimtab.strategies import Cascade, PriorityBased, SlidingWindow, Strategy, Summarize, strategy_data
+from trimtab.strategies import (
+    Cascade,
+    PriorityBased,
+    Relevant,
+    SlidingWindow,
+    Strategy,
+    Summarize,
+    strategy_data,
+)
 
 
 def context_data(context: Context, names: Mapping[str, Any], /) -> dict[str, Any]:
@@ -129,7 +137,7 @@ def _strategy(strategy: Strategy, at: Place) -> str | dict[str, Any] | None:
     if isinstance(strategy, Summarize):
         data["fallback"] = _strategy(strategy.fallback, at.key("fallback"))
         strategy = replace(strategy, fallback=SlidingWindow())
-    elif isinstance(strategy, PriorityBased) and strategy.score_name is None:
+    elif isinstance(strategy, (PriorityBased, Relevant)) and strategy.score_name is None:
         strategy = replace(strategy, score_name=_name_in(strategy.score, at.names))
     try:
         data = {**strategy_data(strategy), **data}

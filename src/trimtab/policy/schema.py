@@ -26,6 +26,7 @@ from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
 from trimtab.strategies import Strategy, StrategyKind
 from trimtab.strategies.data import ALIASES, CLASSES, PRESETS, option_names
+from trimtab.strategies.scores import SCORE_NAMES
 
 Names = Collection[str] | None
 """Names that may be used in a policy; None: not known, so that any word may be one."""
@@ -110,7 +111,7 @@ def _is_finite(value: float) -> bool:
 # Kinds: what a value is read as, in words and in JSON Schema.
 
 
-_Kind: TypeAlias = "_Value | _Either | _Items | _Named | _Counter | _Strategy | Table"
+_Kind: TypeAlias = "_Value | _Either | _Items | _Named | _Score | _Counter | _Strategy | Table"
 """`what` are its words behind "is"; `read` makes of a value what Python has, and `schema` says the same."""
 
 
@@ -264,6 +265,16 @@ class Table:
         }
 
 
+_WEIGHTS = Table(
+    {
+        name: Key(
+            _Value("a finite number above 0", {"type": "number", "exclusiveMinimum": 0}),
+            "How much it counts beside the others.",
+        )
+        for name in SCORE_NAMES
+    }
+)
+
 # Kinds that depend on the names a policy may use.
 
 _ANY_NAME = {"type": "string", "minLength": 1}
@@ -300,6 +311,30 @@ _CHARS = r"^chars:(?=.*[1-9])[0-9]{1,4}(\.[0-9]{1,4})?$"
 def is_counter(words: str, /) -> bool:
     """Tell whether words mean a counter in a policy."""
     return words in WORDS or re.fullmatch(_CHARS, words) is not None
+
+
+class _Score:
+    """What a message is worth: a word, a table of words with weights, or the name of a function."""
+
+    what = f"one of {', '.join(SCORE_NAMES)}, a table of these with weights, or the name of a score in names="
+
+    def read(self, value: Any, at: Place, /) -> Any:
+        """Check every word and weight; what comes out is data that `create_strategy` takes."""
+        if isinstance(value, str):
+            known = [*SCORE_NAMES, *at.names]
+            if value not in known:
+                there = "there are, with those in names="
+                raise at.unknown(f"no score is called {value!r}", value, known=known, there=there)
+            return value
+        if not isinstance(value, Mapping) or not value:
+            raise at.wrong(self.what, value)
+        return _WEIGHTS.read(value, at)
+
+    def schema(self, names: Names, /) -> dict[str, Any]:
+        """List the words, and say what a weight is."""
+        words = {"enum": [*SCORE_NAMES, *sorted(names or ())]}
+        named = [dict(_ANY_NAME)] if names is None else []
+        return {"anyOf": [words, {**_WEIGHTS.schema(names), "minProperties": 1}, *named]}
 
 
 class _Counter:
@@ -435,11 +470,12 @@ _KINDS_OF_OPTIONS: Mapping[StrategyKind, Mapping[str, _Kind]] = {
         "protect_roles": _Items("a list of roles", _ANY_TEXT),
         "target_ratio": _FRACTION,
     },
-    StrategyKind.PRIORITY_BASED: {"score": _Named("score")},
     StrategyKind.CLAMP_RESULTS: {
         "max_tokens": _whole(1),
         "max_ratio": _FRACTION,
     },
+    StrategyKind.PRIORITY_BASED: {"score": _Score()},
+    StrategyKind.RELEVANT: {"score": _Score(), "recent_ratio": _RATIO, "gap": _text("a text")},
     StrategyKind.CLEAR_TOOL_RESULTS: {"exclude_tools": _Items("a list of names of tools", _ANY_TEXT)},
     StrategyKind.SUMMARIZE: {
         "summarizer": _Named("summarizer"),

@@ -8,13 +8,13 @@ from __future__ import annotations
 import heapq
 import json
 import re
-import unicodedata
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from trimtab.relevance.scripts import patterns, plain_text
 from trimtab.stores.base import Event
 
 MAX_TERM_CHARS = 64
@@ -37,17 +37,6 @@ _OPAQUE = frozenset(
 
 _ENCODED = re.compile(r"data:[^,\s]{0,200},|[A-Za-z0-9+/_-]{200,}={0,2}\s*\Z")
 """A data URL, or a long run of base64 without a space."""
-
-_UNSPACED = (
-    "\u0e00-\u0eff"  # Thai, Lao
-    "\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f"  # Myanmar
-    "\u1100-\u11ff\ua960-\ua97f\uac00-\ud7ff"  # Hangul: words carry their particles
-    "\u1780-\u17ff"  # Khmer
-    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"  # Japanese
-    "\u2e80-\u2fdf\u3100-\u312f\u31a0-\u31bf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han, Bopomofo
-    "\U00016fe0-\U00018cff\U0001b000-\U0001b2ff\U00020000-\U0003ffff"
-)
-"""Scripts that are written without spaces between words, or whose words are not cut at spaces."""
 
 
 def search_terms(text: str, /) -> tuple[str, ...]:
@@ -84,9 +73,7 @@ def _terms(text: str, *, all_sizes: bool) -> Iterator[str]:
     if text.isascii():
         yield from (word[:MAX_TERM_CHARS] for word in _ASCII_WORD.findall(text.lower()))
         return
-    # Once more after casefold, which takes some letters apart again: a term of a term is itself.
-    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    for match in _words().finditer(plain):
+    for match in _words().finditer(plain_text(text)):
         run = match[1]
         if run is None:
             yield match[0][:MAX_TERM_CHARS]
@@ -102,23 +89,8 @@ _ASCII_WORD = re.compile("[a-z0-9]+")
 @lru_cache(maxsize=1)
 def _words() -> re.Pattern[str]:
     """Match a run of a script without spaces (group 1), or a word of any other."""
-    # A mark belongs to the letter before it, or Hindi and Thai fall into pieces; `\w` knows no marks.
-    marks = _marks()
-    unspaced = rf"[{_UNSPACED}](?<=[\w{marks}])"
-    spaced = rf"[^\W_](?<![{_UNSPACED}])"
-    return re.compile(rf"((?:{unspaced})+)|{spaced}(?:{spaced}|[{marks}](?<![{_UNSPACED}]))*")
-
-
-def _marks() -> str:
-    ranges: list[list[int]] = []
-    for code in range(0x300, 0x1F000):
-        if unicodedata.category(chr(code))[0] != "M":
-            continue
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+    run, word = patterns()
+    return re.compile(rf"({run})|{word}")
 
 
 def searchable_text(event: Event, /) -> str:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from trimtab.strategies.clear_tool_results import ClearToolResults
     from trimtab.strategies.data import StrategyKind, create_strategy
     from trimtab.strategies.drop import Drop, DropNewest, Strict
-    from trimtab.strategies.priority import Place, PriorityBased, Score, default_score
+    from trimtab.strategies.priority import PriorityBased
+    from trimtab.strategies.relevant import Relevant
+    from trimtab.strategies.scores import Place, Score, default_score
     from trimtab.strategies.summarize import Summarize
 else:
     # Not those of `fit`'s default: each costs as much of the import as it takes to make its class.
@@ -27,9 +29,11 @@ else:
         globals(),
         {
             **dict.fromkeys(("StrategyKind", "create_strategy"), _HERE + "data"),
-            **dict.fromkeys(("Place", "PriorityBased", "Score", "default_score"), _HERE + "priority"),
+            **dict.fromkeys(("Place", "Score", "default_score"), _HERE + "scores"),
             **dict.fromkeys(("Drop", "DropNewest", "Strict"), _HERE + "drop"),
             "ClampResults": _HERE + "clamp_results",
+            "PriorityBased": _HERE + "priority",
+            "Relevant": _HERE + "relevant",
             "ClearToolResults": _HERE + "clear_tool_results",
             "Summarize": _HERE + "summarize",
         },
@@ -48,6 +52,7 @@ __all__ = [
     "Insertion",
     "Place",
     "PriorityBased",
+    "Relevant",
     "Score",
     "SlidingWindow",
     "Strategy",

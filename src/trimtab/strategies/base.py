@@ -9,7 +9,7 @@ from __future__ import annotations
 import reprlib
 import sys
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
@@ -151,6 +151,7 @@ class EvictionRequest:
         "_inserted_tokens",
         "_made_openers",
         "_origin",
+        "_question",
         "_row",
         "block",
         "constant_limit_tokens",
@@ -180,6 +181,7 @@ class EvictionRequest:
         insertions: Sequence[Insertion] = (),
         led: bool = False,
         oldest_cut: int = 0,
+        question: Callable[[], str] | None = None,
     ) -> None:
         self.insertions = insertions
         """Messages that earlier steps put in; their tokens are among the fixed ones."""
@@ -200,6 +202,7 @@ class EvictionRequest:
         """Whether a block in front surely has something that may come first: nothing here needs an opener."""
         self.oldest_cut = oldest_cut
         """A cut before this message surely does not fit; 0 if nothing is known of that."""
+        self._question = question
         self._made_openers: Openers | None = None
         self._origin: EvictionRequest | None = None
         self._edited_sizes: dict[int, tuple[Mapping[Path, str], int]] = {}
@@ -226,6 +229,11 @@ class EvictionRequest:
         if self._row is None:
             self._row = self.history.spans if self._alive is None else list(map(span_of, self._alive))
         return self._row
+
+    @property
+    def question(self) -> str:
+        """What the user wrote last, in whatever block of the request it stands; "" if there is nothing."""
+        return latest_wording(self.history) if self._question is None else self._question()
 
     @property
     def additive(self) -> bool:
@@ -561,9 +569,14 @@ class EvictionRequest:
             insertions=(*self.insertions, *result.insertions),
         )
 
+    def _with_less_room(self, tokens: int, /) -> EvictionRequest:
+        """Return the same request with so much less room."""
+        return self._with(limit_tokens=self.limit_tokens - tokens)
+
     def _with(
         self,
         *,
+        limit_tokens: int | None = None,
         alive: Sequence[Unit] | None = None,
         edits: Mapping[int, Mapping[Path, str]] | None = None,
         protected: frozenset[int] | None = None,
@@ -572,7 +585,7 @@ class EvictionRequest:
         made = EvictionRequest(
             self.history,
             self.sizes,
-            limit_tokens=self.limit_tokens,
+            limit_tokens=self.limit_tokens if limit_tokens is None else limit_tokens,
             constant_limit_tokens=self.constant_limit_tokens,
             block=self.block,
             alive=self._alive if alive is None else alive,
@@ -581,10 +594,20 @@ class EvictionRequest:
             protected=self.protected if protected is None else protected,
             insertions=self.insertions if insertions is None else insertions,
             led=self.led,
+            question=self._question,
         )
         made._origin, made._edited_sizes = self, self._edited_sizes
         made.is_whole = self.is_whole and (alive is None or len(alive) == len(self.row))
         return made
+
+
+def latest_wording(history: History, /) -> str:
+    """Return what the latest message of the user says; "" if there is none."""
+    at = history.latest_user
+    if at is None:
+        return ""
+    history.kind(at)  # reads it
+    return history.format.wording(mapping_of(history.messages[at]))
 
 
 def waits(strategy: Any, /) -> bool:

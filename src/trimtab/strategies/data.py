@@ -15,6 +15,8 @@ from trimtab.strategies.clamp_results import ClampResults
 from trimtab.strategies.clear_tool_results import ClearToolResults
 from trimtab.strategies.drop import Drop, DropNewest, Strict
 from trimtab.strategies.priority import PriorityBased
+from trimtab.strategies.relevant import Relevant
+from trimtab.strategies.scores import SCORE_NAMES
 from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.summarize import Summarize
 from trimtab.strategies.truncate_text import TruncateText
@@ -27,6 +29,7 @@ class StrategyKind(StrEnum):
 
     SLIDING_WINDOW = "sliding_window"
     PRIORITY_BASED = "priority_based"
+    RELEVANT = "relevant"
     STRICT = "strict"
     DROP = "drop"
     DROP_NEWEST = "drop_newest"
@@ -59,6 +62,7 @@ PRESETS: Mapping[str, Strategy] = {
 CLASSES: Mapping[StrategyKind, type[Any]] = {
     StrategyKind.SLIDING_WINDOW: SlidingWindow,
     StrategyKind.PRIORITY_BASED: PriorityBased,
+    StrategyKind.RELEVANT: Relevant,
     StrategyKind.STRICT: Strict,
     StrategyKind.DROP: Drop,
     StrategyKind.DROP_NEWEST: DropNewest,
@@ -119,8 +123,8 @@ def create_strategy(
         raise ConfigurationError(f"{kind} has no option {unknown[0]!r}; it has: {allowed}")
     if kind is StrategyKind.CASCADE:
         return _cascade(options.get("steps"), names)
-    if kind is StrategyKind.PRIORITY_BASED:
-        return _priority(options.get("score"), names)
+    if kind in (StrategyKind.PRIORITY_BASED, StrategyKind.RELEVANT):
+        return _with_score(CLASSES[kind], options, names)
     if kind is StrategyKind.SUMMARIZE:
         return _summarize(word, options, names)
     made: Strategy = CLASSES[kind](**options)
@@ -164,10 +168,28 @@ def _cascade(steps: Any, names: Mapping[str, Any]) -> Strategy:
     return Cascade(*(create_strategy(step, names=names) for step in steps))
 
 
-def _priority(score: Any, names: Mapping[str, Any]) -> Strategy:
-    if score is None:
-        return PriorityBased()
-    return PriorityBased(score=_function("score", score, names), score_name=score)
+def _with_score(made: type[Any], options: dict[str, Any], names: Mapping[str, Any]) -> Strategy:
+    """Make a strategy whose score is a word, words with weights, or a function by its name."""
+    score = options.pop("score", None)
+    if isinstance(score, str) and score not in names and score not in SCORE_NAMES:
+        near = near_names(score, [*SCORE_NAMES, *names])
+        raise UnknownNameError(
+            f"no score is called {score!r}; there are {', '.join(SCORE_NAMES)}, and names= has:"
+            f" {', '.join(names) or 'nothing'}{in_words(near)}",
+            name=score,
+            near=near,
+        )
+    if isinstance(score, str) and score in names:
+        options |= {"score": names[score], "score_name": score}
+    elif isinstance(score, (str, Mapping)):
+        options["score"] = score
+    elif score is not None:
+        raise ConfigurationError(
+            f"score must be a name in names=, one of {', '.join(SCORE_NAMES)}, or a table of these with"
+            f" weights, not {score!r}"
+        )
+    strategy: Strategy = made(**options)
+    return strategy
 
 
 def _summarize(kind: str, options: dict[str, Any], names: Mapping[str, Any]) -> Strategy:

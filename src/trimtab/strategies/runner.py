@@ -155,6 +155,7 @@ def _check_insertion(insertion: object, request: EvictionRequest, name: str) -> 
         )
     if any(not 0 <= index < count for index in covers):
         breach(name, f"puts in {insertion.why!r}, which stands for messages that there are not")
+    _check_reason(insertion.reason, "reason of an insertion", name)
     _check_written(insertion, request, name)
     planned = insertion.planned_tokens
     if planned is None:
@@ -196,10 +197,14 @@ def _check_words(result: EvictionResult, name: str) -> None:
     if type(result.notes) is not tuple or not all(isinstance(note, str) for note in result.notes):
         breach(name, f"answers {result.notes!r} as notes; it is a tuple of sentences")
     if result.reason != "over_limit":
-        from trimtab.report import REASONS  # not above: a report is loaded by who reads one
+        _check_reason(result.reason, "reason", name)
 
-        if result.reason not in REASONS:
-            breach(name, f"answers {result.reason!r} as reason; it is one of {', '.join(REASONS)}")
+
+def _check_reason(reason: object, what: str, name: str) -> None:
+    from trimtab.report import REASONS  # not above: a report is loaded by who reads one
+
+    if reason not in REASONS:
+        breach(name, f"answers {reason!r} as {what}; it is one of {', '.join(REASONS)}")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -382,7 +387,7 @@ def _settle_units(request: EvictionRequest, result: EvictionResult, name: str, t
         edits=edits,
         insertions=insertions,
         reasons={
-            **{index: "superseded_by_summary" for one in insertions for index in one.covers},
+            **{index: one.reason for one in insertions for index in one.covers},
             **dict.fromkeys(misplaced, "cannot_lead"),
         },
         inserted_tokens=[request.inserted_tokens(insertion) for insertion in insertions],

@@ -267,6 +267,12 @@ class OpenAIChat(Format):
             "function": {"name": name, "description": description, "parameters": parameters},
         }
 
+    def wording(self, message: Dict, /) -> str:
+        content = message.get("content")
+        if type(content) is str and len(message) == 2:  # nothing beside whose it is
+            return content
+        return super().wording(message)
+
     def transcript(self, message: Dict, /) -> str:
         """Write a message as `ROLE: text`; calls stand as JSON in place of the text."""
         role = str(message.get("role") or "unknown").upper()

@@ -1,0 +1,114 @@
+"""The terms of a text, in any script: stems of words, pairs of characters, identifiers whole and in parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from trimtab.relevance.scripts import patterns, plain_text
+from trimtab.relevance.stems import stem
+
+__all__ = ["MAX_TERM_CHARS", "question_terms", "text_terms"]
+
+MAX_TERM_CHARS = 64
+"""A longer run of letters is more than one term: it is no word, and nobody types it."""
+
+_JOINED = rf"{{1,{MAX_TERM_CHARS}}}(?:[_.@/:-][A-Za-z0-9]{{1,{MAX_TERM_CHARS}}}){{0,7}}"
+_ASCII_WORD = re.compile(rf"[A-Za-z0-9]{_JOINED}")
+"""A word, or an identifier, number or date, whose parts are joined."""
+
+_PART = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_OTHER_PART = re.compile("[^_.@/:-]+")
+"""What of an identifier may stand alone: `order_id`, `orderId`, `A-17`; elsewhere case tells nothing."""
+
+
+def text_terms(text: str, /) -> Iterator[str]:
+    """Yield the terms of a text, as often as they occur.
+
+    Words of letters and digits without case, English ones by their stems; an identifier whole and each
+    part of it. Where words are not spaced (Chinese, Japanese, Korean, Thai…) each character, and each two
+    neighbors.
+
+    Example:
+        >>> list(text_terms("Booked flights: AB-17, 北京天气"))
+        ['book', 'flight', 'ab-17', 'ab', '17', '北', '京', '天', '气', '北京', '京天', '天气']
+    """
+    for run, terms in _runs(text):
+        if run:
+            yield from run
+            yield from _pairs(run)
+        else:
+            yield from terms
+
+
+def question_terms(text: str, /) -> tuple[str, ...]:
+    """Return the terms to look for, each once.
+
+    As `text_terms`, but of characters that are not spaced the pairs alone, and without the words that most
+    questions have ("what", "did", "的"), unless there is nothing else.
+
+    Example:
+        >>> question_terms("What is the weather in Berlin? 北京的天气怎么样")
+        ('weather', 'berlin', '北京', '京的', '的天', '天气', '气怎', '么样')
+    """
+    found: dict[str, None] = {}
+    for run, terms in _runs(text):
+        found |= dict.fromkeys(terms or _pairs(run) or run)
+    telling = [term for term in found if term not in _question_words()]
+    return tuple(telling or found)
+
+
+def _runs(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield a run of characters that are not spaced, or "" and the terms of a word."""
+    if text.isascii():
+        for word in _ASCII_WORD.findall(text):
+            yield "", _terms_of(word)
+        return
+    for match in _words().finditer(plain_text(text)):
+        run = match[1]
+        if run is None:
+            yield "", _terms_of(match[0][:MAX_TERM_CHARS])
+        else:
+            yield run, ()
+
+
+@lru_cache(maxsize=1)
+def _words() -> re.Pattern[str]:
+    """Match a run of a script without spaces (group 1), or a word of any other."""
+    run, word = patterns()
+    return re.compile(rf"({run})|{word}(?:[_.@/:-]{word}){{0,7}}")
+
+
+@lru_cache(maxsize=1 << 15)
+def _terms_of(word: str) -> tuple[str, ...]:
+    """Return the stem of a word, or an identifier and each of its parts."""
+    whole = word.lower()
+    parts = [part.lower() for part in (_PART if word.isascii() else _OTHER_PART).findall(word)]
+    if parts == [whole]:
+        return (stem(whole),)
+    return (whole, *map(stem, parts))
+
+
+def _pairs(run: str) -> tuple[str, ...]:
+    return tuple(run[at : at + 2] for at in range(len(run) - 1))
+
+
+@lru_cache(maxsize=1)
+def _question_words() -> frozenset[str]:
+    """Return the terms that say how something is asked, and not what."""
+    return frozenset((*map(stem, _ENGLISH.split()), *_CHINESE.split(), *_JAPANESE.split()))
+
+
+# Function words. In a chat they are rarer than in prose: by rarity alone "what" and "did" would count.
+_ENGLISH = (
+    "a an the and or but if of at by for with about to from in into on up out as is are was were be been"
+    " being am do does did have has had having will would can could should i you he she it we they me him her"
+    " us them my your his its our their what which who whom whose when where why how that this these those"
+    " there here not no so than then too very just also please s t re ve ll d m"
+)
+_CHINESE = (
+    "的 了 吗 呢 是 在 我 你 他 她 它 什么 怎么 怎样 哪里 哪个 哪些 哪天 多少 几个 时候 么时 我的 你的"
+    " 他的 她的 我们 你们 他们 这个 那个 是什 是不 不是 有没 没有 可以 请问 告诉 诉我 了吗 的吗 为什"
+)
+_JAPANESE = "です ます した して から ので とは はい いつ どこ どの"

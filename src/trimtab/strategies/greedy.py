@@ -1,0 +1,161 @@
+"""Taking units one by one, the best first, while there is room: what does not fit is skipped."""
+
+from __future__ import annotations
+
+from trimtab.conversation import Unit
+from trimtab.conversation.units import Span, span_of, unit_of
+from trimtab.strategies.base import EvictionRequest
+
+__all__ = ["take_best"]
+
+
+def take_best(request: EvictionRequest, stays: list[int], ranked: list[int]) -> list[Unit]:
+    """Return what must stay and what fits beside it, in order, with what that needs in front.
+
+    Args:
+        request: What is asked; what must stay fits.
+        stays: Places in its row of the units that must stay, ascending.
+        ranked: Places of the others, the best first.
+    """
+    row = request.row
+    if request.additive and request._openers is None and all(span[4] is None for span in row):
+        taken = {*stays, *_take(request, [row[at] for at in stays], ranked)}
+        return [unit_of(span) for at, span in enumerate(row) if at in taken]
+    units = request.units
+    staying, best_first = [units[at] for at in stays], [units[at] for at in ranked]
+    if request.additive:
+        chosen = _Greedy(request, staying).take(best_first)
+    else:
+        chosen = [*staying, *_by_halves(request, staying, best_first)]
+    found = set(map(id, chosen))
+    return [unit for unit in units if id(unit) in found]
+
+
+def _take(request: EvictionRequest, stays: list[Span], ranked: list[int]) -> list[int]:
+    """Take what fits, best first, of units that are neighboring whole messages and need nothing in front."""
+    row, limit = request.row, request.limit_tokens
+    taken: list[int] = []
+    used = sum(request._tokens_between(span[0], span[1]) for span in stays)
+    first = stays[0] if stays else None
+    fixed = request._fixed_tokens_of(first)
+    for at in ranked:
+        span = row[at]
+        tokens = used + request._tokens_between(span[0], span[1])
+        ahead = first is None or span[0] < first[0]
+        fixed_with = request._fixed_tokens_of(span) if ahead else fixed
+        if tokens + fixed_with <= limit:
+            used, fixed = tokens, fixed_with
+            first = span if ahead else first
+            taken.append(at)
+    return taken
+
+
+class _Greedy:
+    """Takes unit after unit while there is room, each with what it needs in front of it."""
+
+    def __init__(self, request: EvictionRequest, stays: list[Unit]) -> None:
+        self._request = request
+        self._openers = request._openers
+        self._there: dict[int, set[int]] = {}
+        """Parts of shared messages that were taken."""
+        self._used = sum(request._added_tokens(unit, self._there) for unit in stays)
+        self._chosen = {id(unit): unit for unit in stays}
+        self._first = span_of(stays[0]) if stays else None
+        at = None if self._openers is None else self._openers.front(stays)
+        self._front = len(request.history) if at is None else stays[at].first
+        """The first message of what was taken; nothing behind it needs an opener."""
+
+    def take(self, ranked: list[Unit]) -> list[Unit]:
+        """Take what fits, best first; then what was passed over and needs nothing in front any more."""
+        skipped = self._pass(ranked)
+        if self._openers is None or not skipped:
+            return list(self._chosen.values())
+        skipped = self._pass(skipped)
+        staying, left = self._request._in_order(self._in_place())
+        if left:
+            lost = [unit for unit in ranked if id(unit) in self._chosen and not left.isdisjoint(unit.indices)]
+            self._drop(staying)
+            for unit in lost[:_MISPLACED_TRIED]:
+                self._try(unit)
+            for unit in skipped[:_MISPLACED_TRIED]:
+                self._try(unit)
+        return list(self._chosen.values())
+
+    def _try(self, unit: Unit) -> None:
+        """Take a unit if there is room, and nothing is refused then where it would stand."""
+        before = self._used, self._front, self._first, dict(self._there), dict(self._chosen)
+        if self._fits(unit) and self._request._in_order(self._in_place())[1]:
+            self._used, self._front, self._first, self._there, self._chosen = before
+
+    def _in_place(self) -> list[Unit]:
+        return [unit for unit in self._request.units if id(unit) in self._chosen]
+
+    def _pass(self, ranked: list[Unit]) -> list[Unit]:
+        """Take what fits, best first; return what did not."""
+        skipped = []
+        for unit in ranked:
+            if id(unit) not in self._chosen and not self._fits(unit):
+                skipped.append(unit)
+        return skipped
+
+    def _fits(self, unit: Unit) -> bool:
+        """Take a unit, and what it needs in front, if there is room for both."""
+        wanted, front = [unit], self._front
+        if self._openers is not None and unit.first < front and self._openers.says(unit) is not None:
+            opener = self._openers.of(unit)
+            wanted, front = [unit, *([opener] if opener else ())], (opener or unit).first
+        there = {i: self._there[i] for one in wanted for i in one.parts if i in self._there}
+        used, first = self._used, self._first
+        for one in wanted:
+            used += self._request._added_tokens(one, there)
+            first = span_of(one) if first is None or one.first < first[0] else first
+        if self._request._fixed_tokens_of(first) + used > self._request.limit_tokens:
+            return False
+        self._used, self._front, self._first = used, front, first
+        self._there.update(there)
+        self._chosen.update((id(one), one) for one in wanted)
+        return True
+
+    def _drop(self, staying: list[Unit]) -> None:
+        """Go on from less than was taken: the rest may not stand where it would."""
+        request = self._request
+        self._there = {}
+        self._used = sum(request._added_tokens(unit, self._there) for unit in staying)
+        self._chosen = {id(unit): unit for unit in staying}
+        self._first = span_of(staying[0]) if staying else None
+
+
+_MISPLACED_TRIED = 16
+"""Units that are tried one by one, where some of what was taken may not stand behind the rest."""
+
+_BLACK_BOX_SKIPS = 4
+"""Units a black box is asked to skip before the rest is taken by size: each costs O(log n) calls."""
+
+
+def _by_halves(request: EvictionRequest, stays: list[Unit], ranked: list[Unit]) -> list[Unit]:
+    """Take the longest run of best units that fits, skip one that does not, and go on.
+
+    Of what is left after some skips the smallest, by their shares, are taken while they fit.
+    """
+    chosen: list[Unit] = []
+    rest = ranked
+    for _ in range(_BLACK_BOX_SKIPS):
+        low = _longest_run(request, [*stays, *chosen], rest)
+        chosen += rest[:low]
+        rest = rest[low + 1 :]
+        if not rest:
+            return chosen
+    rest = sorted(rest, key=request.size)
+    return chosen + rest[: _longest_run(request, [*stays, *chosen], rest)]
+
+
+def _longest_run(request: EvictionRequest, kept: list[Unit], rest: list[Unit]) -> int:
+    """Return how many units from the first on fit beside those kept, by halves."""
+    low, high = 0, len(rest)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if request.fits(sorted([*kept, *rest[:middle]], key=lambda unit: unit.indices)):
+            low = middle
+        else:
+            high = middle - 1
+    return low
