@@ -37,17 +37,20 @@ class Language:
     """Sentences in turns of user and assistant, which of them is the evidence, and the question."""
 
 
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
 ENGLISH = Language(
-    names="Nora Felix Priya Tomas Ingrid Kofi Mei Oscar Leila Hugo Sanne Dario Yuki Amos Greta Ravi".split(),
-    things=(
-        "bicycle, piano, tent, kettle, camera, lawnmower, bookshelf, canoe, suitcase, telescope, heater,"
-        " ladder, drill, mattress, printer, fridge"
-    ).split(", "),
-    places=(
-        "Bergen, the old harbor, Lisbon, the station, Porto, the red barn, Utrecht, the north gate, Graz, the"
-        " library, Malmo, the river house"
-    ).split(", "),
-    days="Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split(),
+    names=_words("Nora Felix Priya Tomas Ingrid Kofi Mei Oscar Leila Hugo Sanne Dario Yuki Amos Greta Ravi"),
+    things=_words(
+        "bicycle piano tent kettle camera lawnmower bookshelf canoe suitcase telescope heater ladder drill"
+        " mattress printer fridge"
+    ),
+    places=_words(
+        "Bergen Hillside Lisbon Northgate Porto Redbarn Utrecht Riverside Graz Oldtown Malmo Eastend"
+    ),
+    days=_words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday"),
     chat=(
         ("Good morning! It rains again on this {day}.", "Then it is a day for tea and a book."),
         ("I saw {name} near {place} today.", "How nice. Did you two talk for long?"),
@@ -99,10 +102,12 @@ ENGLISH = Language(
 )
 
 CHINESE = Language(
-    names="小雅 建国 子轩 美玲 志强 晓燕 浩然 雨桐 国栋 思琪 文博 丽娟 家豪 春梅 俊杰 海燕".split(),
-    things="自行车 钢琴 帐篷 水壶 相机 割草机 书架 皮划艇 行李箱 望远镜 暖气片 梯子 电钻 床垫 打印机 冰箱".split(),
-    places="青岛 老码头 昆明 火车站 厦门 红房子 杭州 北门 大理 图书馆 哈尔滨 河边小屋".split(),
-    days="星期一 星期二 星期三 星期四 星期五 星期六 星期天".split(),
+    names=_words("小雅 建国 子轩 美玲 志强 晓燕 浩然 雨桐 国栋 思琪 文博 丽娟 家豪 春梅 俊杰 海燕"),
+    things=_words(
+        "自行车 钢琴 帐篷 水壶 相机 割草机 书架 皮划艇 行李箱 望远镜 暖气片 梯子 电钻 床垫 打印机 冰箱"
+    ),
+    places=_words("青岛 老码头 昆明 火车站 厦门 红房子 杭州 北门 大理 图书馆 哈尔滨 河边小屋"),
+    days=_words("星期一 星期二 星期三 星期四 星期五 星期六 星期天"),
     chat=(
         ("早上好！{day}又下雨了。", "那就适合喝茶看书。"),
         ("今天我在{place}附近看见{name}了。", "真好，你们聊了很久吗？"),
@@ -135,16 +140,16 @@ CHINESE = Language(
 
 _VALUES = {
     "en": {
-        "job": "nurse baker surveyor welder translator pilot".split(),
-        "month": "April October June December March August".split(),
-        "food": "shellfish peanuts celery mustard lentils kiwi".split(),
-        "color": "olive crimson navy ivory copper teal".split(),
+        "job": _words("nurse baker surveyor welder translator pilot"),
+        "month": _words("April October June December March August"),
+        "food": _words("shellfish peanuts celery mustard lentils kiwi"),
+        "color": _words("olive crimson navy ivory copper teal"),
     },
     "zh": {
-        "job": "护士 面包师 测量员 焊工 翻译 飞行员".split(),
-        "month": "四月 十月 六月 十二月 三月 八月".split(),
-        "food": "虾蟹 花生 芹菜 芥末 扁豆 猕猴桃".split(),
-        "color": "橄榄绿 深红 海军蓝 象牙白 古铜色 青色".split(),
+        "job": _words("护士 面包师 测量员 焊工 翻译 飞行员"),
+        "month": _words("四月 十月 六月 十二月 三月 八月"),
+        "food": _words("虾蟹 花生 芹菜 芥末 扁豆 猕猴桃"),
+        "color": _words("橄榄绿 深红 海军蓝 象牙白 古铜色 青色"),
     },
 }
 

@@ -82,10 +82,14 @@ NEAR = (
         ("EvictionRequest._tokens_between", "if not self._edits:", "if True:"),
     ),
     module(
+        "strategies/greedy.py",
+        "test_near_cut.py",
+        ("take_best", "and request._openers is None and", "and"),
+    ),
+    module(
         "strategies/priority.py",
         "test_near_cut.py",
         ("_has_calls", "return request.history.has_calls(index)", "return False"),
-        ("PriorityBased.evict", "and request._openers is None and", "and"),
     ),
     module(
         "_fitting/portion.py",

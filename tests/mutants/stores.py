@@ -105,18 +105,22 @@ STORES = (
         ("storable_ids", "for one in dict.fromkeys(ids) if _is_name(one)]", "for one in dict.fromkeys(ids)]"),
     ),
     module(
+        "relevance/scripts.py",
+        "stores/test_terms.py",
+        (
+            "plain_text",
+            'unicodedata.normalize("NFKC", text).casefold()',
+            'unicodedata.normalize("NFKC", text).lower()',
+        ),
+        ("plain_text", 'unicodedata.normalize("NFKC", text).casefold()', "text.casefold()"),
+    ),
+    module(
         "stores/search.py",
         "stores/test_terms.py",
         ("", "MAX_TERM_CHARS = 64", "MAX_TERM_CHARS = 65"),
         ("", "{200,}={0,2}", "{201,}={0,2}"),
         ("", "={0,2}\\s*\\Z", "={0,2}"),
         ("_terms", "_ASCII_WORD.findall(text.lower())", "_ASCII_WORD.findall(text)"),
-        (
-            "_terms",
-            'unicodedata.normalize("NFKC", text).casefold()',
-            'unicodedata.normalize("NFKC", text).lower()',
-        ),
-        ("_terms", 'unicodedata.normalize("NFKC", text).casefold()', "text.casefold()"),
         ("_terms", "if all_sizes or len(run) == 1:", "if all_sizes:"),
         ("_terms", "if all_sizes or len(run) == 1:", "if True:"),
         (

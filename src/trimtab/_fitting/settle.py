@@ -22,7 +22,7 @@ from trimtab.conversation.units import span_of, unit_of
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
 from trimtab.formats import Format, mapping_of
-from trimtab.strategies.base import EvictionRequest, latest_wording
+from trimtab.strategies.base import EvictionRequest, latest_words
 from trimtab.strategies.cuts import count_back
 from trimtab.strategies.drop import Strict
 from trimtab.strategies.openers import begin_of
@@ -423,7 +423,7 @@ class _Settlement:
     def _question(self) -> str:
         """Return what the user wrote last: in the last block that has a message of the user's."""
         told = (part for part in reversed(self._composition.parts) if part.history.latest_user is not None)
-        return next(map(latest_wording, (part.history for part in told)), "")
+        return next(map(latest_words, (part.history for part in told)), "")
 
     def _is_led(self, part: Part) -> bool:
         """Tell whether a block in front surely has something that may come first, where that matters."""

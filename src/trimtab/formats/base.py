@@ -610,8 +610,11 @@ class Format(ABC):
         found = self.pieces(message)
         return f"{(found.role or 'unknown').upper()}: " + "\n".join((*found.texts, *found.beside))
 
-    def wording(self, message: Dict, /) -> str:
-        """Return all that a message says, to be searched: texts, calls with arguments, results, reasoning."""
+    def full_text(self, message: Dict, /) -> str:
+        """Return all that a message says, to be searched.
+
+        Texts, results, calls with their arguments, reasoning that can be read.
+        """
         found = self.pieces(message)
         calls = (f"{name} {arguments}" for name, arguments in found.calls)
         return "\n".join((*found.texts, *calls, *found.thoughts, *found.other))

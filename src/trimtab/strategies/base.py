@@ -232,8 +232,8 @@ class EvictionRequest:
 
     @property
     def question(self) -> str:
-        """What the user wrote last, in whatever block of the request it stands; "" if there is nothing."""
-        return latest_wording(self.history) if self._question is None else self._question()
+        """What the user wrote last, in whatever block it stands; "" if nothing."""
+        return latest_words(self.history) if self._question is None else self._question()
 
     @property
     def additive(self) -> bool:
@@ -601,13 +601,13 @@ class EvictionRequest:
         return made
 
 
-def latest_wording(history: History, /) -> str:
+def latest_words(history: History, /) -> str:
     """Return what the latest message of the user says; "" if there is none."""
     at = history.latest_user
     if at is None:
         return ""
     history.kind(at)  # reads it
-    return history.format.wording(mapping_of(history.messages[at]))
+    return history.format.full_text(mapping_of(history.messages[at]))
 
 
 def waits(strategy: Any, /) -> bool:

@@ -154,7 +154,8 @@ class Relevant:
         query = request.question if self.query is None else self.query
         answer = cast("RelevanceScore", self.score)(query, list(map(request.message, indices)))
         if inspect.isawaitable(answer):
-            getattr(answer, "close", bool)()  # a coroutine nobody awaits would be warned of
+            if inspect.iscoroutine(answer):
+                answer.close()  # one that nobody awaits would be warned of
             raise _is_async()
         return dict(zip(indices, _check_scores(answer, len(indices)), strict=True))
 

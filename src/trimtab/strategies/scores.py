@@ -171,7 +171,7 @@ def weigh(request: EvictionRequest, weights: Weights, /, *, query: str | None = 
 def _relevance(request: EvictionRequest, indices: Sequence[int], query: str | None) -> list[float]:
     """Score messages by what they say about a query; the question itself is no answer to it."""
     history, edits = request.history, request.edits
-    wording, messages, asking = history.format.wording, history.messages, history.latest_user
+    full_text, messages, asking = history.format.full_text, history.messages, history.latest_user
     texts = []
     for index in indices:
         message = messages[index]
@@ -179,7 +179,7 @@ def _relevance(request: EvictionRequest, indices: Sequence[int], query: str | No
             texts.append("")
         else:
             plain = type(message) is dict and index not in edits
-            texts.append(wording(message if plain else mapping_of(request.message(index))))
+            texts.append(full_text(message if plain else mapping_of(request.message(index))))
     scores = relevance(request.question if query is None else query, texts)
     most = max(scores, default=0.0)
     return [score / most for score in scores] if most else scores

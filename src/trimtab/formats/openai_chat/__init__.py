@@ -267,11 +267,11 @@ class OpenAIChat(Format):
             "function": {"name": name, "description": description, "parameters": parameters},
         }
 
-    def wording(self, message: Dict, /) -> str:
+    def full_text(self, message: Dict, /) -> str:
         content = message.get("content")
         if type(content) is str and len(message) == 2:  # nothing beside whose it is
             return content
-        return super().wording(message)
+        return super().full_text(message)
 
     def transcript(self, message: Dict, /) -> str:
         """Write a message as `ROLE: text`; calls stand as JSON in place of the text."""

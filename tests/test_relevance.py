@@ -1,0 +1,146 @@
+"""`trimtab.relevance`: terms of any script, and which texts a question finds first."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.complexity.counting_machine import operations_of
+from trimtab.relevance import Index, question_terms, relevance, text_terms
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        pytest.param("The Flights were booked.", ["the", "flight", "wer", "book"], id="stems"),
+        pytest.param("order_id", ["order_id", "order", "id"], id="snake"),
+        pytest.param("getUserName", ["getusername", "get", "user", "nam"], id="camel"),
+        pytest.param("AB-17", ["ab-17", "ab", "17"], id="code"),
+        pytest.param("on 2026-05-07", ["on", "2026-05-07", "2026", "05", "07"], id="date"),
+        pytest.param("3.14", ["3.14", "3", "14"], id="number"),
+        pytest.param("北京", ["北", "京", "北京"], id="chinese"),
+        pytest.param("카메라", ["카", "메", "라", "카메", "메라"], id="korean"),
+        pytest.param("Größe Привет", ["grösse", "привет"], id="case"),
+        pytest.param("ＡＢ１", ["ab1", "ab", "1"], id="width"),
+        pytest.param(
+            "猫はAB-17です", ["猫", "は", "猫は", "ab-17", "ab", "17", "で", "す", "です"], id="both"
+        ),
+        pytest.param("", [], id="empty"),
+        pytest.param("?! \ud800 \0", [], id="no-word"),
+    ],
+)
+def test_a_text_has_the_terms_of_its_script(text: str, terms: list[str]) -> None:
+    """Words by their stems, identifiers whole and in parts, unspaced scripts by characters and pairs."""
+    assert list(text_terms(text)) == terms
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        "book books booked booking bookings",
+        "move moves moved moving",
+        "stop stops stopped stopping",
+        "party parties",
+        "try tries tried trying",
+        "box boxes",
+        "class classes",
+        "house houses housing housed",
+        "plan plans planned planning",
+    ],
+)
+def test_the_forms_of_a_word_have_one_stem(family: str) -> None:
+    """Number and tense do not hide a word."""
+    assert len({term for word in family.split() for term in text_terms(word)}) == 1
+
+
+@pytest.mark.parametrize("word", ["bus", "sing", "need", "red", "us", "string", "привет"])
+def test_what_only_looks_like_an_ending_stays(word: str) -> None:
+    """A stem keeps a vowel and three letters, and what is no English word is left alone."""
+    assert list(text_terms(word)) == [word]
+
+
+def test_a_question_is_looked_for_without_the_words_that_ask() -> None:
+    """Unless there is nothing else; each term once."""
+    assert question_terms("What did Nora's cat eat, and what did the cat drink?") == (
+        "nora",
+        "cat",
+        "eat",
+        "drink",
+    )
+    assert question_terms("Who are you?") == ("who", "are", "you")
+    assert question_terms("猫的名字是什么") == ("猫的", "的名", "名字", "字是")
+    assert question_terms("猫") == ("猫",)
+    assert question_terms("") == ()
+
+
+def test_rare_words_count_more_than_frequent_ones() -> None:
+    """Of two texts with one word of the question each, that with the rarer word is better."""
+    scores = relevance("rain in Oslo", ["more rain", "back to Oslo", *["rain again"] * 9], neighbors=0)
+    assert scores[1] > scores[0] > 0
+
+
+def test_a_long_text_has_to_say_more() -> None:
+    """The same word in a short text counts more."""
+    long, short = relevance("oslo", ["Oslo " + "and much else " * 30, "Oslo it is"], neighbors=0)
+    assert short > long > 0
+
+
+def test_what_stands_beside_a_hit_has_a_part_of_its_score() -> None:
+    """Half for its neighbors, half of that for theirs; never more than the hit, never less than its own."""
+    texts = ["one", "two", "the cat", "four", "a cat and a cat"]
+    alone, near = relevance("cat", texts, neighbors=0), relevance("cat", texts)
+    assert alone[0] == alone[1] == alone[3] == 0
+    assert near[1] == alone[2] / 2
+    assert near[0] == alone[2] / 4
+    assert near[3] == max(alone[2], alone[4]) / 2
+    assert near[4] == max(alone[4], alone[2] / 4)
+
+
+WORDS = ["party", "parties", "book", "booked", "AB-17", "orderId", "order", "北京", "京", "Größe", "x", "y"]
+
+
+def test_looking_only_for_the_words_of_a_question_finds_the_same() -> None:
+    """What an index leaves out, since nobody will ask for it, changes no score."""
+    draw = random.Random(3)
+    for _ in range(300):
+        texts = [" ".join(draw.choices(WORDS, k=draw.randint(0, 6))) for _ in range(draw.randint(1, 8))]
+        question = " ".join(draw.choices(WORDS, k=draw.randint(1, 20)))
+        whole, part = Index(), Index(only=question_terms(question))
+        for text in texts:
+            assert whole.add(text) == part.add(text)
+        assert whole.scores(question) == part.scores(question)
+
+
+def test_an_index_grows_and_may_be_asked_at_any_time() -> None:
+    """After each text it answers as one that was made of all of them at once."""
+    texts = ["a cat", "a dog", "two cats", "", "dogs and cats"]
+    growing = Index()
+    for count, text in enumerate(texts, 1):
+        assert growing.add(text) == count - 1 == len(growing) - 1
+        fresh = Index()
+        for one in texts[:count]:
+            fresh.add(one)
+        assert growing.scores("cat?") == fresh.scores("cat?")
+    assert sorted(growing.scores("cat?")) == [0, 2, 4]
+
+
+def test_asking_reads_the_texts_that_have_a_word_and_no_others() -> None:
+    """A hundred times as many texts without it cost nothing."""
+
+    def lines(count: int) -> int:
+        index = Index()
+        for at in range(count):
+            index.add("the cat" if at < 5 else f"nothing {at}")
+        index.scores("my cat")  # words are looked up once in a process
+        return operations_of(lambda counter: index.scores("my cat")).lines
+
+    assert lines(10_000) == lines(100)
+
+
+@pytest.mark.parametrize("text", ["a" * 200_000, "北" * 200_000, "a-" * 100_000, "é" * 200_000, "\ud800" * 9])
+def test_any_text_is_taken(text: str) -> None:
+    """However long a word is: it is more than one term then."""
+    index = Index()
+    index.add(text)
+    assert index.scores(text[:100]).keys() <= {0}
