@@ -23,6 +23,7 @@ def test_a_short_prefix_is_neither_served_nor_stored() -> None:
     assert pricing.charge(1_023, reusable_tokens=1_000) == (0, 0, 1_023, 1_023.0)
     assert pricing.charge(1_024)[:3] == (0, 1_024, 0)
     assert pricing.charge(2_000, reusable_tokens=1_023)[:3] == (0, 2_000, 0)
+    assert pricing.charge(2_000, reusable_tokens=1_024)[:3] == (1_024, 976, 0)
 
 
 def test_reads_come_in_whole_steps() -> None:

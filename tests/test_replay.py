@@ -59,6 +59,8 @@ def test_a_model_is_called_before_each_of_its_messages() -> None:
     messages = talk("s2 u5 cA,B rA9 rB4 a3 u1 a2 u7")
     assert [len(one.messages) for one in read_recording(messages).calls] == [2, 5, 7, 9]
     assert [len(one.messages) for one in read_recording(messages[:-1]).calls] == [2, 5, 7]
+    twice = talk("u5 a3 a4 u1")  # an answer that went on: each message of Chat is an answer
+    assert [len(one.messages) for one in read_recording(twice).calls] == [1, 2, 4]
 
 
 @pytest.mark.parametrize("form", ["anthropic", "gemini"])
@@ -233,6 +235,8 @@ def test_times_and_questions_must_go_with_the_messages() -> None:
     for wrong in ({"times": [1.0]}, {"questions": [Question(at=99, evidence=(1,))]}):
         with pytest.raises(ConfigurationError):
             read_recording(chat(2), **wrong)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="position 4 of 4"):
+        read_recording(chat(2), system="be brief", questions=[Question(at=4, evidence=(1,))])
     with pytest.raises(ConfigurationError, match="no evidence"):
         read_recording(chat(2), questions=[Question(at=1, evidence=())])
 
@@ -445,9 +449,10 @@ def test_other_libraries_are_functions_of_messages() -> None:
 
 def test_sessions_need_calls_that_go_on_from_each_other() -> None:
     """Bodies that were trimmed already are no conversation."""
-    bodies = [{"messages": talk("u5 a3 u1")}, {"messages": talk("u1")}]
-    with pytest.raises(ConfigurationError, match="go on"):
-        played(bodies, "session", budget=200)
+    for later in ("u1", "u5"):
+        bodies = [{"messages": talk("u5 a3 u1")}, {"messages": talk(later)}]
+        with pytest.raises(ConfigurationError, match="go on"):
+            played(bodies, "session", budget=200)
 
 
 def test_a_counter_that_is_a_black_box_will_do() -> None:

@@ -32,6 +32,7 @@ from tests.mutants.models import MODELS
 from tests.mutants.mutants import Module, Mutant, mutated
 from tests.mutants.near import NEAR
 from tests.mutants.reading import READING
+from tests.mutants.replay import REPLAY
 from tests.mutants.responses import RESPONSES
 from tests.mutants.servers import SERVERS
 from tests.mutants.sessions import SESSIONS
@@ -41,7 +42,7 @@ from tests.mutants.summaries import SUMMARIES
 
 SERVICES = (*STORES, *SERVERS, *SESSIONS, *BASELINE)
 ENGINE = (*KERNEL, *NEAR, *READING)
-MODULES = (*ENGINE, *RESPONSES, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *MODELS, *SERVICES)
+MODULES = (*ENGINE, *RESPONSES, *FRONT, *CONTEXTS, *STRATEGIES, *SUMMARIES, *MODELS, *SERVICES, *REPLAY)
 
 SECONDS = 120
 """A mutant that makes the tests run so long is as good as dead: it loops."""
