@@ -99,7 +99,7 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("model-number", lambda: fit(TALK, 9, model=FIVE), "model"),
     (
         "model-not-needed",
-        lambda: fitted(model=FIVE, format="openai_chat"),
+        lambda: Context(model=FIVE, counter=TEN),
         "model is the name of a model, not 5",
     ),
     ("counter-class", lambda: fit(TALK, 9, counter=CharCounter), r"CharCounter\(\.\.\.\)"),

@@ -7,11 +7,12 @@ which a border could be missed.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from tests.builders import talk
+from tests.builders import places, talk
 from tests.chat_in_forms import said_in
 from trimtab import (
     BudgetExceededError,
@@ -20,6 +21,7 @@ from trimtab import (
     Context,
     PriorityBased,
     SlidingWindow,
+    TruncateText,
     fit,
 )
 from trimtab.counting import TextCounter
@@ -244,6 +246,95 @@ def outcome_rows(
     except BudgetExceededError as error:
         report = error.attempt.report
     return [(row.fate, row.reason) for row in report.messages]
+
+
+CLEAR_ALL = Cascade(ClearToolResults(keep_results=0, placeholder="-"), SlidingWindow())
+CLEAR_OLD = Cascade(ClearToolResults(keep_results=1, placeholder="-"), SlidingWindow(), TruncateText())
+TURNS = "u1 cA rA4 a1 u2 cB,C rB2 rC3 a2 u1 cD rD2"
+
+FOUND: tuple[tuple[str, str, int, dict[str, Any]], ...] = (
+    ("openai_responses", "u3 u4 a2 u3 u4", 11, {"pin": [2, 4], "counter": WordCounter}),
+    ("anthropic", TURNS, 21, {"pin": [3, 4]}),
+    ("openai_chat", "s1 d2 cA a5 cB rB5 cA rA7 u2 cB u2 u4", 39, {"strategy": CLEAR_OLD}),
+    ("openai_chat", "d3 u3 u2 a2 u2 a3 a2 s3 u2 u3 u3", 24, {"pin": [9], "strategy": CLEAR_OLD}),
+    ("openai_chat", "cC cD rD9 u3 cB rB1 u4 cB a3 a2 u4 a4", 21, {"pending_calls": ["C", "B"]}),
+    (
+        "anthropic",
+        "u1 cA u1 cB u4 u2 rZ4 u3 u2 cD,C rD4 rC9",
+        40,
+        {"pin": [1], "repair": True, "strategy": CLEAR_ALL},
+    ),
+    ("openai_responses", "s2 cB s6", 13, {}),
+)
+"""Found by random search: each shows one mistake of the way that no conversation above does."""
+
+
+@pytest.mark.parametrize(("form", "line", "limit", "options"), FOUND)
+def test_what_random_conversations_showed_holds(
+    form: str, line: str, limit: int, options: dict[str, Any]
+) -> None:
+    """At one limit each, where grouping everything says the same."""
+    asked = {"strategy": SlidingWindow(), "counter": words, **options}
+    asked["counter"] = words(form) if asked["counter"] is words else WordCounter(format=form)
+    messages = written(line, form)
+    near = outcome(messages, limit, format=form, **asked)
+    with group_all():
+        assert near == outcome(messages, limit, format=form, **asked)
+
+
+@pytest.mark.parametrize(
+    ("line", "border"), [("cD rD9", 1), (TURNS, 11), ("u4 u1 cA rA3 a1 a5 cE s6 rE9", 8)]
+)
+def test_a_call_and_its_result_in_two_blocks_leave_together(line: str, border: int) -> None:
+    """At whatever limit: of what the other block holds this one is told."""
+    messages = talk(line)
+    for limit in range(1, 16):
+        found = []
+        for whole in (False, True):
+            context = Context(budget=limit, counter=words("openai_chat"))
+            context.add("old", messages[:border], strategy=CLEAR_OLD)
+            context.add("new", messages[border:], strategy=CLEAR_OLD)
+            with group_all() if whole else nullcontext():
+                try:
+                    found.append(context.fit().messages)
+                except BudgetExceededError as error:
+                    found.append(error.attempt.messages if error.attempt else str(error))
+        assert found[0] == found[1], limit
+
+
+def kept(line: str, limit: int, **options: Any) -> list[int]:
+    """Fit, and list what stays by its place, in the order in which it came out."""
+    messages = talk(line)
+    options = {"strategy": SlidingWindow(), "counter": words("openai_chat"), **options}
+    return places(fit(messages, limit, **options).messages, messages)
+
+
+def test_what_stays_before_a_cut_stands_in_order() -> None:
+    """Also where it stood between a call and its result, and all three stay."""
+    assert kept("u1 cA u1 rA2 a9 a9 u1", 12, pin=[1, 2]) == [1, 2, 3, 6]
+
+
+def test_what_stands_between_a_call_and_its_result_does_not_stay_for_their_sake() -> None:
+    """The call before it left, and so does its own result."""
+    window = SlidingWindow(keep_first_user=True)
+    line = "u1 cA cB rA2 rB2 a1 u1 a2"
+    limit = words("openai_chat").count(talk(line)) - 1
+    assert kept(line, limit, pin=[4], strategy=window) == [0, 2, 4, 5, 6, 7]
+
+
+class DearLead(WordCounter):
+    """Charges five tokens for a request that begins with system text."""
+
+    def fixed_tokens(self, system: Any, tools: Any, /, *, has_system: bool, extra: Any = None) -> int:
+        """Charge for that alone."""
+        return 5 if has_system else 0
+
+
+def test_a_cut_is_charged_for_the_system_text_that_leads() -> None:
+    """A counter may take something for it beside its words, and takes nothing where none is."""
+    for line, tokens in (("s1 u1 a9 u2", 8), ("u1 a9 u2", 2)):
+        fitted = fit(talk(line), 10, counter=DearLead(), strategy=SlidingWindow())
+        assert fitted.report.tokens_after == tokens
 
 
 CLEARED = (

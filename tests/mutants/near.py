@@ -106,7 +106,7 @@ NEAR = (
     ),
     module(
         "strategies/runner.py",
-        "test_near_cut.py",
+        "test_near_cut.py test_anthropic_conversations.py",
         ("_settle_cut", "or unit.indices[-1] >= cut):", "):"),
         ("_settle_cut", "if first in also or request._must_stay(span):", "if first in also:"),
         ("_settle_cut", "before.sort()", "pass"),
