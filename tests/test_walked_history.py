@@ -18,7 +18,7 @@ from trimtab import EstimateCounter, fit
 from trimtab.conversation import History
 from trimtab.counting import TextCounter
 from trimtab.errors import FormatError
-from trimtab.formats import get_format
+from trimtab.formats import Structure, get_format
 from trimtab.models import Framing
 
 OPENAI = get_format("openai_chat")
@@ -323,3 +323,51 @@ def test_results_before_any_call_have_no_border_before_them() -> None:
     assert read(talk("rA rB u")).border_at_or_before(1) == 0
     assert read(talk("u rB u")).border_at_or_before(1) == 0
     assert read(talk("rA u rB")).border_at_or_before(2) == 1
+
+
+@pytest.mark.parametrize(
+    ("behind", "ids", "odd", "unanswered"),
+    [
+        (["A"], ("A",), False, False),
+        (["B", "A"], ("A", "B"), False, False),
+        (["A", "A"], ("A",), True, False),
+        (["A"], ("A", "A"), False, True),
+        (["A"], ("A", "B"), False, True),
+        (["Z"], ("A",), True, True),
+        (["Z"], (), True, False),
+    ],
+)
+def test_results_are_held_to_the_calls_before_them(
+    behind: list[str], ids: tuple[str, ...], odd: bool, unanswered: bool
+) -> None:
+    """One too many, or of no call of the message, is odd; a call too few of them answer is unanswered."""
+    structure = Structure(9)
+    structure.behind += behind
+    structure.close(ids, 4)
+    assert (structure.odd == {4}, structure.unanswered == {4}, structure.behind) == (odd, unanswered, [])
+
+
+def calling(*ids: str, role: str = "assistant") -> dict[str, Any]:
+    """Make a message that calls by these ids."""
+    return {"role": role, "content": "x", "tool_calls": [{**PLAIN, "id": call_id} for call_id in ids]}
+
+
+def test_only_the_model_calls() -> None:
+    """What a message of the user's holds as calls is none that could be answered."""
+    for extra in ({}, {"name": "n"}):
+        made, _ = walked([calling("A", role="user") | extra, user()], 0)
+        assert made.walked.unanswered == set()
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [calling(""), result("")],
+        [calling("", "B"), result(""), result("B")],
+        [calling("A"), result("Z"), result("A")],
+    ],
+)
+def test_a_result_that_names_no_call_before_it_is_odd(messages: list[Any]) -> None:
+    """A call without an id has a number in its place; a result of another call is not passed over."""
+    made, _ = walked(messages, 0)
+    assert made.walked.odd == {0}
