@@ -374,6 +374,15 @@ def swe(data_dir: Path) -> list[Message]:
     return messages
 
 
+def test_the_preset_is_never_over_and_never_invalid_on_recorded_conversations(data_dir: Path) -> None:
+    """At 8,000 tokens, and for less than dropping the oldest on each call."""
+    for conversation in (coding, swe):
+        messages = conversation(data_dir)
+        price, _, fill = played(messages, 8_000, "agent")
+        assert price <= 0.95 * played(messages, 8_000, None)[0]
+        assert fill >= 0.5
+
+
 CLAMPED = Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=0.5), TruncateText())
 
 

@@ -52,7 +52,7 @@ ALIASES: Mapping[str, StrategyKind] = {
 PRESETS: Mapping[str, Strategy] = {
     "agent": Cascade(
         ClampResults(max_ratio=0.25),
-        ClearToolResults(keep_results=3),
+        ClearToolResults(keep_results=5),
         SlidingWindow(target_ratio=0.5),
         TruncateText(),
     ),
