@@ -280,6 +280,11 @@ _ROWS = (
         aims=(1.5, 1.5),
         pairs=_cold(_count_everything, strategy=subject.PRIORITY),
     ),
+    _Row(
+        name="Relevant (count everything)",
+        aims=(3, 3),
+        pairs=_cold(_count_everything, strategy=subject.RELEVANT),
+    ),
     _Row(name="Session.add (INSERT, commit)", aims=(6, 6), pairs=_session_add),
     _Row(name="Session.messages (loop, dict)", aims=(3, 3), pairs=_session_view),
 )

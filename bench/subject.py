@@ -23,6 +23,7 @@ STRIDES = trimtab.SlidingWindow(target_ratio=0.7)
 AGENT = trimtab.Cascade(trimtab.ClearToolResults(keep_results=2), STRIDES, trimtab.TruncateText())
 """The cascade of docs/guides/agent.md."""
 PRIORITY = trimtab.PriorityBased()
+RELEVANT = trimtab.Relevant()
 
 
 def fresh_counter() -> Any:

@@ -15,14 +15,14 @@ from trimtab.relevance import Index, question_terms, relevance, text_terms
     [
         pytest.param("The Flights were booked.", ["the", "flight", "wer", "book"], id="stems"),
         pytest.param("order_id", ["order_id", "order", "id"], id="snake"),
-        pytest.param("getUserName", ["getusername", "get", "user", "nam"], id="camel"),
+        pytest.param("getUserName", ["getusernam"], id="camel"),
         pytest.param("AB-17", ["ab-17", "ab", "17"], id="code"),
         pytest.param("on 2026-05-07", ["on", "2026-05-07", "2026", "05", "07"], id="date"),
         pytest.param("3.14", ["3.14", "3", "14"], id="number"),
         pytest.param("北京", ["北", "京", "北京"], id="chinese"),
         pytest.param("카메라", ["카", "메", "라", "카메", "메라"], id="korean"),
         pytest.param("Größe Привет", ["grösse", "привет"], id="case"),
-        pytest.param("ＡＢ１", ["ab1", "ab", "1"], id="width"),
+        pytest.param("ＡＢ１", ["ab1"], id="width"),
         pytest.param(
             "猫はAB-17です", ["猫", "は", "猫は", "ab-17", "ab", "17", "で", "す", "です"], id="both"
         ),
@@ -72,6 +72,7 @@ def test_a_question_is_looked_for_without_the_words_that_ask() -> None:
     assert question_terms("猫的名字是什么") == ("猫的", "的名", "名字", "字是")
     assert question_terms("猫") == ("猫",)
     assert question_terms("") == ()
+    assert question_terms("orderId") == ("orderid", "order", "id")
 
 
 def test_rare_words_count_more_than_frequent_ones() -> None:
@@ -97,19 +98,36 @@ def test_what_stands_beside_a_hit_has_a_part_of_its_score() -> None:
     assert near[4] == max(alone[4], alone[2] / 4)
 
 
-WORDS = ["party", "parties", "book", "booked", "AB-17", "orderId", "order", "北京", "京", "Größe", "x", "y"]
+WORDS = [
+    "party",
+    "parties",
+    "book",
+    "booked",
+    "Order",
+    "y",
+    "AB-17",
+    "order_id",
+    "北京",
+    "京",
+    "Größe",
+    "x",
+    "哈哈哈",
+    "try",
+]
 
 
 def test_looking_only_for_the_words_of_a_question_finds_the_same() -> None:
     """What an index leaves out, since nobody will ask for it, changes no score."""
     draw = random.Random(3)
     for _ in range(300):
-        texts = [" ".join(draw.choices(WORDS, k=draw.randint(0, 6))) for _ in range(draw.randint(1, 8))]
-        question = " ".join(draw.choices(WORDS, k=draw.randint(1, 20)))
-        whole, part = Index(), Index(only=question_terms(question))
+        words = draw.choice([WORDS, WORDS[:6], WORDS[:6], [f"word{at}" for at in range(40)]])
+        texts = [" ".join(draw.choices(words, k=draw.randint(0, 6))) for _ in range(draw.randint(1, 8))]
+        question = " ".join(draw.choices(words, k=draw.randint(1, 40)))
+        index = Index()
         for text in texts:
-            assert whole.add(text) == part.add(text)
-        assert whole.scores(question) == part.scores(question)
+            index.add(text)
+        found = index.scores(question)
+        assert relevance(question, texts, neighbors=0) == [found.get(at, 0.0) for at in range(len(texts))]
 
 
 def test_an_index_grows_and_may_be_asked_at_any_time() -> None:

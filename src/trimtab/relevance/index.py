@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import log
 
-from trimtab.relevance.scripts import plain_text
+from trimtab.relevance.scan import find_terms
 from trimtab.relevance.terms import question_terms, text_terms
 
 __all__ = ["NEIGHBOR_SHARE", "Index", "relevance"]
@@ -19,17 +19,38 @@ _LENGTH_WEIGHT = 0.75
 NEIGHBOR_SHARE = 0.5
 """Part of a text's score that those beside it have at least: an answer may lack the words of its question."""
 
-_NEEDLES = 16
-"""Most words that are looked for in a text before it is taken apart: more cost more than that saves."""
+
+class Lengths:
+    """How long each text is, in characters, which is enough to tell long from short in every script."""
+
+    __slots__ = ("_sum", "chars")
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self.chars = list(map(len, texts))
+        """Of each text."""
+        self._sum = sum(self.chars)
+
+    def add(self, text: str, /) -> int:
+        """Put a text behind the others; returns its place, from 0."""
+        self.chars.append(len(text))
+        self._sum += len(text)
+        return len(self.chars) - 1
+
+    def score(self, postings: Sequence[tuple[int, int]], scores: dict[int, float], /) -> None:
+        """Add what the texts score that have a term so often, by BM25."""
+        chars, count = self.chars, len(self.chars)
+        flat = _SATURATION * (1 - _LENGTH_WEIGHT)
+        slope = _SATURATION * _LENGTH_WEIGHT / max(1.0, self._sum / max(1, count))
+        rarity = log(1 + (count - len(postings) + 0.5) / (len(postings) + 0.5)) * (_SATURATION + 1)
+        for place, often in postings:
+            score = rarity * often / (often + flat + slope * chars[place])
+            scores[place] = scores.get(place, 0.0) + score
 
 
 class Index:
     """Texts by their terms, ranked by BM25 (rare words count more, long texts less).
 
     Adding takes time linear in the text, asking in the number of texts that have a word of the question.
-
-    Args:
-        only: Terms that will be asked for; others are not remembered. None: every term.
 
     Example:
         >>> index = Index()
@@ -39,61 +60,29 @@ class Index:
         [1]
     """
 
-    __slots__ = ("_chars", "_lengths", "_needles", "_only", "_postings")
+    __slots__ = ("_lengths", "_postings")
 
-    def __init__(self, *, only: Iterable[str] | None = None) -> None:
-        self._only = None if only is None else frozenset(only)
-        self._needles = _needles_of(self._only)
+    def __init__(self) -> None:
         self._postings: dict[str, list[tuple[int, int]]] = {}
         """By term: which texts have it, ascending, and how often."""
-        self._lengths: list[int] = []
-        """Characters of each text: enough to tell long from short, in every script."""
-        self._chars = 0
+        self._lengths = Lengths()
 
     def __len__(self) -> int:
-        return len(self._lengths)
+        return len(self._lengths.chars)
 
     def add(self, text: str, /) -> int:
         """Put a text behind the others; returns its place, from 0."""
-        place, only = len(self._lengths), self._only
-        self._lengths.append(len(text))
-        self._chars += len(text)
-        if only is None:
-            found = Counter(text_terms(text))
-        elif self._may_tell(text):
-            found = Counter(term for term in text_terms(text) if term in only)
-        else:
-            return place
-        for term, count in found.items():
+        place = self._lengths.add(text)
+        for term, count in Counter(text_terms(text)).items():
             self._postings.setdefault(term, []).append((place, count))
         return place
 
-    def _may_tell(self, text: str) -> bool:
-        """Tell whether a text can have one of the terms, without taking it apart."""
-        if self._needles is None:
-            return True
-        plain = plain_text(text)
-        return any([needle in plain for needle in self._needles])
-
     def scores(self, question: str, /) -> dict[int, float]:
         """Return what each text that has a word of the question scores, by place; above 0."""
-        count, found = len(self._lengths), dict[int, float]()
-        average = max(1.0, self._chars / max(1, count))
-        flat, slope = _SATURATION * (1 - _LENGTH_WEIGHT), _SATURATION * _LENGTH_WEIGHT / average
+        found: dict[int, float] = {}
         for term in question_terms(question):
-            postings = self._postings.get(term, ())
-            rarity = log(1 + (count - len(postings) + 0.5) / (len(postings) + 0.5)) * (_SATURATION + 1)
-            for place, often in postings:
-                score = rarity * often / (often + flat + slope * self._lengths[place])
-                found[place] = found.get(place, 0.0) + score
+            self._lengths.score(self._postings.get(term, ()), found)
         return found
-
-
-def _needles_of(terms: frozenset[str] | None) -> tuple[str, ...] | None:
-    """Return what stands in every text that has one of these terms; None where it is not worth looking."""
-    if terms is None or len(terms) > _NEEDLES:
-        return None
-    return tuple(sorted({term.removesuffix("y") or term for term in terms}))  # "party" is that of "parties"
 
 
 def relevance(question: str, texts: Sequence[str], /, *, neighbors: float = NEIGHBOR_SHARE) -> list[float]:
@@ -113,12 +102,10 @@ def relevance(question: str, texts: Sequence[str], /, *, neighbors: float = NEIG
         >>> [round(score / max(scores), 2) for score in scores]
         [1.0, 0.5, 0.25, 0.12]
     """
-    index = Index(only=question_terms(question))
-    for text in texts:
-        index.add(text)
-    found = [0.0] * len(texts)
-    for place, score in index.scores(question).items():
-        found[place] = score
+    lengths, hits = Lengths(texts), dict[int, float]()
+    for postings in find_terms(texts, question_terms(question)).values():
+        lengths.score(postings, hits)
+    found = [hits.get(place, 0.0) for place in range(len(texts))]
     for forward in (True, False):  # so that a hit reaches both ways, less with each step
         near = 0.0
         for place in range(len(found)) if forward else reversed(range(len(found))):

@@ -14,13 +14,14 @@ __all__ = ["MAX_TERM_CHARS", "question_terms", "text_terms"]
 MAX_TERM_CHARS = 64
 """A longer run of letters is more than one term: it is no word, and nobody types it."""
 
-_JOINED = rf"{{1,{MAX_TERM_CHARS}}}(?:[_.@/:-][A-Za-z0-9]{{1,{MAX_TERM_CHARS}}}){{0,7}}"
-_ASCII_WORD = re.compile(rf"[A-Za-z0-9]{_JOINED}")
+_RUN = rf"[a-z0-9]{{1,{MAX_TERM_CHARS}}}"
+_ASCII_WORD = re.compile(rf"{_RUN}(?:[_.@/:-]{_RUN}){{0,7}}")
 """A word, or an identifier, number or date, whose parts are joined."""
 
-_PART = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_OTHER_PART = re.compile("[^_.@/:-]+")
-"""What of an identifier may stand alone: `order_id`, `orderId`, `A-17`; elsewhere case tells nothing."""
+_HUMP = re.compile("(?<=[a-z0-9])(?=[A-Z])")
+"""Where a part of an identifier begins that only its case tells."""
+
+_PART = re.compile("[^_.@/:-]+")
 
 
 def text_terms(text: str, /) -> Iterator[str]:
@@ -46,14 +47,15 @@ def question_terms(text: str, /) -> tuple[str, ...]:
     """Return the terms to look for, each once.
 
     As `text_terms`, but of characters that are not spaced the pairs alone, and without the words that most
-    questions have ("what", "did", "的"), unless there is nothing else.
+    questions have ("what", "did", "的"), unless there is nothing else. `orderId` asks for its parts, too.
 
     Example:
         >>> question_terms("What is the weather in Berlin? 北京的天气怎么样")
         ('weather', 'berlin', '北京', '京的', '的天', '天气', '气怎', '么样')
     """
     found: dict[str, None] = {}
-    for run, terms in _runs(text):
+    humps = " ".join(word for word in text.split() if _HUMP.search(word))
+    for run, terms in _runs(f"{text} {_HUMP.sub(' ', humps)}"):
         found |= dict.fromkeys(terms or _pairs(run) or run)
     telling = [term for term in found if term not in _question_words()]
     return tuple(telling or found)
@@ -62,7 +64,7 @@ def question_terms(text: str, /) -> tuple[str, ...]:
 def _runs(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield a run of characters that are not spaced, or "" and the terms of a word."""
     if text.isascii():
-        for word in _ASCII_WORD.findall(text):
+        for word in _ASCII_WORD.findall(text.lower()):
             yield "", _terms_of(word)
         return
     for match in _words().finditer(plain_text(text)):
@@ -83,11 +85,8 @@ def _words() -> re.Pattern[str]:
 @lru_cache(maxsize=1 << 15)
 def _terms_of(word: str) -> tuple[str, ...]:
     """Return the stem of a word, or an identifier and each of its parts."""
-    whole = word.lower()
-    parts = [part.lower() for part in (_PART if word.isascii() else _OTHER_PART).findall(word)]
-    if parts == [whole]:
-        return (stem(whole),)
-    return (whole, *map(stem, parts))
+    parts = _PART.findall(word)
+    return (stem(word),) if len(parts) == 1 else (word, *map(stem, parts))
 
 
 def _pairs(run: str) -> tuple[str, ...]:

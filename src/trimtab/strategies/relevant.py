@@ -118,12 +118,15 @@ class Relevant:
             return EvictionResult(kept=staying, fits=False, actions=("evicted",))
         recent = self._recent(request, staying)
         taken, scores = {*stays, *recent}, self._scores(request)
-        rest = sorted(
-            (at for at in range(len(row)) if at not in taken),
-            key=lambda at: (max(map(scores.__getitem__, _indices(row[at]))), row[at][0]),
-            reverse=True,
-        )
-        ranked = [*recent, *rest]
+        best = {
+            at: (
+                scores[span[0]] if span[0] + 1 == span[1] else max(map(scores.__getitem__, _indices(span))),
+                at,
+            )
+            for at, span in enumerate(row)
+            if at not in taken
+        }
+        ranked = [*recent, *sorted(best, key=best.__getitem__, reverse=True)]
         if self.gap is not None:
             return self._mark_gaps(request, stays, ranked, self.gap)
         return EvictionResult(kept=take_best(request, stays, ranked), actions=("evicted",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -172,14 +173,12 @@ def _relevance(request: EvictionRequest, indices: Sequence[int], query: str | No
     """Score messages by what they say about a query; the question itself is no answer to it."""
     history, edits = request.history, request.edits
     full_text, messages, asking = history.format.full_text, history.messages, history.latest_user
-    texts = []
-    for index in indices:
-        message = messages[index]
-        if query is None and index == asking:
-            texts.append("")
-        else:
-            plain = type(message) is dict and index not in edits
-            texts.append(full_text(message if plain else mapping_of(request.message(index))))
+    if request.is_whole and not edits and set(map(type, messages)) == {dict}:
+        texts = list(map(full_text, messages))
+    else:
+        texts = [full_text(mapping_of(request.message(index))) for index in indices]
+    if query is None and asking is not None and asking in indices:
+        texts[bisect_left(indices, asking)] = ""
     scores = relevance(request.question if query is None else query, texts)
     most = max(scores, default=0.0)
     return [score / most for score in scores] if most else scores

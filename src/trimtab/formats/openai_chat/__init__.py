@@ -268,9 +268,15 @@ class OpenAIChat(Format):
         }
 
     def full_text(self, message: Dict, /) -> str:
-        content = message.get("content")
-        if type(content) is str and len(message) == 2:  # nothing beside whose it is
+        content, made = message.get("content"), message.get("tool_calls")
+        if type(content) is str and not message.keys() - _BESIDE_TEXT:
             return content
+        try:
+            if type(made) is list and len(message) == 3 and (content is None or type(content) is str):
+                asked = [call["function"] for call in made]
+                return "\n".join([content or "", *(f"{one['name']} {one['arguments']}" for one in asked)])
+        except (KeyError, TypeError):
+            pass  # not plain function calls
         return super().full_text(message)
 
     def transcript(self, message: Dict, /) -> str:
@@ -282,6 +288,10 @@ class OpenAIChat(Format):
         said = "\n".join(slot.text for slot in self.texts(message))
         call_id = result_id_of(message) or ""
         return f"{role}({call_id}): {said}" if role in ("TOOL", "FUNCTION") else f"{role}: {said}"
+
+
+_BESIDE_TEXT = frozenset({"role", "content", "tool_call_id", "name"})
+"""Keys of a message that says nothing but its content."""
 
 
 def _calls(message: Dict) -> Iterator[tuple[str, Dict]]:
