@@ -57,7 +57,7 @@ def _find_words(texts: Sequence[str], places: Sequence[int], found: dict[str, di
     starts = list(accumulate((len(texts[place]) + 1 for place in places), initial=0))
     for term, counts in found.items():
         same: dict[bytes, bool] = {}
-        sought = b" " + _beginning(term).encode("ascii")
+        sought = b" " + _prefix(term).encode("ascii")
         at = joined.find(sought)  # a pattern would look at every character
         while at >= 0:
             end = joined.find(b" ", at + 1)
@@ -73,7 +73,7 @@ def _find_words(texts: Sequence[str], places: Sequence[int], found: dict[str, di
 def _counts(text: str, terms: Collection[str]) -> Iterator[tuple[str, int]]:
     """Count those of the terms that a text has."""
     plain = plain_text(text)
-    there = [term for term in terms if _beginning(term) in plain] if len(terms) <= _MOST_TERMS else terms
+    there = [term for term in terms if _prefix(term) in plain] if len(terms) <= _MOST_TERMS else terms
     if any(term.isascii() or len(set(term)) != len(term) for term in there):
         counted = Counter(text_terms(text))
         yield from ((term, counted[term]) for term in there if term in counted)
@@ -81,6 +81,6 @@ def _counts(text: str, terms: Collection[str]) -> Iterator[tuple[str, int]]:
         yield from ((term, plain.count(term)) for term in there if term in plain)
 
 
-def _beginning(term: str) -> str:
+def _prefix(term: str) -> str:
     """Return what every word of a stem begins with: "party" is the stem of "parties"."""
     return term.removesuffix("y") or term
