@@ -104,6 +104,14 @@ def test_other_texts_are_cut_only_if_asked() -> None:
     assert pinned.messages[0] is messages[0]
 
 
+def test_short_texts_leave_room_for_older_ones() -> None:
+    """So many stay as fit once they are cut, and not as many as would fit whole."""
+    messages = [one for _ in range(20) for one in (user(words(50)), assistant(words(50)))]
+    strategy = Cascade(ClampResults(max_tokens=10, texts=True), SlidingWindow())
+    fitted = fit(messages, 200, counter=WORDS, strategy=strategy)
+    assert len(fitted.messages) == 16  # the latest user message has 50 words, the others 10
+
+
 @pytest.mark.parametrize("form", ["anthropic", "gemini"])
 def test_results_of_parallel_calls_have_a_share_each(form: str) -> None:
     """Though they stand in one message."""
@@ -125,6 +133,11 @@ def test_what_the_user_says_beside_a_result_is_not_part_of_it() -> None:
     strategy = ClampResults(max_tokens=9, texts=True)
     kept = fit(messages, 60, counter=counter, format="anthropic", strategy=strategy).messages[2]
     assert [WORDS.count_text(slot.text) for slot in get_format("anthropic").texts(kept)] == [9, 40]
+    later = [*messages, {"role": "assistant", "content": words(9)}, user(words(30))]
+    for asked, sizes in ((True, [9, 9]), (False, [9, 40])):
+        strategy = ClampResults(max_tokens=9, texts=asked)
+        kept = fit(later, 100, counter=counter, format="anthropic", strategy=strategy).messages[2]
+        assert [WORDS.count_text(slot.text) for slot in get_format("anthropic").texts(kept)] == sizes
 
 
 def blocks(*texts: str) -> Message:

@@ -177,7 +177,9 @@ def test_results_are_cleared_as_if_everything_was_grouped(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("share", [{"max_tokens": 1}, {"max_ratio": 0.3}], ids=str)
+@pytest.mark.parametrize(
+    "share", [{"max_tokens": 1}, {"max_ratio": 0.3}, {"max_tokens": 1, "texts": True}], ids=str
+)
 def test_results_are_clamped_as_if_everything_was_grouped(form: str, share: dict[str, Any]) -> None:
     """Before a window alone, and before results are cleared."""
     clear = ClearToolResults(keep_results=1, placeholder="-")

@@ -226,7 +226,6 @@ STRATEGIES = (
         ("ClampResults._edits", 'if unit.state == "pinned":', "if False:"),
         ("ClampResults._edits", "owns_text(unit, index, slot.path)]", "True]"),
         ("ClampResults.clears_results", "return not self.texts", "return True"),
-        ("share_of", "max(1, int(", "max(0, int("),
         ("text_size", "return round(estimate(text) * ratio[0])", "return estimate(text)"),
         ("clamp_texts", "if slot.is_result or texts:", "if True:"),
         ("clamp_texts", "if sum(sizes) > share_tokens:", "if max(sizes) > share_tokens:"),

@@ -114,6 +114,7 @@ def seams(messages: list[dict[str, Any]]) -> None:
     fit(messages, budget=8_192, strategy=KeepLatest(), counter=lambda batch: len(str(batch)))
     fit(messages, budget=8_192, strategy=Cascade(SlidingWindow(target_ratio=0.7), TruncateText(keep="both")))
     fit(messages, budget=8_192, strategy=create_strategy("sliding_window"), counter=counter_for("gpt-4o"))
+    fit(messages, budget=8_192, strategy="agent")
     fit(messages, budget=8_192, counter=counter_from_text(len, message_overhead=4))
     fit(messages, budget=8_192, strategy=Strict())
     fit(messages, budget=8_192, strategy=Drop())
