@@ -158,6 +158,7 @@ def test_the_same_event_id_is_stored_once(any_url: str) -> None:
 def test_an_eviction_is_taken_back(any_url: str) -> None:
     """The newest first, or the one that is named; then there is none."""
     begin(any_url)
+    run("add", *at(any_url), data=TALK)
     evicted = lines(run("history", *at(any_url), "--kinds", "evicted"))
     assert said(run("undo", *at(any_url)))["id"] == evicted[-1]["id"]
     assert said(run("undo", *at(any_url), evicted[0]["id"]))["id"] == evicted[0]["id"]
@@ -770,6 +771,7 @@ def test_a_pinned_message_stays_until_it_is_let_go(any_url: str) -> None:
     newest = [one["id"] for one in added[-2:]]
     assert run("pin", *at(any_url), *newest, "--output", "text").stdout == "2 messages pinned\n"
     assert said(run("unpin", *at(any_url), "hello", *newest))["unpinned"] == ["hello", *newest]
+    run("add", *at(any_url), data=TALK)
     assert HELLO not in said(run("show", *at(any_url)))
 
 

@@ -143,7 +143,8 @@ def held(session: Session) -> int:
 def test_what_is_held_in_memory_does_not_grow(summarizes: bool) -> None:
     """It is what is recent or in view; so is what an event says of where the session stands."""
     few, many = (session_of(count, summarizes=summarizes) for count in (FEW, MANY))
-    assert 0 < held(many) <= MOST_GROWTH * held(few)
+    shown = [len(session.messages()) for session in (few, many)]  # each stands somewhere between two cuts
+    assert 0 < held(many) * shown[0] <= MOST_GROWTH * held(few) * shown[1]
     newest = [
         session.store.load(LoadRequest(session="s", limit=200, newest_first=True)) for session in (few, many)
     ]
@@ -250,7 +251,7 @@ MOST_LINES_OF_A_VIEW = 70
 @lru_cache(maxsize=2)
 def full_view_of(count: int) -> Session:
     """A session that shows so many messages, and has more; each add makes the oldest leave."""
-    session = Session(10 * count, counter=WordCounter(), store=Measured(), id="s")
+    session = Session(10 * count, counter=WordCounter(), store=Measured(), id="s", target_ratio=1.0)
     said = [user(words(10)), assistant(words(10))]
     session.extend(said * count)
     for message in said * 5:
@@ -270,6 +271,59 @@ def test_an_add_does_not_go_through_what_is_in_view() -> None:
     """With 2,000 messages in view it runs the lines it runs with 100: none is sorted or listed."""
     few, many = (cost(full_view_of(count), partial(say_ten, full_view_of(count))) for count in (100, 2_000))
     assert many[0] <= MOST_GROWTH * few[0], (few, many)
+
+
+def test_a_stride_costs_each_add_the_same_however_much_it_takes_out() -> None:
+    """From one cut to the one after the next: 2,000 messages in view are cut seldom, 100 often."""
+    lines = []
+    for count in (100, 2_000):
+        session = Session(10 * count, counter=WordCounter(), store=Measured(), id="s")
+        said = [user(words(10)), assistant(words(10))]
+        session.extend(said * (count // 2 + 1))
+        assert len(session.messages()) < count  # it was cut just now
+        adds = 4 * count
+
+        def add_all(session: Session = session, adds: int = adds, said: Any = said) -> None:
+            for at in range(adds):
+                session.add(said[at % 2])
+
+        before = session.version
+        found = cost(session, add_all)
+        assert len(list(session.history(after=before, kinds=("evicted",)))) >= 4
+        lines.append([one / adds for one in found])
+    for less, more in zip(*lines, strict=True):
+        assert more <= MOST_GROWTH * less, lines
+
+
+class ReadsAll:
+    """A summarizer that wants everything it stands for; notes how much it was given."""
+
+    reads_all = True
+
+    def __init__(self) -> None:
+        self.given: list[int] = []
+
+    def summarize(self, request: SummaryRequest) -> str:
+        """Answer one of one length."""
+        self.given.append(len(request.messages))
+        return words(20)
+
+
+def test_who_reads_all_reads_no_more_of_a_long_session_than_of_a_short_one() -> None:
+    """Sixteen budgets of what was summarized before, however long it is: events read and messages given."""
+    found = []
+    for count in (6_000, 18_000):
+        store, summarizer = Measured(), ReadsAll()
+        session = Session(400, counter=WordCounter(), summarizer=summarizer, store=store, id="s")
+        for start in range(0, count // 4, 5):
+            session.extend([message for at in range(start, start + 5) for message in talk(at)])
+        summarizer.given.clear()
+        before = store.read_events
+        add_some(session)
+        assert len(summarizer.given) >= 5
+        found.append((store.read_events - before, max(summarizer.given)))
+    for less, more in zip(*found, strict=True):
+        assert more <= MOST_GROWTH * less, found
 
 
 def test_a_view_goes_through_its_messages_few_times() -> None:

@@ -264,7 +264,7 @@ CONTEXTS = (
         ),
         ("_Memory.keep", "if len(self._texts) > _REMEMBERED:", "if False:"),
         ("Summarize._request", "known[0] == len(covered) or", "False or"),
-        ("Summarize._request", 'getattr(self.summarizer, "reads_all", False)', "False"),
+        ("Summarize._request", "reads_all(self.summarizer)", "False"),
         ("Summarize._request", 'if not getattr(self.summarizer, "takes_existing", True):', "if False:"),
         (
             "Summarize._request",

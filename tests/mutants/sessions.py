@@ -9,9 +9,10 @@ PLAIN = "session/test_against_plain.py"
 SESSIONS = (
     module(
         "session/working_set.py",
-        f"session/test_modes.py session/test_hooks.py session/test_session_forms.py {PLAIN}",
+        f"session/test_modes.py session/test_hooks.py session/test_session_forms.py session/test_steady.py"
+        f" {PLAIN}",
         (
-            "WorkingSet.cut",
+            "WorkingSet._leaving",
             "            if tokens <= target:\n                break\n            leads",
             "            if tokens < target:\n                break\n            leads",
         ),
@@ -21,7 +22,7 @@ SESSIONS = (
             "self.total_tokens >= self.state.room_tokens",
         ),
         (
-            "WorkingSet.cut",
+            "WorkingSet._leaving",
             "            if self.exempt(unit):\n                led",
             "            if False:\n                led",
         ),
@@ -30,10 +31,19 @@ SESSIONS = (
         ("WorkingSet.departures", " - self.view().keys()", ""),
         ("WorkingSet._find_misplaced", "if not moved:", "if False:"),
         ("WorkingSet._find_misplaced", "not self.exempt(units[first]))", "True)"),
-        ("WorkingSet.cut", "leads = not led and self.reader.leads(unit)", "leads = False"),
-        ("WorkingSet.cut", "if opener is not None and leads:", "if False:"),
-        ("WorkingSet.cut", "if opener is not None and tokens > target:", "if False:"),
-        ("WorkingSet.cut", "led = led or leads", "pass"),
+        ("WorkingSet._leaving", "leads = not led and self.reader.leads(unit)", "leads = False"),
+        ("WorkingSet._leaving", "if opener is not None and leads:", "if False:"),
+        ("WorkingSet._leaving", "if opener is not None and tokens > target:", "if False:"),
+        ("WorkingSet._leaving", "led = led or leads", "pass"),
+        (
+            "WorkingSet._stride",
+            "            if stays >= least:\n                break\n",
+            "            break\n",
+        ),
+        ("WorkingSet._cut_view", "max(self.state.view, first)", "first"),
+        ("WorkingSet._cut_view", "self._hide_down_to(fixed + int(ratio * max(0, room - fixed)))", "pass"),
+        ("WorkingSet.has_room", "or self.hidden < self.state.view", ""),
+        ("WorkingSet.put_aside", "max(self.hidden, self.state.view - 1)", "self.hidden"),
     ),
     module(
         "session/summarize.py",
@@ -52,6 +62,8 @@ SESSIONS = (
         ("State.with_new_epoch", "self.epoch + 1", "self.epoch"),
         ("State.with_budget", ", epoch=self.epoch + 1", ""),
         ("State.with_unit_back", '"pending", tokens=-tokens', '"pending", tokens=0'),
+        ("State.without_decisions", "            view=before.view,\n", ""),
+        ("State.with_budget", "self.without_cut() if budget_tokens > self.budget_tokens else self", "self"),
     ),
     module(
         "session/summarize.py",
@@ -102,6 +114,25 @@ SESSIONS = (
         ("recount_rewritten", "tokens=tokens[1] - tokens[0]", "tokens=tokens[1]"),
         ("_move", "tokens=-unit.tokens, messages=-messages", "tokens=-unit.tokens, messages=0"),
         ("recount_moved", "        if before.place(first) != after.place(first):", "        if False:"),
+    ),
+    module(
+        "session/state.py",
+        "session/test_steady.py",
+        ("State.grown_from", "target_ratio * self.room_tokens >= before.room_tokens", "True"),
+        ("State.grown_from", "target_ratio * self.room_tokens >= before.room_tokens", "False"),
+    ),
+    module(
+        "session/log.py",
+        "session/test_reads_all.py",
+        ("summarized_messages", "while version and left_tokens > 0:", "while version:"),
+        ("summarized_messages", "if event.version in covered:", "if True:"),
+        ("summarized_messages", 'version = summary.data["previous"]', "version = 0"),
+    ),
+    module(
+        "session/summarize.py",
+        "session/test_reads_all.py",
+        ("job_of", "len(earlier) == summary.messages", "True"),
+        ("job_of", "_in_order(earlier | _members(units))", "_in_order(_members(units))"),
     ),
     module(
         "session/undo.py",

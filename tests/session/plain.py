@@ -58,6 +58,8 @@ class Decision:
     zones: list[str]
     summary: tuple[str, int] | None
     anchor_summary: tuple[str, int] | None
+    cut: tuple[int, int] = (0, 0)
+    """Behind which units it was cut, and from where on what waits may be in view."""
     covers: set[int] = field(default_factory=set)
     becomes_anchor: bool = False
     after: Decision | None = None
@@ -91,6 +93,7 @@ class Settings:
     role: str = "system"
     anchors: list[Message] = field(default_factory=list)
     pending_first: bool = False
+    ratio: float = 1.0
 
 
 class Plain:
@@ -110,6 +113,10 @@ class Plain:
         self.summaries: list[Decision] = []
         """Every summary ever written since the last clear, also those taken back."""
         self.last_summary: Decision | None = None
+        self.behind = 0
+        """Place behind every unit that ever waited."""
+        self.view_from = 0
+        """Where the view was cut last: what waits before it is out of view."""
         self.failures = 0
         self.retry = 0
         self.asked = 0
@@ -209,7 +216,7 @@ class Plain:
         found: list[int] = []
         for first in reversed(self.units("waiting")):
             room -= self.tokens([first])
-            if room < 0 or (among is not None and first not in among):
+            if room < 0 or first < self.view_from or (among is not None and first not in among):
                 break
             found.append(first)
         return found[::-1]
@@ -338,10 +345,11 @@ class Plain:
             if total > self.budget:
                 exceeded = True
                 self.told.append(("on_budget_exceeded", total, self.budget))
-                leaving = self.cut()
+                leaving = self.cut(shown)
                 evicted += leaving
                 shown = self.waiting_in_view(among={*shown, *leaving})
-        self.make_room(evicted, before, exceeded=exceeded)
+        due = exceeded or self.settings.ratio < 1  # what is due since a summary was cut off
+        self.make_room(evicted, before, summarizes=due)
 
     def total(self, shown: Sequence[int]) -> int:
         """E3: system, anchors, summary, pending in view and recent."""
@@ -370,12 +378,45 @@ class Plain:
             for at in self.unit(first):
                 self.said[at].zone = zone
 
-    def cut(self) -> list[int]:
-        """E3: recent is cut, oldest first, stepping over what stays, down to its target."""
+    def cut(self, shown: Sequence[int]) -> list[int]:
+        """E3, C3: recent is cut in a stride, and so is what waits and was shown; the cut is remembered."""
+        ratio, recent = self.settings.ratio, self.units("recent")
+        held = self.tokens([first for first in recent if self.exempt(first)])
+        least = ratio * (self.target(0) - held) / 4
+        leaving: list[int] = []
+        for stride in ((1 - ratio), (1 - ratio) / 2, (1 - ratio) / 4, (1 - ratio) / 8, 0):
+            leaving = self.leaving(self.target(stride))
+            if self.tokens(recent) - self.tokens(leaving) - held >= least:
+                break
+        if leaving:
+            self.decide("evicted")
+            self.move(leaving, "waiting")
+            self.behind = max(self.behind, leaving[-1] + 1)
+        if ratio < 1:
+            self.cut_view([*shown, *leaving])
+        if leaving:
+            self.note("evicted")
+        return leaving
+
+    def cut_view(self, shown: Sequence[int]) -> None:
+        """C3: what waits leaves the view, oldest first, down to its share; there it stays cut."""
+        fixed = self.permanent_tokens + self.summary_tokens
+        most = fixed + int(self.settings.ratio * max(0, self.budget - fixed))
+        seen = [first for first in self.units("waiting") if first in shown and first >= self.view_from]
+        while seen and self.total(seen) > most:
+            del seen[0]
+        self.view_from = max(self.view_from, seen[0] if seen else self.behind)
+
+    def target(self, stride: float) -> int:
+        """E3: what recent messages come down to, less a stride of it."""
         permanent, summary = self.permanent_tokens, self.summary_tokens
         room = self.budget - permanent
         share = min(self.max_summary, max(0, room - self.min_recent)) if self.settings.summarizes else 0
-        target = max(room - max(summary, share), min(self.min_recent, room - summary), 0)
+        most = max(0, room - max(summary, share))
+        return max(most - int(stride * most), min(self.min_recent, max(0, room - summary)))
+
+    def leaving(self, target: int) -> list[int]:
+        """E3: the oldest recent units that need not stay, until the rest is down to a target."""
         leaving: list[int] = []
         recent = self.units("recent")
         left = self.tokens(recent)
@@ -383,26 +424,25 @@ class Plain:
             if left > target and not self.exempt(first):
                 leaving.append(first)
                 left -= self.tokens([first])
-        if leaving:
-            self.decide("evicted")
-            self.move(leaving, "waiting")
-            self.note("evicted")
         return leaving
 
     def decide(self, kind: str) -> Decision:
         """Remember how everything was before a decision."""
         zones = [one.zone for one in self.said]
-        decision = Decision(kind, zones, self.summary, self.anchor_summary)
+        cut = (self.behind, self.view_from)
+        decision = Decision(kind, zones, self.summary, self.anchor_summary, cut)
         self.decisions.append(decision)
         return decision
 
-    def make_room(self, evicted: list[int], before: list[int], *, exceeded: bool, summaries: int = 1) -> None:
+    def make_room(
+        self, evicted: list[int], before: list[int], *, summarizes: bool, summaries: int = 1
+    ) -> None:
         """Tell, summarize while it is due, and tell what left the view."""
         still = [first for first in dict.fromkeys(evicted) if self.said[first].zone == "waiting"]
         if still:
             self.told.append(("on_evict", self.messages_in(still), "budget"))
         for _ in range(summaries):
-            if exceeded and self.is_due():
+            if summarizes and self.is_due():
                 self.summarize()
         view = self.in_view()
         alive = self.units("recent", "waiting")
@@ -449,6 +489,7 @@ class Plain:
         self.summaries.append(decision)
         self.failures = self.retry = 0
         self.move(covered, "covered")
+        self.behind = max(self.behind, covered[-1] + 1)
         if first_summary:
             self.anchor_summary = (text, count)
         else:
@@ -474,6 +515,8 @@ class Plain:
         self.budget = old
         before, shown = self.in_view(), self.waiting_in_view()
         self.budget = tokens
+        if tokens > old:
+            self.view_from = 0
         self._ordered("budget", before, shown)
         return True
 
@@ -495,8 +538,8 @@ class Plain:
         evicted: list[int] = []
         if total > self.budget:
             self.told.append(("on_budget_exceeded", total, self.budget))
-            evicted = self.cut()
-        self.make_room(evicted, before, exceeded=total > self.budget, summaries=8)
+            evicted = self.cut(shown)
+        self.make_room(evicted, before, summarizes=total > self.budget, summaries=8)
 
     def clear(self) -> bool:
         """Begin anew; anchors as given, the budget stays. False where what comes back has no room."""
@@ -513,7 +556,7 @@ class Plain:
         self.anchors = copy.deepcopy(self.settings.anchors)
         self.summary = self.anchor_summary = self.last_summary = None
         self.decisions, self.summaries = [], []
-        self.failures = self.retry = 0
+        self.failures = self.retry = self.behind = self.view_from = 0
         self.note("cleared")
         return True
 
@@ -528,7 +571,7 @@ class Plain:
         one.pinned = True
         self.move([one.unit], "recent")
         self.note("pinned")
-        self.make_room([], before, exceeded=False)
+        self.make_room([], before, summarizes=False)
         return True
 
     def unpin(self, at: int) -> None:
@@ -538,7 +581,7 @@ class Plain:
         before = self.in_view()
         self.said[at].pinned = False
         self.note("unpinned")
-        self.make_room([], before, exceeded=False)
+        self.make_room([], before, summarizes=False)
 
     def undo(self, place: int = -1) -> bool:
         """Take back a decision and all after it; False where there is none."""
@@ -555,6 +598,7 @@ class Plain:
         for at, one in enumerate(self.said):
             one.zone = decision.zones[at] if at < old else "recent"
         self.summary, self.anchor_summary = decision.summary, decision.anchor_summary
+        self.behind, self.view_from = decision.cut
         summaries = [one for one in self.decisions if one.kind == "summary" and not one.becomes_anchor]
         self.last_summary = summaries[-1] if summaries else None
         for first in self.units("recent", "waiting"):

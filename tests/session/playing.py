@@ -92,6 +92,7 @@ class Play:
             summary_role=options.role,
             anchors=options.anchors,
             pending_first=options.pending_first,
+            target_ratio=options.ratio,
             store=self.store,
             id="s",
             **self.functions(),
@@ -492,4 +493,5 @@ SETTINGS = st.builds(
     anchors=st.lists(st.integers(0, 3).map(words).map(user), max_size=2),
     max_anchor=st.just(None) | st.integers(6, 40),
     pending_first=st.sampled_from((False, False, True)),
+    ratio=st.sampled_from((0.5, 0.5, 0.7, 0.9, 1.0)),
 ).filter(_anchors_have_room)

@@ -42,7 +42,7 @@ def test_nothing_is_told_while_all_fits() -> None:
 def test_the_budget_is_told_before_what_leaves_for_it() -> None:
     """Once an add, with what it would have taken."""
     told: list[tuple[Any, ...]] = []
-    session = session_with(told)
+    session = session_with(told, target_ratio=1.0)
     for text in texts(11):
         session.add(user(text))
     first = [user(texts(1)[0])]
@@ -52,7 +52,7 @@ def test_the_budget_is_told_before_what_leaves_for_it() -> None:
 def test_a_summary_is_told_with_what_it_stands_for() -> None:
     """The messages, the summary before, the new one, and how long it took; after the eviction."""
     told: list[tuple[Any, ...]] = []
-    session = session_with(told, lambda messages: f"about {len(messages)}")
+    session = session_with(told, lambda messages: f"about {len(messages)}", target_ratio=1.0)
     for text in texts(11):
         session.add(user(text))
     exceeded, evicted, summarized = told

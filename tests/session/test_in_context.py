@@ -59,7 +59,7 @@ def told(session: Session, count: int) -> Session:
 
 def test_the_history_stands_where_its_block_stands() -> None:
     """Blocks before and after it stay before and after it."""
-    session = told(Session(context=policy()), 3)
+    session = told(Session(target_ratio=1.0, context=policy()), 3)
     assert texts(session.messages()) == [
         "You are brief.", *[f"document {n}" for n in range(5)], "0", "1", "2", "What now?",
     ]  # fmt: skip
@@ -67,7 +67,7 @@ def test_the_history_stands_where_its_block_stands() -> None:
 
 def test_the_history_has_the_room_the_other_blocks_leave() -> None:
     """300 tokens, less 20 for system text and question and 50 for documents of a higher rank."""
-    session = told(Session(context=policy()), 100)
+    session = told(Session(target_ratio=1.0, context=policy()), 100)
     assert session.budget_tokens == 300 - 20 - 50
     fitted = session.fit()
     assert texts(fitted.messages)[6:-1] == [str(n) for n in range(77, 100)]
@@ -79,7 +79,7 @@ def test_a_history_of_a_higher_rank_is_served_first() -> None:
     context = Context(300, counter=TEN)
     context.add("documents", [f"document {n}" for n in range(20)], priority=1, strategy=Drop())
     context.add("history", None, priority=50)
-    session = told(Session(context=context), 100)
+    session = told(Session(target_ratio=1.0, context=context), 100)
     assert session.budget_tokens == 300
     assert texts(session.messages()) == [str(n) for n in range(70, 100)]
 
@@ -91,7 +91,7 @@ def test_floor_and_cap_of_the_block_hold() -> None:
         full = room == 120
         context.add("documents", [f"d{n}" for n in range(30 if full else 2)], priority=90, strategy=Drop())
         context.add("history", None, priority=1, **limits)
-        session = told(Session(context=context), 60)
+        session = told(Session(target_ratio=1.0, context=context), 60)
         assert session.budget_tokens == room
         history = [one for one in texts(session.messages()) if not one.startswith("d")]
         assert len(history) * 10 == room
@@ -102,13 +102,15 @@ def test_tiers_rank_the_history_too() -> None:
     context = Context(200, counter=TEN)
     context.add("system", "s", tier=Tier.SYSTEM)
     context.add("history", None, tier=Tier.HISTORY)
-    session = told(Session(context=context), 40)
+    session = told(Session(target_ratio=1.0, context=context), 40)
     assert texts(session.messages()) == ["s", *[str(n) for n in range(21, 40)]]
 
 
 def test_a_summary_stands_at_the_front_of_the_history() -> None:
     """And it is counted within the room of the history."""
-    session = told(Session(context=policy(), summarizer=lambda messages, existing: "so far"), 100)
+    session = told(
+        Session(target_ratio=1.0, context=policy(), summarizer=lambda messages, existing: "so far"), 100
+    )
     shown = texts(session.messages())
     assert shown[:6] == ["You are brief.", *[f"document {n}" for n in range(5)]]
     assert "so far" in shown[6]
@@ -118,7 +120,7 @@ def test_a_summary_stands_at_the_front_of_the_history() -> None:
 
 def test_the_report_names_the_blocks_and_says_what_the_session_did() -> None:
     """Two reports in one: what each block has, and what of the history is not in view."""
-    report = told(Session(context=policy()), 100).fit().report
+    report = told(Session(target_ratio=1.0, context=policy()), 100).fit().report
     assert [block.name for block in report.blocks] == ["system", "documents", "history", "question"]
     assert any("77 messages" in note for note in report.notes)
 
@@ -126,7 +128,7 @@ def test_the_report_names_the_blocks_and_says_what_the_session_did() -> None:
 def test_other_blocks_may_change_and_the_room_changes_with_them() -> None:
     """`session.context` is the session's own copy."""
     context = policy()
-    session = told(Session(context=context), 100)
+    session = told(Session(target_ratio=1.0, context=context), 100)
     assert session.context is not None
     session.context.replace("documents", [])
     assert len(session.messages()) == 30
@@ -140,13 +142,13 @@ def test_other_blocks_may_change_and_the_room_changes_with_them() -> None:
 def test_a_second_system_block_is_refused() -> None:
     """A request has one; system= alone goes to its front."""
     with pytest.raises(ConfigurationError, match="system text is given twice"):
-        Session(context=policy(), system="Be nice.")
+        Session(target_ratio=1.0, context=policy(), system="Be nice.")
     context = Context(300, counter=TEN)
     context.add("facts", "The user is called Ada.").add("history", None)
-    session = told(Session(context=context, system="Be nice."), 2)
+    session = told(Session(target_ratio=1.0, context=context, system="Be nice."), 2)
     assert texts(session.messages()) == ["Be nice.", "The user is called Ada.", "0", "1"]
     with pytest.raises(ConfigurationError, match="system text is given twice"):
-        Session(context=context.clone(system="Be brief."), system="Be nice.")
+        Session(target_ratio=1.0, context=context.clone(system="Be brief."), system="Be nice.")
 
 
 @pytest.mark.parametrize(
@@ -159,20 +161,20 @@ def test_a_second_system_block_is_refused() -> None:
 def test_what_the_context_says_is_not_said_again(options: dict[str, Any], said: str) -> None:
     """One of two would silently win."""
     with pytest.raises(ConfigurationError, match=said):
-        Session(context=policy(), **options)
+        Session(target_ratio=1.0, context=policy(), **options)
 
 
 def test_a_filled_history_block_is_refused() -> None:
     """The session fills it."""
     with pytest.raises(ConfigurationError, match="the block 'history' has content"):
-        Session(context=policy().replace("history", [user(1)]))
+        Session(target_ratio=1.0, context=policy().replace("history", [user(1)]))
     with pytest.raises(ConfigurationError, match="context is a Context"):
-        Session(context={"budget": 5})  # type: ignore[arg-type]
+        Session(target_ratio=1.0, context={"budget": 5})  # type: ignore[arg-type]
 
 
 def test_its_budget_is_the_contexts() -> None:
     """Setting another would say two things about one request."""
-    session = told(Session(context=policy()), 3)
+    session = told(Session(target_ratio=1.0, context=policy()), 3)
     with pytest.raises(ConfigurationError, match="is its Context's"):
         session.set_budget(500)
     assert session.budget_tokens == 230
@@ -181,10 +183,10 @@ def test_its_budget_is_the_contexts() -> None:
 def test_it_opens_again_with_the_same_and_with_another_context() -> None:
     """The log keeps no context; a larger one shows more, a missing one is an error."""
     store = MemoryStore()
-    before = told(Session(context=policy(), store=store, id="one"), 100).messages()
-    assert Session(context=policy(), store=store, id="one").messages() == before
+    before = told(Session(target_ratio=1.0, context=policy(), store=store, id="one"), 100).messages()
+    assert Session(target_ratio=1.0, context=policy(), store=store, id="one").messages() == before
     assert Session.open(store, "one", context=policy()).messages() == before
-    larger = Session(context=policy(600), store=store, id="one")
+    larger = Session(target_ratio=1.0, context=policy(600), store=store, id="one")
     assert len(larger.messages()) == 60
     larger.add(user("more"))
     assert Session.open(store, "one", context=policy(600)).messages() == larger.messages()
@@ -194,7 +196,7 @@ def test_it_opens_again_with_the_same_and_with_another_context() -> None:
 
 def test_a_snapshot_goes_on_with_the_context_given_again() -> None:
     """Same messages, and the same later behaviour."""
-    session = told(Session(context=policy(), summarizer=lambda messages, existing: "s"), 90)
+    session = told(Session(target_ratio=1.0, context=policy(), summarizer=lambda messages, existing: "s"), 90)
     twin = Session.restore(session.snapshot(), context=policy(), summarizer=lambda messages, existing: "s")
     for n in range(90, 130):
         assert session.messages() == twin.messages()
@@ -207,7 +209,7 @@ def test_a_snapshot_goes_on_with_the_context_given_again() -> None:
 
 def test_a_call_of_the_history_keeps_its_result() -> None:
     """Units of the history are whole in the request."""
-    session = Session(context=policy(200))
+    session = Session(target_ratio=1.0, context=policy(200))
     for n in range(30):
         function = {"name": "f", "arguments": "{}"}
         session.add(user(n))
@@ -223,8 +225,10 @@ def test_a_call_of_the_history_keeps_its_result() -> None:
 def test_tools_are_charged_once() -> None:
     """They stand beside the blocks."""
     schema = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
-    bare = Session(context=Context(500, counter=None).add("history", None))
-    with_tools = Session(context=Context(500, counter=None, tools=schema).add("history", None))
+    bare = Session(target_ratio=1.0, context=Context(500, counter=None).add("history", None))
+    with_tools = Session(
+        target_ratio=1.0, context=Context(500, counter=None, tools=schema).add("history", None)
+    )
     cost = Context(500, tools=schema).add("history", "x").fit().report.tokens_after
     cost -= Context(500).add("history", "x").fit().report.tokens_after
     assert cost > 0
@@ -238,7 +242,7 @@ def test_callbacks_of_the_context_run_for_views_only() -> None:
     context = Context(300, counter=TEN)
     context.add("documents", ["d"], on_trim=lambda trim: asked.append("documents"))
     context.add("history", None)
-    session = told(Session(context=context), 5)
+    session = told(Session(target_ratio=1.0, context=context), 5)
     assert asked == []
     session.messages()
     assert asked == ["documents"]
@@ -248,7 +252,9 @@ def test_hooks_and_breakdown_are_those_of_the_history() -> None:
     """System text and documents are no part of them."""
     gone: list[str] = []
     session = Session(
-        context=policy(), hooks=SessionHooks(on_evict=lambda messages, reason: gone.append(reason))
+        target_ratio=1.0,
+        context=policy(),
+        hooks=SessionHooks(on_evict=lambda messages, reason: gone.append(reason)),
     )
     told(session, 40)
     assert {"budget", "truncation"} == set(gone)
@@ -265,7 +271,7 @@ def test_where_the_block_is_declared_counts_among_equal_ranks(first: bool) -> No
     context.add("documents", [f"d{n}" for n in range(20)])
     if not first:
         context.add("history", None)
-    session = told(Session(context=context), 30)
+    session = told(Session(target_ratio=1.0, context=context), 30)
     event = next(iter(session.history()))
     session.pin(event.id)
     shown = texts(session.messages())
@@ -280,7 +286,7 @@ def test_what_must_stay_takes_the_room_of_what_may_leave() -> None:
     context = Context(300, counter=TEN)
     context.add("documents", [f"d{n}" for n in range(40)], priority=90)
     context.add("history", None, priority=1)
-    session = Session(context=context, anchors=[{"role": "system", "content": "anchor"}])
+    session = Session(target_ratio=1.0, context=context, anchors=[{"role": "system", "content": "anchor"}])
     kept = session.add(user("kept"))
     session.pin(kept.id)
     told(session, 9)
@@ -293,7 +299,7 @@ def test_system_text_in_a_block_of_a_plain_context_stays_whole() -> None:
     """SPEC D7: its room is not the history's."""
     context = Context(300, counter=TEN).add("system", [{"role": "system", "content": "s"}] * 5)
     context.add("history", None)
-    session = told(Session(context=context), 60)
+    session = told(Session(target_ratio=1.0, context=context), 60)
     session.pin(next(iter(session.history())).id)
     assert session.budget_tokens == 250
     shown = texts(session.messages())
@@ -303,7 +309,7 @@ def test_system_text_in_a_block_of_a_plain_context_stays_whole() -> None:
 
 def test_add_is_never_refused_for_what_other_blocks_take() -> None:
     """SPEC E3: the log takes it first; the view says what does not fit, and recovers."""
-    session = Session(context=Context(300, counter=TEN).add("history", None))
+    session = Session(target_ratio=1.0, context=Context(300, counter=TEN).add("history", None))
     context = session.context
     assert context is not None
     context.add("documents", [f"d{n}" for n in range(40)], strategy=Strict())
@@ -320,14 +326,19 @@ def test_add_is_never_refused_for_what_other_blocks_take() -> None:
 def test_an_undeclared_history_in_tiers_has_the_tier_of_one() -> None:
     """A context of tiers takes no block without."""
     context = Context(300, counter=TEN).add("documents", ["d"], tier=Tier.RAG)
-    assert texts(told(Session(context=context), 2).messages()) == ["d", "0", "1"]
+    assert texts(told(Session(target_ratio=1.0, context=context), 2).messages()) == ["d", "0", "1"]
 
 
 def test_what_the_session_adds_to_the_context_is_in_the_log() -> None:
     """System text and tools come back when only the context is passed again."""
     store, tools = MemoryStore(), [{"type": "function", "function": {"name": "f", "parameters": {}}}]
     plain = Context(1_000)
-    session = told(Session(context=plain, system="S", tools=tools, model="gpt-4o", store=store, id="a"), 1)
+    session = told(
+        Session(
+            target_ratio=1.0, context=plain, system="S", tools=tools, model="gpt-4o", store=store, id="a"
+        ),
+        1,
+    )
     again = [
         Session.open(store, "a", context=plain),
         Session.restore(session.snapshot(), context=plain),
@@ -343,12 +354,17 @@ def test_what_the_session_adds_to_the_context_is_in_the_log() -> None:
 def test_blocks_added_to_an_opened_session_stay_over_a_refresh() -> None:
     """And over a conflict with another writer, in old views and forks."""
     store = MemoryStore()
-    told(Session(context=Context(300, counter=TEN).add("history", None), store=store, id="a"), 1)
+    told(
+        Session(
+            target_ratio=1.0, context=Context(300, counter=TEN).add("history", None), store=store, id="a"
+        ),
+        1,
+    )
     session = Session.open(store, "a", context=Context(300, counter=TEN).add("history", None), retry=Retry())
     assert session.context is not None
     session.messages()
     session.context.add("question", "Q?")
-    Session(context=Context(300, counter=TEN), store=store, id="a").add(user("other"))
+    Session(target_ratio=1.0, context=Context(300, counter=TEN), store=store, id="a").add(user("other"))
     session.add(user("mine"))
     assert texts(session.messages()) == ["0", "other", "mine", "Q?"]
     session.refresh()
@@ -359,7 +375,7 @@ def test_blocks_added_to_an_opened_session_stay_over_a_refresh() -> None:
 
 def test_a_fork_of_an_empty_session_has_a_context_of_its_own() -> None:
     """A block added to one is not in the other."""
-    session = Session(context=policy())
+    session = Session(target_ratio=1.0, context=policy())
     fork = session.fork()
     assert fork.context is not None
     fork.context.remove("documents")
@@ -369,7 +385,7 @@ def test_a_fork_of_an_empty_session_has_a_context_of_its_own() -> None:
 
 def test_a_context_may_not_become_what_is_refused_when_made() -> None:
     """A second system block, and content in the history's."""
-    session = told(Session(context=Context(300, counter=TEN), system="S"), 1)
+    session = told(Session(target_ratio=1.0, context=Context(300, counter=TEN), system="S"), 1)
     assert session.context is not None
     session.context.add("system", "S2")
     with pytest.raises(ConfigurationError, match="system text is given twice"):
@@ -390,7 +406,7 @@ def test_blocks_that_ask_a_model_are_awaited() -> None:
     context = Context(200, counter=TEN)
     context.add("documents", [f"d{n}" for n in range(30)], max_tokens=50, strategy=Summarize(summarize))
     context.add("history", None)
-    session = told(Session(context=context), 3)
+    session = told(Session(target_ratio=1.0, context=context), 3)
     shown = texts(asyncio.run(session.amessages()))
     assert any("short" in one for one in shown)
     assert shown[-3:] == ["0", "1", "2"]
@@ -399,7 +415,7 @@ def test_blocks_that_ask_a_model_are_awaited() -> None:
 def test_calls_that_are_pending_stay() -> None:
     """The ids a context names are open, whatever follows them (SPEC A4b)."""
     context = Context(200, counter=TEN, pending_calls=["c1"]).add("history", None)
-    session = Session(context=context)
+    session = Session(target_ratio=1.0, context=context)
     function = {"name": "f", "arguments": "{}"}
     session.add(user("go"))
     session.add({"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}]})

@@ -52,7 +52,7 @@ def test_what_leaves_the_view_behind_newer_messages_is_told() -> None:
     def on_evict(messages: list[Any], reason: str) -> None:
         left.append((reason, [message["content"] for message in messages]))
 
-    session = Session(100, counter=TWENTIES, hooks={"on_evict": on_evict})
+    session = Session(100, counter=TWENTIES, target_ratio=1.0, hooks={"on_evict": on_evict})
     for message in (user("first"), *map(says, "abcdef"), user("second")):
         session.add(message)
     assert texts(session) == ["c", "d", "e", "f", "second"]
@@ -109,7 +109,7 @@ def test_the_result_of_a_summarized_call_is_no_limit_for_the_next_summary() -> N
 
 def test_a_result_that_brings_its_call_back_makes_room_for_another_that_waits() -> None:
     """The call was the newest out of view; then another is, and is shown where it fits."""
-    session = Session(240, counter=LETTERS)
+    session = Session(240, counter=LETTERS, target_ratio=1.0)
     first, small = "u" * 60, "s" * 30
     for message in (user(first), says(small), calls("x"), says("v" * 70), says("w" * 40), user("now")):
         session.add(message)
@@ -151,7 +151,7 @@ def test_zones_are_shares_of_whole_numbers(numbers: dict[str, Any], named: str) 
 
 def test_an_undo_leaves_recent_what_a_late_result_brought_back() -> None:
     """Decisions are taken back and messages are not: of what was evicted before, the call stays recent."""
-    session = Session(100, counter=FixedCounter(per_message=10))
+    session = Session(100, counter=FixedCounter(per_message=10), target_ratio=1.0)
     session.extend([user("first"), calls("A")])
     for at in range(12):
         session.add(user(f"{at}"))

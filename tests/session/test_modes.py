@@ -121,7 +121,11 @@ def test_when_a_summary_is_asked_for(sizes: list[int], messages: int, asked: boo
 def test_recent_is_cut_to_what_the_summary_leaves_it() -> None:
     """E3: budget - system - anchors - the summary's share, unit by unit from the oldest."""
     session = one_session(
-        lambda messages: "a", system=words(8), anchors=[user("w w")], summarize_threshold_tokens=90
+        lambda messages: "a",
+        system=words(8),
+        anchors=[user("w w")],
+        summarize_threshold_tokens=90,
+        target_ratio=1.0,
     )
     for _ in range(10):
         session.add(user(words(9)))
@@ -144,6 +148,7 @@ def test_the_order_is_that_of_time_or_as_asked(pending_first: bool, order: str) 
         anchors=[user("anc")],
         pending_first=pending_first,
         summarize_threshold_tokens=70,
+        target_ratio=1.0,
     )
     for letter, size in (("a", 80), ("b", 15), ("c", 38), ("d", 25), ("e", 20)):
         session.add(user(f"{letter} {words(size - 1)}"))

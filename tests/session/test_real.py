@@ -54,6 +54,7 @@ def settings_for(seed: int) -> Settings:
         mode=("incremental", "rolling", "anchored")[seed % 3],
         summarizes=seed % 4 != 3,
         pending_first=seed % 5 == 4,
+        ratio=(0.5, 1.0, 0.7, 0.5)[seed % 4],
     )
 
 

@@ -230,7 +230,7 @@ def test_what_is_needed_to_go_on_does_not_grow_with_the_log() -> None:
     """Without a summarizer what left the view is left out: one log, ten times as long, is as long."""
     lengths = []
     for count in (200, 2_000):
-        session = Session(300, counter=WORDS, system="sys")
+        session = Session(300, counter=WORDS, system="sys", target_ratio=1.0)
         session.pin(session.add(user("pinned")))
         session.extend([user(f"{at:04} {words(9)}") for at in range(count)])
         data = session.snapshot(history=False)

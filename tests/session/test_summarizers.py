@@ -72,10 +72,9 @@ def texts(count: int, size: int = 10) -> list[str]:
 
 
 def one_session(summarizer: Any, **options: Any) -> Session:
-    """Open a session whose threshold is 10 tokens of 100."""
-    return Session(
-        100, counter=WORDS, summarizer=summarizer, **{"summarize_threshold_messages": 99, **options}
-    )
+    """Open a session whose threshold is 10 tokens of 100, and that evicts no more than it must."""
+    given = {"summarize_threshold_messages": 99, "target_ratio": 1.0, **options}
+    return Session(100, counter=WORDS, summarizer=summarizer, **given)
 
 
 USELESS: dict[str, Answer] = {
@@ -634,6 +633,7 @@ def test_each_failure_doubles_what_has_to_wait_however_little_waits() -> None:
         summarizer=away,
         summarize_threshold_tokens=30,
         summarize_threshold_messages=99,
+        target_ratio=1.0,
     )
     for text in texts(11):
         session.add(user(text))

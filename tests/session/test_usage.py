@@ -112,7 +112,7 @@ def test_a_view_is_held_to_the_budget_as_it_is_billed() -> None:
 
 def test_what_was_out_of_view_returns_if_counts_were_too_high() -> None:
     """A report can also show that there is room."""
-    session = a_session()
+    session = a_session(target_ratio=0.8)
     for n in range(40):
         session.add(user(f"{n} {words(39)}"))
     seen = len(ask(session, session.token_count // 2))
@@ -153,7 +153,7 @@ def learned_by(session: Session) -> tuple[int, int]:
 
 def test_a_view_that_lost_messages_teaches_no_factor() -> None:
     """What left may be behind the difference."""
-    session = a_session(1_000)
+    session = a_session(1_000, target_ratio=1.0)
     for n in range(10):
         session.add(user(f"{n} {words(89)}"))
     ask(session, 950)
@@ -352,7 +352,7 @@ def test_a_real_agents_session_stays_within_what_is_billed(data_dir: Path) -> No
 
     over: dict[bool, list[float]] = {True: [], False: []}
     for reports in (True, False):
-        session = Session(budget=budget, counter=EstimateCounter())
+        session = Session(budget=budget, counter=EstimateCounter(), target_ratio=1.0)
         for message in messages:
             if message["role"] != "assistant":
                 session.add(message)

@@ -124,7 +124,7 @@ def test_the_first_add_of_all_survives_a_lost_answer() -> None:
 def test_an_undo_whose_answer_was_lost_takes_back_one_decision() -> None:
     """Not the one before it, too."""
     store = Forgetful()
-    session = Session(100, counter=WORDS, store=store, id="s", retry=QUICK)
+    session = Session(100, counter=WORDS, store=store, id="s", retry=QUICK, target_ratio=1.0)
     for text in texts(12):
         session.add(user(text))
     decisions = [event.id for event in session.history(kinds=("evicted",))]

@@ -39,7 +39,7 @@ def make_room(
     working_set: WorkingSet,
     evicted: Sequence[SessionUnit] = (),
     *,
-    exceeded: bool = False,
+    summarizes: bool = False,
     summaries: int = 1,
     seen: Mapping[int, SessionUnit],
 ) -> Steps[None]:
@@ -49,14 +49,14 @@ def make_room(
 
     Args:
         evicted: Units put aside; some may have been called back since.
-        exceeded: Whether the budget was passed.
+        summarizes: Whether a summary that is due is asked for.
         seen: What was in view before, and what came.
     """
     waiting = {unit.first: unit for unit in evicted if unit.first not in working_set.recent}
     if waiting:
         core.tell("on_evict", messages_of(list(waiting.values())), "budget")
     try:
-        if exceeded and not core.in_force.background:
+        if summarizes and not core.in_force.background:
             yield from summarize_if_due(core, summaries=summaries)
         if core.working_set is not None:
             core.working_set.truncate()
@@ -124,7 +124,9 @@ def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Ste
     first = done.version - len(batch.events) + 1
     for total, limit in batch.exceeded:
         core.tell("on_budget_exceeded", total, limit)
-    yield from make_room(core, working_set, batch.evicted, exceeded=bool(batch.exceeded), seen=batch.seen)
+    # Strides pass the budget seldom: what is due since a summary was cut off does not wait for the next.
+    due = bool(batch.exceeded) or core.in_force.target_ratio < 1.0
+    yield from make_room(core, working_set, batch.evicted, summarizes=due, seen=batch.seen)
     return [replace(batch.events[at], version=first + at) for at in batch.added]
 
 
@@ -144,11 +146,18 @@ def add_one(core: Core, working_set: WorkingSet, batch: _Batch, message: Dict, e
         batch.seen = working_set.view()
     total = working_set.state.expected_tokens(working_set.total_tokens)
     batch.exceeded.append((total, working_set.state.budget_tokens))
+    batch.evicted.extend(cut_down(core, working_set, batch.events))
+    working_set.truncate()
+
+
+def cut_down(core: Core, working_set: WorkingSet, events: list[Event]) -> list[SessionUnit]:
+    """Let units wait, and what waits leave the view; the newest of the events says what came of it."""
     leaving = working_set.cut()
     if leaving:
-        batch.evicted.extend(leaving)
-        batch.events.append(eviction(core, working_set, leaving))
-    working_set.truncate()
+        events.append(eviction(core, working_set, leaving))
+    else:  # the view may be cut all the same
+        events[-1] = replace(events[-1], state=working_set.state.to_dict())
+    return leaving
 
 
 def require_stored(core: Core, messages: Sequence[Dict], ids: Sequence[str]) -> Steps[list[Event]]:

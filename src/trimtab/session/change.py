@@ -7,7 +7,7 @@ from typing import Any
 
 from trimtab.counting.baseline import Usage, usage_of
 from trimtab.errors import ConfigurationError
-from trimtab.session.add import eviction, make_room
+from trimtab.session.add import cut_down, make_room
 from trimtab.session.core import Core, ViewGiven, id_of
 from trimtab.session.effects import Delete, Steps
 from trimtab.session.log import living_unit, opener_of
@@ -70,13 +70,11 @@ def write_change(
     events = core.first_events(working_set)
     events.append(core.event(working_set, kind, data))
     total, exceeded = working_set.state.expected_tokens(working_set.total_tokens), working_set.over
-    evicted = working_set.cut() if exceeded else []
-    if evicted:
-        events.append(eviction(core, working_set, evicted))
+    evicted = cut_down(core, working_set, events) if exceeded else []
     yield from core.append(working_set, events)
     if exceeded:
         core.tell("on_budget_exceeded", total, working_set.state.budget_tokens)
-    yield from make_room(core, working_set, evicted, exceeded=exceeded, summaries=CATCH_UP, seen=seen)
+    yield from make_room(core, working_set, evicted, summarizes=exceeded, summaries=CATCH_UP, seen=seen)
 
 
 def begin_anew(core: Core) -> Steps[None]:
@@ -178,12 +176,14 @@ def _learn(working_set: WorkingSet, given: ViewGiven, reported: Usage) -> None:
         )
     answer = _answer_counted(working_set, given)
     known = bool(answer and reported.answer_tokens)
-    working_set.state = state.with_usage(
+    calibrated = state.with_usage(
         reported.input_tokens + ((reported.answer_tokens or 0) if known else 0),
         given.counted_tokens + (answer if known else 0),
         given.first,
         learned,
     )
+    ratio = working_set.reader.options.target_ratio
+    working_set.state = calibrated.grown_from(state, target_ratio=ratio)
 
 
 def _answer_counted(working_set: WorkingSet, given: ViewGiven) -> int:

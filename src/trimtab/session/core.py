@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from trimtab.session.options import (
     Options,
     as_given,
     functions_of,
+    known_options,
     missing_functions,
     omitted_functions,
     other_form,
@@ -103,7 +104,11 @@ class Core:
             self.working_set = (yield from self._open(newest[0])) if newest else self.begin()
         if self.in_force.context_changed:
             self.in_force.measure_context()
-            self.working_set.state = self.working_set.state.with_room(self.in_force.budget_tokens)
+            options, state = self.in_force, self.working_set.state
+            grown = state.with_room(options.budget_tokens).grown_from(
+                state, target_ratio=options.target_ratio
+            )
+            self.working_set.state = grown
             if self.working_set.version:
                 yield from self.reread(self.working_set)
         return self.working_set
@@ -180,8 +185,7 @@ class Core:
         changed = {name for name in data if name != "given" and data[name] != known.get(name)}
         functions = any(bool(data["given"][name]) != bool(known["given"].get(name)) for name in FUNCTIONS)
         self.opened = data if changed or functions else None
-        if "budget_tokens" in changed or options.context is not None:
-            state = state.with_room(options.budget_tokens)
+        state = _with_room_of(options, state, changed)
         if "anchors" in changed:
             state = state.with_anchors(0)
         if not changed.isdisjoint(("counted_by", "model")):
@@ -218,7 +222,7 @@ class Core:
         """Read the options that were in force at a version."""
         event = yield from event_at(self.session, version)
         try:
-            return dict(event.data["options"])
+            return known_options(event.data["options"])
         except (KeyError, TypeError) as error:
             raise CorruptSessionError(
                 f"session {self.session!r}: event {version} holds no options",
@@ -353,3 +357,12 @@ class Core:
                 f" {version!r:.80}"
             )
         return version
+
+
+def _with_room_of(options: Options, state: State, changed: Collection[str]) -> State:
+    """Go by the budget of options that are opened; `changed` are those that are not as they were."""
+    if "budget_tokens" in changed or options.context is not None:
+        before, state = state, state.with_room(options.budget_tokens)
+        larger = "budget_tokens" in changed and state.budget_tokens > before.budget_tokens
+        state = state.grown_from(before, target_ratio=1.0 if larger else options.target_ratio)
+    return state.without_cut() if "target_ratio" in changed else state

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from trimtab.errors import CorruptSessionError
+from trimtab.formats import Dict
 from trimtab.session.effects import Steps
 from trimtab.session.messages import MessageReader, SessionUnit, Summary
 from trimtab.session.options import Options
@@ -173,6 +174,9 @@ def _take_into_view(working_set: WorkingSet, waiting: Iterable[SessionUnit]) -> 
     for unit in waiting:
         if working_set.hidden:
             return
+        if unit.first < working_set.state.view:
+            working_set.hidden, working_set.hidden_tokens = unit.first, unit.tokens
+            return
         working_set.shown_tokens += unit.tokens
         if working_set.over:
             working_set.shown_tokens -= unit.tokens
@@ -332,6 +336,40 @@ def oldest_waiting(
         if members[0] < (border or state.cut):
             units.append((yield from read_unit(session, members, reader)))
     return sorted(units, key=attrgetter("first"))
+
+
+def summarized_messages(
+    session: str, version: int, *, reader: MessageReader, limit_tokens: int
+) -> Steps[dict[int, Dict]]:
+    """Read what a summary and those it goes on from stand for, the newest first, until it passes a limit.
+
+    Returns:
+        The messages by version, as a view would show them. What each of the summaries covered is there whole
+        or not at all.
+    """
+    found: dict[int, Dict] = {}
+    left_tokens = limit_tokens
+    while version and left_tokens > 0:
+        summary = yield from event_at(session, version)
+        covered = {member for members in summary.data["covers"] for member in members}
+        for start, stop in _runs(sorted(covered)):
+            pages = Pages(session, after=start - 1, before=stop + 1, newest_first=False)
+            while events := (yield from pages.next()):
+                for _, event in _messages(events):
+                    if event.version in covered:
+                        found[event.version] = reader.show(event.data).message
+                        left_tokens -= reader.tokens(found[event.version])
+        version = summary.data["previous"]
+    return found
+
+
+def _runs(versions: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Part versions into runs, first and last, that leave no page of other events between two of theirs."""
+    start = 0
+    for at, version in enumerate(versions):
+        if at + 1 == len(versions) or versions[at + 1] - version > FIRST_PAGE:
+            yield versions[start], version
+            start = at + 1
 
 
 def recount(session: str, state: State, *, version: int, reader: MessageReader) -> Steps[State]:

@@ -37,6 +37,12 @@ from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, wo
 
 LEAST_BUDGET = 100
 
+TARGET_RATIO = 0.5
+"""What the messages in view come down to where the budget was passed, as a share of their room.
+
+Measured (design/023-session-strides.md): a fifth of the bill of 1, with views that are three quarters full.
+"""
+
 
 def session_budget(value: Any, counter: Any, tools: Any = None, /) -> Budget:
     """Return the budget of a session with its margin, as its counter says; None where no margin needs one."""
@@ -156,6 +162,7 @@ class SessionOptions(TypedDict, total=False):
     hooks: HooksLike | None
     background: bool
     pending_first: bool
+    target_ratio: float
     tools: Sequence[ToolSchema] | None
     format: str | Format
     context: Context | None
@@ -190,6 +197,7 @@ class Options:
     hooks: Any = None
     background: bool = False
     pending_first: bool = False
+    target_ratio: float = TARGET_RATIO
     tools: Any = None
     format: Any = "auto"
     context: Context | None = None
@@ -248,6 +256,7 @@ class Options:
         self.anchors = [plain_message(one) for one in self.anchors]
         for name in ("background", "pending_first"):
             check_flag(name, getattr(self, name))
+        self.target_ratio = check_fraction("target_ratio", self.target_ratio)
         seconds = self.summary_timeout_seconds
         if seconds is not None and (
             isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0
@@ -350,16 +359,20 @@ GIVEN_AGAIN = (*FUNCTIONS, "hooks", "on_trim")
 _DATA = [name for name in OPTIONS if name not in ("budget", "format", *GIVEN_AGAIN)]
 """What a log keeps as it is."""
 
+_SINCE: Mapping[str, Any] = {"max_result_ratio": None, "target_ratio": TARGET_RATIO}
+"""Options that older logs do not know, and what holds there."""
 
-_SINCE: Mapping[str, Any] = {"max_result_ratio": None}
-"""Options that older logs do not know, and what held there."""
+
+def known_options(data: Mapping[str, Any], /) -> dict[str, Any]:
+    """Return the options a log or a snapshot remembers, those that came later by default."""
+    return {**_SINCE, **data}
 
 
 def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
     """Return everything a session is made with: what is given, and of the rest what a log remembers."""
     try:
-        known = {**_SINCE, **data}
-        values: dict[str, Any] = {**{name: known[name] for name in (*_DATA, "format")}, **given}
+        data = known_options(data)
+        values: dict[str, Any] = {**{name: data[name] for name in (*_DATA, "format")}, **given}
     except (KeyError, TypeError) as error:
         raise CorruptSessionError(f"a session's log or snapshot holds no options: {error!r:.80}") from error
     if values["format"] == "auto":

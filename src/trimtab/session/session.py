@@ -106,6 +106,7 @@ class Session:
         hooks: HooksLike | None = None,
         background: bool | Unset = UNSET,
         pending_first: bool | Unset = UNSET,
+        target_ratio: float | Unset = UNSET,
         tools: Sequence[ToolSchema] | Unset | None = UNSET,
         format: str | Format = "auto",
         context: Context | Unset | None = UNSET,
@@ -156,6 +157,9 @@ class Session:
                 default. After `add` that is in a thread, where an async summarizer runs in an event loop of
                 its own: its client must not belong to another loop. After `aadd` it is in a task.
             pending_first: Show what waits before the summary; False by default.
+            target_ratio: What the messages in view come down to where the budget was passed, as a share of
+                their room, 0 < target_ratio <= 1; 0.5 by default. Until the budget is passed again nothing
+                leaves, so that a prompt cache keeps what it has. 1: no more leaves than must.
             tools: Tool schemas that every request carries; counted.
             format: Name of the wire form of the messages. "auto": the log's; Chat where it begins.
             context: A `Context` the history becomes one block of, the one named "history"; it has the budget.

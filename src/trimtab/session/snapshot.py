@@ -147,6 +147,7 @@ def _translate(state: State, new: Mapping[int, int], units: Sequence[SessionUnit
         state,
         live=border(state.live),
         cut=border(state.cut),
+        view=border(state.view) if state.view else 0,
         beside=tuple(filter(None, map(translate, state.beside))),
         left=tuple(filter(None, map(translate, state.left))),
         waiting=tuple((translate(members), ids) for members, ids in state.waiting if translate(members)),

@@ -49,6 +49,8 @@ class State:
     none; -1: an older trimtab, which did not say, began the log."""
     live: int = 1
     cut: int = 1
+    view: int = 0
+    """Version from which on what waits may be in view: where the view was cut last; 0: it was not."""
     beside: tuple[Members, ...] = ()
     left: tuple[Members, ...] = ()
     waiting: tuple[tuple[Members, tuple[str, ...]], ...] = ()
@@ -169,8 +171,25 @@ class State:
         return replace(self, budget_tokens=budget_tokens)
 
     def with_budget(self, budget_tokens: int, /) -> State:
-        """Go by a budget that was ordered."""
-        return replace(self, budget_tokens=budget_tokens, epoch=self.epoch + 1)
+        """Go by a budget that was ordered; a larger one brings back what was cut out of view."""
+        made = self.without_cut() if budget_tokens > self.budget_tokens else self
+        return replace(made, budget_tokens=budget_tokens, epoch=self.epoch + 1)
+
+    def with_view_from(self, version: int, /) -> State:
+        """Let what waits be in view from a version on."""
+        return replace(self, view=version)
+
+    def grown_from(self, before: State, /, *, target_ratio: float) -> State:
+        """Forget where the view was cut, if since an earlier state as much room came as a cut makes.
+
+        A room that goes up and down a little, as other blocks or reports of usage change it, would else bring
+        back at each call what left at the call before.
+        """
+        return self.without_cut() if target_ratio * self.room_tokens >= before.room_tokens else self
+
+    def without_cut(self) -> State:
+        """Forget where the view was cut: what waits comes back as far as it fits."""
+        return replace(self, view=0)
 
     def with_anchors(self, version: int, /) -> State:
         """Go by the anchors of an event; 0: by those of the options."""
@@ -329,6 +348,7 @@ class State:
             anchor_summary=before.anchor_summary,
             live=before.live,
             cut=before.cut,
+            view=before.view,
             beside=tuple(sorted(beside.values())),
             left=tuple(sorted(left.values())),
             waiting=tuple(one for _, one in sorted(rows.items())),

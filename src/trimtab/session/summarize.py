@@ -9,15 +9,23 @@ from trimtab.errors import ConfigurationError, SummaryError, VersionConflictErro
 from trimtab.formats import Dict
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
-from trimtab.session.log import live_units, oldest_waiting
+from trimtab.session.log import live_units, oldest_waiting, summarized_messages
 from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.plain import copy_plain
 from trimtab.session.state import Members, State
 from trimtab.session.summary import Job, Written, write_summary
 from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import limits_of
+from trimtab.strategies.summarizer import reads_all
 
 _log = logging.getLogger("trimtab.session")
+
+REREAD_BUDGETS = 16
+"""How much of what is summarized already a summarizer that `reads_all` is given again, in budgets.
+
+A bound, so that all summaries of a session together read a multiple of it, however long it grows; what is
+older is in the summary so far.
+"""
 
 
 def is_due(core: Core, state: State) -> bool:
@@ -50,7 +58,7 @@ def waiting_job(core: Core, working_set: WorkingSet) -> Steps[Job | None]:
             break
         units.append(unit)
         tokens += unit.tokens
-    return job_of(core, working_set, units) if units else None
+    return (yield from job_of(core, working_set, units)) if units else None
 
 
 def early_job(core: Core, working_set: WorkingSet) -> Steps[Job | None]:
@@ -66,17 +74,17 @@ def early_job(core: Core, working_set: WorkingSet) -> Steps[Job | None]:
     if working_set.total_tokens + limits.threshold_tokens <= state.room_tokens:
         return None
     units: list[SessionUnit] = []
-    tokens = 0
+    tokens, leaving = 0, state.recent_tokens - working_set.tokens_after_cut(1.0 - options.target_ratio)
     for unit in working_set.recent.values():
-        if tokens >= limits.threshold_tokens:
-            return job_of(core, working_set, units)
+        if tokens >= max(limits.threshold_tokens, leaving):
+            return (yield from job_of(core, working_set, units))
         if not working_set.exempt(unit):
             units.append(unit)
             tokens += unit.tokens
     return None
 
 
-def job_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) -> Job:
+def job_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) -> Steps[Job]:
     """Write down what is to be summarized, and in place of what."""
     options, state = core.in_force, working_set.state
     limits = limits_of(options, state.room_tokens)
@@ -88,9 +96,17 @@ def job_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) ->
     elif options.summary_mode == "anchored":
         cap -= working_set.anchor_tokens
     summary = working_set.summary
+    earlier: dict[int, Dict] = {}
+    if summary is not None and reads_all(options.summarizer):
+        limit = REREAD_BUDGETS * state.room_tokens
+        earlier = yield from summarized_messages(
+            core.session, summary.version, reader=working_set.reader, limit_tokens=limit
+        )
     return Job(
         units=tuple(unit.versions for unit in units),
         messages=messages_of(units),
+        given=_in_order(earlier | _members(units)),
+        gives_all=summary is not None and len(earlier) == summary.messages,
         unit_tokens=tuple(unit.tokens for unit in units),
         existing=None if summary is None else summary.text,
         existing_tokens=working_set.summary_tokens,
@@ -104,8 +120,15 @@ def job_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) ->
 
 def messages_of(units: Sequence[SessionUnit]) -> list[Dict]:
     """Copy the messages of units, in the order of the log."""
-    members = {version: message for unit in units for version, message in unit.members.items()}
-    return [copy_plain(members[version]) for version in sorted(members)]
+    return _in_order(_members(units))
+
+
+def _members(units: Sequence[SessionUnit]) -> dict[int, Dict]:
+    return {version: message for unit in units for version, message in unit.members.items()}
+
+
+def _in_order(messages: Mapping[int, Dict]) -> list[Dict]:
+    return [copy_plain(messages[version]) for version in sorted(messages)]
 
 
 CATCH_UP = 8

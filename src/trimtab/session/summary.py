@@ -14,7 +14,6 @@ from trimtab.formats import Dict
 from trimtab.session.effects import AskSummary, Steps
 from trimtab.session.messages import MessageReader
 from trimtab.session.options import Options
-from trimtab.session.plain import copy_plain
 from trimtab.session.state import Members
 from trimtab.strategies.summarizer import SummaryRequest, word_of
 
@@ -32,6 +31,10 @@ class Job:
     units: tuple[Members, ...]
     messages: list[Dict]
     """The messages of these units as a view shows them, in order."""
+    given: list[Dict]
+    """What the summarizer is given: these, and those summarized before if it reads all."""
+    gives_all: bool
+    """Whether all that the summary so far stands for is among them: then it needs no word of that."""
     unit_tokens: tuple[int, ...]
     existing: str | None
     """The text of the summary so far."""
@@ -89,7 +92,7 @@ def _first_that_fits(job: Job, reader: MessageReader, clock: Callable[[], float]
             f"a summary of at most {limit:,} tokens has no room for text: give it more max_summary_tokens, or"
             " a higher summarize_threshold_tokens"
         )
-    existing = None if _rolls(options) else job.existing
+    existing = None if job.gives_all or _rolls(options) else job.existing
     question = _question(options, _messages(job, reader), existing, room, options.summary_instructions)
     text = _text((yield question), name)
     tokens = size(text)
@@ -122,8 +125,8 @@ def _rolls(options: Options) -> bool:
 
 def _messages(job: Job, reader: MessageReader) -> list[Dict]:
     """List what is to be summarized; where the summary rolls, the one so far comes first."""
-    messages = [copy_plain(message) for message in job.messages]
-    if job.existing is None or not _rolls(reader.options):
+    messages = list(job.given)
+    if job.existing is None or job.gives_all or not _rolls(reader.options):
         return messages
     previous = reader.summary_message(job.existing, job.covered_before)
     return [reader.format.with_role(previous, "user"), *messages]

@@ -18,6 +18,12 @@ from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
 from trimtab.session.state import Members, State
 from trimtab.session.zones import TokenBreakdown, limits_of, recent_target
 
+_HALVINGS = 4
+"""How often a stride is halved that leaves too little."""
+
+_LEAST_PART = 4
+"""What a stride leaves is too little below this part of its share (a quarter), what must stay not counted."""
+
 
 @dataclass(slots=True, kw_only=True)
 class WorkingSet:
@@ -86,8 +92,13 @@ class WorkingSet:
 
     @property
     def has_room(self) -> bool:
-        """True if a waiting unit that is out of view would fit: it has to be read again."""
-        return bool(self.hidden) and self.total_tokens + self.hidden_tokens <= self.state.room_tokens
+        """True if a waiting unit that is out of view would fit: it has to be read again.
+
+        What stands before the cut of the view stays out of it, however much room there is.
+        """
+        if not self.hidden or self.hidden < self.state.view:
+            return False
+        return self.total_tokens + self.hidden_tokens <= self.state.room_tokens
 
     @property
     def messages_tokens(self) -> int:
@@ -248,13 +259,42 @@ class WorkingSet:
     # -- messages that leave
 
     def cut(self) -> list[SessionUnit]:
-        """Let the oldest recent units wait, until the recent ones are down to their target (SPEC E3)."""
-        target = recent_target(
+        """Let the oldest recent units wait, and what waits leave the view, down to their target (SPEC E3)."""
+        strides = self.reader.options.target_ratio < 1.0
+        leaving = self._stride() if strides else self._leaving(self.tokens_after_cut(0.0))
+        if leaving:
+            self.put_aside(leaving)
+        if strides:
+            self._cut_view()
+        return leaving
+
+    def _stride(self) -> list[SessionUnit]:
+        """List the units of a stride (SPEC C3), oldest first.
+
+        It is halved where it leaves too little beside what must stay, since a large unit stands at its end.
+        """
+        ratio, leaving = self.reader.options.target_ratio, list[SessionUnit]()
+        held = sum(unit.tokens for unit in self.recent.values() if self.exempt(unit))
+        least = ratio * (self.tokens_after_cut(0.0) - held) / _LEAST_PART
+        for stride in (*((1.0 - ratio) / 2**halved for halved in range(_HALVINGS)), 0.0):
+            leaving = self._leaving(self.tokens_after_cut(stride))
+            stays = self.state.recent_tokens - held - sum(unit.tokens for unit in leaving)
+            if stays >= least:
+                break
+        return leaving
+
+    def tokens_after_cut(self, stride: float, /) -> int:
+        """Return what recent messages come down to in a cut that frees a share of their room."""
+        return recent_target(
             self.reader.options,
             self.state.room_tokens,
             permanent_tokens=self.permanent_tokens,
             summary_tokens=self.summary_tokens,
+            stride=stride,
         )
+
+    def _leaving(self, target: int) -> list[SessionUnit]:
+        """List the units that leave, oldest first, until the recent ones are down to a target."""
         leaving: list[SessionUnit] = []
         tokens, opener, led = self.state.recent_tokens, None, self._is_led
         for unit in self.recent.values():
@@ -275,10 +315,23 @@ class WorkingSet:
                 tokens -= unit.tokens
         if opener is not None and tokens > target:
             leaving.append(opener)
-        leaving.sort(key=attrgetter("first"))
-        if leaving:
-            self.put_aside(leaving)
-        return leaving
+        return sorted(leaving, key=attrgetter("first"))
+
+    def _cut_view(self) -> None:
+        """Let what waits leave the view down to its share of the room, and remember where that was (C3)."""
+        ratio, room = self.reader.options.target_ratio, self.state.room_tokens
+        fixed = self.permanent_tokens + self.summary_tokens
+        self._hide_down_to(fixed + int(ratio * max(0, room - fixed)))
+        first = next(iter(self.shown), self.state.cut)
+        self.state = self.state.with_view_from(max(self.state.view, first))
+
+    def _hide_down_to(self, most_tokens: int) -> None:
+        """Take waiting units out of view, oldest first, until all in view takes no more than this."""
+        while self.shown and self.total_tokens > most_tokens:
+            first = next(iter(self.shown))
+            unit = self.shown.pop(first)
+            self.shown_tokens -= unit.tokens
+            self.hidden, self.hidden_tokens = first, unit.tokens
 
     @property
     def _is_led(self) -> bool:
@@ -298,7 +351,10 @@ class WorkingSet:
             sum(unit.tokens for unit in leaving),
         )
         self.out = self.out - firsts
-        fresh = [unit for unit in leaving if unit.first > self.hidden]
+        before = max(self.hidden, self.state.view - 1)
+        fresh = [unit for unit in leaving if unit.first > before]
+        if len(fresh) < len(leaving):
+            self.hidden = max(self.hidden, leaving[len(leaving) - len(fresh) - 1].first)
         self.shown_tokens += sum(unit.tokens for unit in fresh)
         older = next(reversed(self.shown), 0)
         self.shown.update((unit.first, unit) for unit in fresh)
@@ -307,11 +363,7 @@ class WorkingSet:
 
     def truncate(self) -> None:
         """Take out of view what finds no room, oldest first."""
-        while self.over and self.shown:
-            first = next(iter(self.shown))
-            unit = self.shown.pop(first)
-            self.shown_tokens -= unit.tokens
-            self.hidden, self.hidden_tokens = first, unit.tokens
+        self._hide_down_to(self.state.room_tokens)
         self.out = {unit.first for unit in self._without_room()} if self.over else set()
         self.misplaced = self._find_misplaced() if self.reader.format.rules.ordered else set()
         self.out = self.out | self.misplaced

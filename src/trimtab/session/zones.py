@@ -124,10 +124,16 @@ def shares(options: Options, budget_tokens: int, permanent_tokens: int) -> Zones
     )
 
 
-def recent_target(options: Options, budget_tokens: int, *, permanent_tokens: int, summary_tokens: int) -> int:
-    """Return how many tokens of recent messages stay once the budget was passed."""
+def recent_target(
+    options: Options, budget_tokens: int, *, permanent_tokens: int, summary_tokens: int, stride: float
+) -> int:
+    """Return how many tokens of recent messages stay once the budget was passed.
+
+    The stride is the share of their room that becomes free.
+    """
     zones = shares(options, budget_tokens, permanent_tokens)
     after = max(0, budget_tokens - permanent_tokens)
     room = max(0, after - summary_tokens)
     target = max(0, after - max(summary_tokens, zones.summary_tokens))
+    target -= int(stride * target)
     return max(target, min(limits_of(options, budget_tokens).min_recent_tokens, room))

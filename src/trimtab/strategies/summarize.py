@@ -29,6 +29,7 @@ from trimtab.strategies.summarizer import (
     SummaryCall,
     SummaryRequest,
     drive,
+    reads_all,
     require_summarizer,
     summary_message,
     word_of,
@@ -273,7 +274,7 @@ class Summarize:
         text_tokens: int,
     ) -> SummaryRequest:
         """Ask about what came since a known summary, which is told; about all where there is nothing new."""
-        if known is None or known[0] == len(covered) or getattr(self.summarizer, "reads_all", False):
+        if known is None or known[0] == len(covered) or reads_all(self.summarizer):
             messages = assemble(request.history, covered, request.edits)
             return SummaryRequest(messages=messages, max_tokens=max(1, text_tokens))
         count, existing = known

@@ -28,6 +28,7 @@ __all__ = [
     "default_prompt",
     "drive",
     "marked_summary",
+    "reads_all",
     "require_summarizer",
     "run_summarizer",
     "summarizer_from",
@@ -63,8 +64,11 @@ class SummaryRequest:
 class Summarizer(Protocol):
     """Writes a short text in place of messages.
 
-    May be async; then `afit` awaits it. What it raises is no error of the fit: the messages are
-    evicted another way, and the report says so. Cancellation passes through.
+    One whose attribute `reads_all` is true is given all that its summary will stand for each time, where
+    others are given what is new and the summary so far. A session gives it sixteen budgets of that at most.
+
+    May be async; then `afit` awaits it. What it raises is no error of the fit: the messages are evicted
+    another way, and the report says so. Cancellation passes through.
     """
 
     def summarize(self, request: SummaryRequest, /) -> str | Awaitable[str]:
@@ -342,6 +346,11 @@ async def adrive(make: Callable[[], Generator[SummaryCall, str | None, T]], /) -
 def word_of(summarizer: Any, /) -> str:
     """Return the word for a summarizer in reports and errors."""
     return f"summarizer {getattr(summarizer, 'name', None) or type(summarizer).__name__}"
+
+
+def reads_all(summarizer: Any, /) -> bool:
+    """Tell whether a summarizer wants all messages each time, and not its last summary and what is new."""
+    return bool(getattr(summarizer, "reads_all", False))
 
 
 def marked_summary(text: str, /, *, messages: int) -> str:

@@ -64,7 +64,7 @@ class ExtractiveSummarizer:
     """
 
     reads_all: ClassVar[bool] = True
-    """`Summarize` gives it all messages each time: it costs no call and keeps more than its own summary."""
+    """It is given all messages each time: it costs no call and keeps more than its own summary did."""
 
     name = "extractive"
     """The word for it in reports."""

@@ -47,6 +47,7 @@ class Sitting:
             **{ours: options[theirs] for theirs, ours in NAMES.items() if theirs in options},
             **self._functions(options),
             pending_first=True,
+            target_ratio=1.0,
         )
 
     def _functions(self, options: Mapping[str, Any]) -> dict[str, Any]:
