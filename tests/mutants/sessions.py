@@ -12,7 +12,7 @@ SESSIONS = (
         f"session/test_modes.py session/test_hooks.py session/test_session_forms.py session/test_steady.py"
         f" {PLAIN}",
         (
-            "WorkingSet._leaving",
+            "WorkingSet._find_leavers",
             "            if tokens <= target:\n                break\n            leads",
             "            if tokens < target:\n                break\n            leads",
         ),
@@ -22,7 +22,7 @@ SESSIONS = (
             "self.total_tokens >= self.state.room_tokens",
         ),
         (
-            "WorkingSet._leaving",
+            "WorkingSet._find_leavers",
             "            if self.exempt(unit):\n                led",
             "            if False:\n                led",
         ),
@@ -31,10 +31,10 @@ SESSIONS = (
         ("WorkingSet.departures", " - self.view().keys()", ""),
         ("WorkingSet._find_misplaced", "if not moved:", "if False:"),
         ("WorkingSet._find_misplaced", "not self.exempt(units[first]))", "True)"),
-        ("WorkingSet._leaving", "leads = not led and self.reader.leads(unit)", "leads = False"),
-        ("WorkingSet._leaving", "if opener is not None and leads:", "if False:"),
-        ("WorkingSet._leaving", "if opener is not None and tokens > target:", "if False:"),
-        ("WorkingSet._leaving", "led = led or leads", "pass"),
+        ("WorkingSet._find_leavers", "leads = not led and self.reader.leads(unit)", "leads = False"),
+        ("WorkingSet._find_leavers", "if opener is not None and leads:", "if False:"),
+        ("WorkingSet._find_leavers", "if opener is not None and tokens > target:", "if False:"),
+        ("WorkingSet._find_leavers", "led = led or leads", "pass"),
         (
             "WorkingSet._stride",
             "            if stays >= least:\n                break\n",

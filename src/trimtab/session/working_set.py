@@ -261,7 +261,7 @@ class WorkingSet:
     def cut(self) -> list[SessionUnit]:
         """Let the oldest recent units wait, and what waits leave the view, down to their target (SPEC E3)."""
         strides = self.reader.options.target_ratio < 1.0
-        leaving = self._stride() if strides else self._leaving(self.tokens_after_cut(0.0))
+        leaving = self._stride() if strides else self._find_leavers(self.tokens_after_cut(0.0))
         if leaving:
             self.put_aside(leaving)
         if strides:
@@ -277,7 +277,7 @@ class WorkingSet:
         held = sum(unit.tokens for unit in self.recent.values() if self.exempt(unit))
         least = ratio * (self.tokens_after_cut(0.0) - held) / _LEAST_PART
         for stride in (*((1.0 - ratio) / 2**halved for halved in range(_HALVINGS)), 0.0):
-            leaving = self._leaving(self.tokens_after_cut(stride))
+            leaving = self._find_leavers(self.tokens_after_cut(stride))
             stays = self.state.recent_tokens - held - sum(unit.tokens for unit in leaving)
             if stays >= least:
                 break
@@ -293,7 +293,7 @@ class WorkingSet:
             stride=stride,
         )
 
-    def _leaving(self, target: int) -> list[SessionUnit]:
+    def _find_leavers(self, target: int) -> list[SessionUnit]:
         """List the units that leave, oldest first, until the recent ones are down to a target."""
         leaving: list[SessionUnit] = []
         tokens, opener, led = self.state.recent_tokens, None, self._is_led
