@@ -357,7 +357,7 @@ def summarized_messages(
             while events := (yield from pages.next()):
                 for _, event in _messages(events):
                     if event.version in covered:
-                        found[event.version] = reader.show(event.data).message
+                        found[event.version] = reader.show(event.data, event.id).message
                         left_tokens -= reader.tokens(found[event.version])
         version = summary.data["previous"]
     return found
