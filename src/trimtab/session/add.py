@@ -20,7 +20,7 @@ from trimtab.session.log import read_unit
 from trimtab.session.messages import SessionUnit
 from trimtab.session.plain import plain_message
 from trimtab.session.state import Members
-from trimtab.session.summarize import messages_of, summarize_if_due, tell_gone
+from trimtab.session.summarize import is_due, messages_of, summarize_if_due, tell_gone
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
 from trimtab.stores.rows import check_session_name
@@ -125,8 +125,10 @@ def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Ste
     for total, limit in batch.exceeded:
         core.tell("on_budget_exceeded", total, limit)
     # Strides pass the budget seldom: what is due since a summary was cut off does not wait for the next.
-    due = bool(batch.exceeded) or core.in_force.target_ratio < 1.0
-    yield from make_room(core, working_set, batch.evicted, summarizes=due, seen=batch.seen)
+    late = not batch.exceeded and core.in_force.target_ratio < 1.0 and is_due(core, working_set.state)
+    seen = working_set.view() if late else batch.seen
+    due = late or bool(batch.exceeded)
+    yield from make_room(core, working_set, batch.evicted, summarizes=due, seen=seen)
     return [replace(batch.events[at], version=first + at) for at in batch.added]
 
 
