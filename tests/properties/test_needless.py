@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from tests.chat_in_forms import said_in
 from tests.properties.cases import Case, run
 from tests.properties.test_forms import assembled, counters, every_form, messages_of
-from trimtab import Cascade, DropNewest, PriorityBased, Relevant, SlidingWindow, TruncateText, validate
+from trimtab import Cascade, DropNewest, PriorityBased, SlidingWindow, TruncateText, validate
 from trimtab.conversation import Unit, group
 from trimtab.formats import Format, get_format, mapping_of
-from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
+from trimtab.strategies import EvictionRequest, EvictionResult, Relevant, Strategy
 from trimtab.testing import WordCounter
 
 
