@@ -18,7 +18,8 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from tests.chat_shapes import calling, function_call, result
-from trimtab import cli
+from trimtab import CharCounter, cli
+from trimtab import fit as fit_in_python
 from trimtab.counting import measure
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
@@ -273,6 +274,15 @@ def test_a_strategy_can_be_a_file(tmp_path: Path, name: str, text: str, kept: li
     assert found["messages"] == [CHAT[index] for index in kept]
 
 
+def test_steady_cuts_in_strides() -> None:
+    """As `fit(…, steady=True)` does: further than it must, at a mark."""
+    chat = [{"role": "user", "content": f"{number:09}"} for number in range(40)]
+    counter = CharCounter(chars_per_token=1)
+    wanted = fit_in_python(chat, 180, counter=counter, steady=True).messages
+    assert fit("--budget", "180", "--steady", chat=chat)["messages"] == wanted
+    assert len(fit("--budget", "180", chat=chat)["messages"]) > len(wanted) > 0
+
+
 def test_system_text_and_tools_are_given_beside_the_messages(tmp_path: Path) -> None:
     """Both are counted; the text, from a file too, leads where the wire form keeps it among messages."""
     (tmp_path / "tools.json").write_text(json.dumps([{"name": "add"}]), encoding="utf-8")
@@ -396,6 +406,7 @@ USAGE = {
     "unknown strategy": (("fit", "--budget", "9", "--strategy", "sliding"), "did you mean"),
     "cascade without steps": (("fit", "--budget", "9", "--strategy", "cascade"), "steps"),
     "no strategy file": (("fit", "--budget", "9", "--strategy", "no.toml"), "No such file"),
+    "steady and a strategy": (("fit", "--budget", "9", "--steady", "--strategy", "drop"), "--strategy"),
     "unknown counter": (("count", "--counter", "words"), "chars:N"),
     "counter of zero": (("count", "--counter", "chars:0"), "above 0"),
     "counter of words": (("count", "--counter", "chars:x"), "not a number"),

@@ -275,6 +275,7 @@ def test_options_take_the_place_of_what_the_policy_says(
         ),
         (POLICY, ("--model", "gtp-4o", "--counter", "", "--budget", "9"), "--counter is estimate or chars:N"),
         (POLICY, ("--strategy", "drop"), "--strategy does not go with --policy"),
+        (POLICY, ("--steady",), "--steady does not go with --policy"),
         (POLICY, ("--pin", "0"), "--pin does not go with --policy"),
         (POLICY, ("--repair",), "--repair does not go with --policy"),
         (

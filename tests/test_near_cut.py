@@ -349,7 +349,7 @@ CLEARED = (
 def test_a_window_behind_cleared_results_cuts_as_if_they_had_come_in_cleared(line: str) -> None:
     """Where that does not make it fit, all of them are small, and the cut is the oldest that fits then."""
     messages, counter = talk(line), words("openai_chat")
-    clear = ClearToolResults(keep_results=0, placeholder="gone")
+    clear = ClearToolResults(keep_results=0, placeholder="gone", target_ratio=1.0)
     cleared = [{**one, "content": "gone"} if one["role"] == "tool" else one for one in messages]
     both = Cascade(clear, SlidingWindow())
     for limit in range(2, counter.count(cleared)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import Message, call, result, system, user, words
-from trimtab import BudgetExceededError, Cascade, SlidingWindow, TruncateText, counter_for, fit
+from trimtab import (
+    BudgetExceededError,
+    Cascade,
+    ConfigurationError,
+    SlidingWindow,
+    TruncateText,
+    afit,
+    counter_for,
+    fit,
+)
 from trimtab.testing import WordCounter
 
 WINDOW = SlidingWindow(target_ratio=0.7)
@@ -122,6 +132,54 @@ def test_over_90_percent_of_each_prompt_is_a_prefix_of_the_one_before(
     assert len(calls) >= least_calls
     assert reused / sent > 0.9
     assert cuts == sorted(cuts)
+
+
+@pytest.mark.parametrize(
+    ("conversation", "least_reused"),
+    [pytest.param(airline, 0.93, id="airline"), pytest.param(coding, 0.8, id="coding")],
+)
+def test_steady_reuses_most_of_each_prompt_in_8000_tokens(
+    data_dir: Path, conversation: Any, least_reused: float
+) -> None:
+    """And uses two thirds of the room; the best that any cuts could do on the coding session is 0.89."""
+    sizes, sent, reused, before, count = Sizes(), 0, 0, list[Message](), 0
+    counter = counter_for("gpt-4o")
+    for asked in calls_of(conversation(data_dir)[:1_600]):
+        try:
+            after = fit(asked, 8_000, counter=counter, steady=True).messages
+        except BudgetExceededError:
+            continue
+        if len(after) < len(asked):
+            count += 1
+            sent += sizes.of(after)
+            reused += sizes.of(after[: common(before, after)])
+        before = after
+    assert reused / sent > least_reused
+    assert sent / count / 8_000 > 0.65
+
+
+def test_steady_is_the_default_strategy_with_a_window_in_strides() -> None:
+    """In both colours of `fit`, and for other budgets of the same fit."""
+    chat = [user(words(9)) for _ in range(40)]
+    strategy = Cascade(SlidingWindow(target_ratio=0.5), TruncateText())
+    wanted = fit(chat, 100, counter=WordCounter(), strategy=strategy)
+    found = fit(chat, 100, counter=WordCounter(), steady=True)
+    assert found.messages == wanted.messages != fit(chat, 100, counter=WordCounter()).messages
+    assert found.at(60).messages == wanted.at(60).messages
+    assert asyncio.run(afit(chat, 100, counter=WordCounter(), steady=True)).messages == wanted.messages
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"steady": True, "strategy": SlidingWindow()}, "target_ratio=0.5"),
+        ({"steady": "yes"}, "steady is True or False"),
+    ],
+)
+def test_steady_beside_a_strategy_says_what_to_write(options: dict[str, Any], said: str) -> None:
+    """A strategy of one's own has the ratio in its window."""
+    with pytest.raises(ConfigurationError, match=said):
+        fit([user("a")], 100, counter=WordCounter(), **options)
 
 
 def test_what_is_measured_here_can_fail(data_dir: Path) -> None:

@@ -37,6 +37,7 @@ def fit(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
+    steady: bool = False,
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -56,6 +57,7 @@ def fit(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
+    steady: bool = False,
     pin: Iterable[int] | Callable[[M, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -74,6 +76,7 @@ def fit(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
+    steady: bool = False,
     pin: Any = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -102,6 +105,9 @@ def fit(
         tools: Tool schemas; counted with the request, handed back unchanged.
         strategy: What leaves first, or a name that `create_strategy` knows, as "agent". None:
             `Cascade(SlidingWindow(), TruncateText())`.
+        steady: In place of `strategy`, for a chat that grows and a provider with a prompt cache: the default
+            with `SlidingWindow(target_ratio=0.5)`, whose cut moves in strides, so that a prompt begins like
+            the one before.
         pin: Indices, or a predicate `(message, index)`, of messages that must stay as they are.
         pending_calls: Ids of calls whose results are still to come.
         on_trim: Called with a `TrimContext` before anything is decided, also when everything fits.
@@ -140,6 +146,7 @@ def fit(
             system=system,
             tools=tools,
             strategy=strategy,
+            steady=steady,
             pin=pin,
             pending_calls=pending_calls,
             on_trim=on_trim,
@@ -165,6 +172,7 @@ async def afit(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
+    steady: bool = False,
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -184,6 +192,7 @@ async def afit(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
+    steady: bool = False,
     pin: Iterable[int] | Callable[[M, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -202,6 +211,7 @@ async def afit(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
+    steady: bool = False,
     pin: Any = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -231,6 +241,7 @@ async def afit(
         system=system,
         tools=tools,
         strategy=strategy,
+        steady=steady,
         pin=pin,
         pending_calls=pending_calls,
         on_trim=on_trim,

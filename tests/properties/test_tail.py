@@ -114,6 +114,8 @@ NEWEST_FIRST = (
     Cascade(ClearToolResults(keep_results=1), SlidingWindow(), TruncateText()),
     Cascade(ClampResults(max_ratio=0.3), ClearToolResults(), SlidingWindow(), TruncateText()),
     Cascade(Cascade(ClampResults(max_tokens=5)), SlidingWindow(), TruncateText()),
+    Cascade(ClearToolResults(keep_results=0, placeholder="-"), SlidingWindow(target_ratio=0.5)),
+    Cascade(ClearToolResults(keep_results=2, target_ratio=1.0), SlidingWindow(target_ratio=0.7)),
 )
 
 

@@ -65,6 +65,7 @@ class Ask:
     on_trim: OnTrim | None
     repair: bool
     strict: bool = False
+    steady: bool = False
     leading: int | None = None
     """Messages at the front that stay, where the caller knows; None: the leading system messages."""
     latest_user: int | None = -1
@@ -93,6 +94,11 @@ def check(ask: Ask) -> None:
     check_tools(ask.tools)
     check_flag("repair", ask.repair)
     check_flag("strict", ask.strict)
+    if check_flag("steady", ask.steady) and ask.strategy is not None:
+        raise ConfigurationError(
+            "steady=True chooses the strategy, and strategy= is given, too: leave steady=True out, and write"
+            " the window in your strategy as SlidingWindow(target_ratio=0.5)"
+        )
 
 
 def refuse_faults(violations: Iterable[Any], /) -> None:

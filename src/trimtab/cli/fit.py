@@ -54,7 +54,7 @@ class PolicyFit:
     """
 
     def __init__(self, path: str, given: Mapping[str, Any]) -> None:
-        for option in ("strategy", "pin", "repair"):
+        for option in ("strategy", "steady", "pin", "repair"):
             if given[option]:
                 raise ConfigurationError(f"--{option} does not go with --policy: blocks say what stays")
         policy = load_policy(path)
@@ -224,6 +224,11 @@ Examples:
     help=f"What leaves first: a JSON or TOML file, or a kind: {', '.join(KINDS_ALONE)}.",
 )
 @click.option(
+    "--steady",
+    is_flag=True,
+    help="Cut in strides, so that a prompt cache can read most of the next prompt of a growing chat.",
+)
+@click.option(
     "--policy",
     metavar="FILE",
     type=click.Path(),
@@ -255,7 +260,10 @@ def _by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
     asked = RequestOptions(given)
     if given["budget"] is not None or asked.model is not None:
         asked.budget(asked.model)  # what is wrong is refused at once
-    settings: dict[str, Any] = {key: given[key] for key in ("format", "pending_calls", "repair", "strict")}
+    if given["steady"] and given["strategy"] is not None:
+        raise Refused("--steady chooses the strategy: give --steady or --strategy")
+    taken_over = ("format", "pending_calls", "repair", "strict", "steady")
+    settings: dict[str, Any] = {key: given[key] for key in taken_over}
     settings |= {"system": asked.system, "tools": asked.tools, "strategy": strategy_of(given["strategy"])}
 
     def fit_history(value: Any) -> FittedRequest:

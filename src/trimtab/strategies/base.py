@@ -70,6 +70,8 @@ class EvictionResult:
         protected: First messages of kept units that later steps of a Cascade may shorten, but not evict.
         insertions: Messages to put in, ascending.
         notes: What else the report should say, a sentence each; no text of messages.
+        oldest_cut: When it does not fit: later steps of a Cascade cut no earlier than at this message, so
+            that what was cut away when there was more of it does not come back.
     """
 
     kept: Sequence[Unit] = ()
@@ -82,6 +84,7 @@ class EvictionResult:
     protected: frozenset[int] = frozenset()
     insertions: Sequence[Insertion] = ()
     notes: tuple[str, ...] = ()
+    oldest_cut: int = 0
 
 
 @runtime_checkable
@@ -158,6 +161,7 @@ class EvictionRequest:
         "history",
         "insertions",
         "is_whole",
+        "later",
         "led",
         "limit_tokens",
         "oldest_cut",
@@ -201,7 +205,9 @@ class EvictionRequest:
         self.led = led
         """Whether a block in front surely has something that may come first: nothing here needs an opener."""
         self.oldest_cut = oldest_cut
-        """A cut before this message surely does not fit; 0 if nothing is known of that."""
+        """A cut before this message surely does not fit, or a step before rules it out; 0: none is known."""
+        self.later: tuple[Strategy, ...] = ()
+        """Steps of a Cascade that go on where the one that is asked does not make it fit."""
         self._question = question
         self._made_openers: Openers | None = None
         self._origin: EvictionRequest | None = None
@@ -305,6 +311,10 @@ class EvictionRequest:
     def size(self, unit: Unit, /) -> int:
         """Return the unit's tokens alone; a share if the counter is a black box."""
         return self._added_tokens(unit, {})
+
+    def message_tokens(self, index: int, /) -> int:
+        """Return the tokens of a message alone, as earlier steps left it."""
+        return self._size_of(index, self._edits.get(index))
 
     def _size_of(
         self, index: int, texts: Mapping[Path, str] | None, parts: Collection[int] | None = None
@@ -567,6 +577,7 @@ class EvictionRequest:
             edits={index: texts for index, texts in edits.items() if index in present},
             protected=self.protected | result.protected,
             insertions=(*self.insertions, *result.insertions),
+            oldest_cut=result.oldest_cut,
         )
 
     def _with_less_room(self, tokens: int, /) -> EvictionRequest:
@@ -581,6 +592,7 @@ class EvictionRequest:
         edits: Mapping[int, Mapping[Path, str]] | None = None,
         protected: frozenset[int] | None = None,
         insertions: Sequence[Insertion] | None = None,
+        oldest_cut: int = 0,
     ) -> EvictionRequest:
         made = EvictionRequest(
             self.history,
@@ -595,7 +607,9 @@ class EvictionRequest:
             insertions=self.insertions if insertions is None else insertions,
             led=self.led,
             question=self._question,
+            oldest_cut=oldest_cut,
         )
+        made.later = self.later
         made._origin, made._edited_sizes = self, self._edited_sizes
         made.is_whole = self.is_whole and (alive is None or len(alive) == len(self.row))
         return made

@@ -17,6 +17,7 @@ from trimtab.strategies.base import (
     waits,
 )
 from trimtab.strategies.runner import check_step, checked_answer, clears_results, is_ours, reads_newest
+from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.summarizer import SummaryCall, drive
 
 __all__ = ["Cascade"]
@@ -89,18 +90,26 @@ class Cascade:
         if waits(step):
             return drive(self.evicting(request))
         # Mostly the first answer is all there is, and a generator for it would cost as much as a check.
+        later, request.later = request.later, (*self.steps[1:], *request.later)
         answer = self._looked_over(0, step.evict(request), request)
-        return answer if answer.fits else drive(self._going_on(request, answer))
+        return answer if answer.fits else drive(self._going_on(request, answer, later))
 
     def evicting(self, request: EvictionRequest, /) -> Generator[SummaryCall, str | None, EvictionResult]:
         """Run the steps; yields what they need from outside."""
+        later, request.later = request.later, (*self.steps[1:], *request.later)
         answer = yield from self._ask(0, request)
-        return answer if answer.fits else (yield from self._going_on(request, answer))
+        return answer if answer.fits else (yield from self._going_on(request, answer, later))
 
     def _going_on(
-        self, request: EvictionRequest, answer: EvictionResult
+        self, request: EvictionRequest, answer: EvictionResult, later: tuple[Strategy, ...]
     ) -> Generator[SummaryCall, str | None, EvictionResult]:
-        """Run the steps after the first, whose answer does not fit."""
+        """Run the steps after the first, whose answer does not fit.
+
+        Args:
+            request: What the first was asked.
+            answer: What it answered.
+            later: Steps that go on behind these.
+        """
         left, reason, actions, notes = (
             request.after(answer),
             answer.reason,
@@ -108,7 +117,9 @@ class Cascade:
             answer.notes,
         )
         for at in range(1, len(self.steps)):
-            if left.fits(left.units):
+            step, left.later = self.steps[at], (*self.steps[at + 1 :], *later)
+            was_cut = left.oldest_cut > 0 and isinstance(step, SlidingWindow)
+            if not was_cut and left.fits(left.units):
                 answer = EvictionResult()
                 break
             answer = yield from self._ask(at, left)
@@ -126,6 +137,7 @@ class Cascade:
             protected=left.protected,
             insertions=left.insertions,
             notes=notes,
+            oldest_cut=left.oldest_cut,
         )
 
     def _ask(self, at: int, request: EvictionRequest) -> Generator[SummaryCall, str | None, EvictionResult]:

@@ -108,6 +108,13 @@ class Cuts:
         tokens += sum([request._tokens_between(span[0], span[1]) for span in before])
         return request._fixed_tokens_of(before[0] if before else self._span_from(cut)) + tokens
 
+    def saved_tokens(self, cut: int, /) -> int:
+        """Return by how much earlier steps made messages from a cut on smaller; 0 for a black box."""
+        request = self._request
+        if not request.edits or not request.additive:
+            return 0
+        return request.sizes.total(cut, self._end) - request._tokens_between(cut, self._end)
+
     def _sum(self, units: list[Unit], there: dict[int, set[int]] | None = None) -> int:
         """Return the tokens of units beside a cut: what shares a message with them is older, or stays."""
         request = self._request

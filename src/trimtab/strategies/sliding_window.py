@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import accumulate, islice
 from typing import Any
 
 from trimtab._shared.checks import check_flag, check_fraction, check_roles, check_whole
 from trimtab.conversation import Unit
-from trimtab.counting.base import RequestCounter, counter_name
-from trimtab.errors import CountingError
 from trimtab.strategies.base import EvictionRequest, EvictionResult
 from trimtab.strategies.cuts import Cuts
+from trimtab.strategies.strides import HALVINGS, Strides
 
 __all__ = ["SlidingWindow"]
-
-
-# Cuts in strides: the same prefix from call to call, without memory between calls.
-#
-# A cut is a pure function of the conversation so far. Candidates are marked from fixed places
-# (multiples of M messages) by weights that need no tokenizer, so that a call that adds a few
-# messages finds the marks of the call before.
-
-
-_BYTES_PER_TOKEN = 3.5
-_MESSAGE_WEIGHT = 4.0
-_CALL_WEIGHT = 9.0
-"""Weights of research/CUTS.md: only ratios between messages matter, not the unit."""
-_HALVINGS = 4
-"""How often the stride is halved when no mark leaves enough."""
-_LEAST_GRID_MESSAGES = 64
 
 
 def stride_cut(
@@ -52,14 +32,12 @@ def stride_cut(
         ratio: Share of the limit to keep at least about, 0 < ratio < 1.
         also: Units that stay beside a cut.
     """
-    limit, head = request.constant_limit_tokens, request.history.head
+    limit = request.constant_limit_tokens
     stride, least = (1.0 - ratio) * limit, ratio * limit / 2
-    grid = max(_LEAST_GRID_MESSAGES, limit // 16)
-    weights = _Weights(request, head + (oldest - head) // grid * grid)
-    for _ in range(_HALVINGS + 1):
-        marks = _marks(request, grid, stride, weights)
-        mark = next((m for m in marks if m >= oldest and _begins(cuts, m)), None)
-        leaves = mark is not None and cuts.tokens(mark, also(mark)) >= least
+    strides = Strides(request, oldest)
+    for _ in range(HALVINGS + 1):
+        mark = next((m for m in strides.marks(stride) if m >= oldest and _begins(cuts, m)), None)
+        leaves = mark is not None and cuts.tokens(mark, also(mark)) + cuts.saved_tokens(mark) >= least
         if mark is not None and leaves and cuts.stands(mark, also(mark)):
             return mark
         stride /= 2
@@ -70,76 +48,6 @@ def _begins(cuts: Cuts, index: int) -> bool:
     """Tell whether a unit that is still there begins at a message: some are bound to the one before."""
     cuts.part(index)
     return cuts.holds(index)
-
-
-def _marks(request: EvictionRequest, grid: int, stride: float, weights: _Weights) -> Iterator[int]:
-    """Walk the marks from the fixed place on where the weights begin."""
-    history, head = request.history, request.history.head
-    mark = weights.start
-    while (mark := history.border_at_or_after(mark)) < history.count:
-        yield mark
-        next_grid = head + ((mark - head) // grid + 1) * grid
-        mark = min(next_grid, weights.passed_at(mark, stride))
-
-
-class _Weights:
-    """What the messages from one on weigh, by bytes of texts and call arguments, each looked at once."""
-
-    def __init__(self, request: EvictionRequest, start: int) -> None:
-        self._request = request
-        self.start = start
-        """The first of them."""
-        self._sums = [0.0]
-        """What stands before each, from `start` on."""
-
-    def passed_at(self, index: int, weight: float) -> int:
-        """Return the first message behind one that so much stands before, from that one on; else the end."""
-        start, sums, count = self.start, self._sums, self._request.history.count
-        while len(sums) <= index - start or sums[-1] - sums[index - start] < weight:
-            at = start + len(sums) - 1
-            if at == count:
-                return count
-            stop = min(count, max(at + _AT_ONCE, index + 1))
-            sums += islice(accumulate(self._weigh_from(at, stop), initial=sums[-1]), 1, None)
-        return max(index + 1, start + bisect_left(sums, weight + sums[index - start]))
-
-    def _weigh_from(self, start: int, stop: int) -> list[float]:
-        """Weigh neighboring messages."""
-        history, counter = self._request.history, self._request.sizes.counter
-        messages = history.messages[start:stop]
-        if set(map(type, messages)) != {dict}:
-            messages = [history.message(index) for index in range(start, stop)]
-        if type(counter).weight is not RequestCounter.weight:
-            return [self._weigh(index) for index in range(start, stop)]
-        return self._weigh_texts(messages)
-
-    def _weigh_texts(self, messages: Sequence[Any]) -> list[float]:
-        """Weigh messages by their bytes and calls."""
-        return [
-            size / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT + _CALL_WEIGHT * calls
-            for size, calls in map(self._request.history.format.weight, messages)
-        ]
-
-    def _weigh(self, index: int) -> float:
-        """Ask a counter that weighs messages itself."""
-        counter, message = self._request.sizes.counter, self._request.history.messages[index]
-        weight = counter.weight(message)
-        if weight is None:
-            return self._weigh_texts([message])[0]
-        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
-            name = counter_name(counter)
-            raise CountingError(
-                f"counter {name} answered {weight!r} as the weight of message {index}; it is a finite"
-                " number, 0 or more",
-                counter=name,
-                index=index,
-                answer=weight,
-            )
-        return float(weight)
-
-
-_AT_ONCE = 64
-"""Messages weighed in one go: what is behind the cut is not all looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

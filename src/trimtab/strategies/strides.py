@@ -1,0 +1,131 @@
+"""Strides: fixed places in a conversation at which something may change, found again without memory.
+
+What is decided is a pure function of the conversation so far. Candidates are marked from fixed places
+(multiples of M messages) by weights that need no tokenizer, so that a call that adds a few messages finds
+the marks of the call before. `SlidingWindow` cuts at them, `ClearToolResults` clears up to them.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice
+from typing import Any
+
+from trimtab.counting.base import RequestCounter, counter_name
+from trimtab.errors import CountingError
+from trimtab.strategies.base import EvictionRequest
+
+__all__ = ["HALVINGS", "Strides", "marks_back"]
+
+_BYTES_PER_TOKEN = 3.5
+_MESSAGE_WEIGHT = 4.0
+_CALL_WEIGHT = 9.0
+"""Weights of research/CUTS.md: only ratios between messages matter, not the unit."""
+HALVINGS = 4
+"""How often the stride is halved when no mark leaves enough."""
+_LEAST_GRID_MESSAGES = 64
+
+
+class Strides:
+    """The marks of a conversation, from the last fixed place before a message on.
+
+    Args:
+        request: The request; its constant limit says how far fixed places are from one another.
+        place: A message: what is marked begins at the fixed place at or before it.
+    """
+
+    def __init__(self, request: EvictionRequest, place: int) -> None:
+        self._history = request.history
+        self._grid = grid = max(_LEAST_GRID_MESSAGES, request.constant_limit_tokens // 16)
+        head = request.history.head
+        self._weights = Weights(request, head + max(0, place - head) // grid * grid)
+
+    @property
+    def start(self) -> int:
+        """The fixed place where they begin."""
+        return self._weights.start
+
+    def marks(self, stride: float, /, *, last: int | None = None) -> Iterator[int]:
+        """Walk the marks: borders behind fixed places, and where so much weight has passed since the last.
+
+        Args:
+            stride: The weight.
+            last: No mark behind this message; None: on to the end.
+        """
+        history, grid, weights = self._history, self._grid, self._weights
+        mark, head = weights.start, history.head
+        end = history.count if last is None else min(history.count, last + 1)
+        while (mark := history.border_at_or_after(mark)) < end:
+            yield mark
+            next_grid = head + ((mark - head) // grid + 1) * grid
+            mark = min(next_grid, weights.passed_at(mark, stride))
+
+
+def marks_back(request: EvictionRequest, place: int, stride: float, /) -> Iterator[int]:
+    """Walk the marks at or before a message, the newest first, from one fixed place back to the next."""
+    while place >= request.history.head:
+        strides = Strides(request, place)
+        yield from reversed(list(strides.marks(stride, last=place)))
+        place = strides.start - 1
+
+
+class Weights:
+    """What the messages from one on weigh, by bytes of texts and call arguments, each looked at once."""
+
+    def __init__(self, request: EvictionRequest, start: int) -> None:
+        self._request = request
+        self.start = start
+        """The first of them."""
+        self._sums = [0.0]
+        """What stands before each, from `start` on."""
+
+    def passed_at(self, index: int, weight: float) -> int:
+        """Return the first message behind one that so much stands before, from that one on; else the end."""
+        start, sums, count = self.start, self._sums, self._request.history.count
+        while len(sums) <= index - start or sums[-1] - sums[index - start] < weight:
+            at = start + len(sums) - 1
+            if at == count:
+                return count
+            stop = min(count, max(at + _AT_ONCE, index + 1))
+            sums += islice(accumulate(self._weigh_from(at, stop), initial=sums[-1]), 1, None)
+        return max(index + 1, start + bisect_left(sums, weight + sums[index - start]))
+
+    def _weigh_from(self, start: int, stop: int) -> list[float]:
+        """Weigh neighboring messages."""
+        history, counter = self._request.history, self._request.sizes.counter
+        messages = history.messages[start:stop]
+        if set(map(type, messages)) != {dict}:
+            messages = [history.message(index) for index in range(start, stop)]
+        if type(counter).weight is not RequestCounter.weight:
+            return [self._weigh(index) for index in range(start, stop)]
+        return self._weigh_texts(messages)
+
+    def _weigh_texts(self, messages: Sequence[Any]) -> list[float]:
+        """Weigh messages by their bytes and calls."""
+        return [
+            size / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT + _CALL_WEIGHT * calls
+            for size, calls in map(self._request.history.format.weight, messages)
+        ]
+
+    def _weigh(self, index: int) -> float:
+        """Ask a counter that weighs messages itself."""
+        counter, message = self._request.sizes.counter, self._request.history.messages[index]
+        weight = counter.weight(message)
+        if weight is None:
+            return self._weigh_texts([message])[0]
+        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
+            name = counter_name(counter)
+            raise CountingError(
+                f"counter {name} answered {weight!r} as the weight of message {index}; it is a finite"
+                " number, 0 or more",
+                counter=name,
+                index=index,
+                answer=weight,
+            )
+        return float(weight)
+
+
+_AT_ONCE = 64
+"""Messages weighed in one go: what is behind the cut is not all looked at."""
