@@ -110,7 +110,9 @@ class ClearToolResults:
         count = self._blank_count(request, units, blanks, before)
         fits = request.total(units, edits=_texts(blanks[:count])) <= request.limit_tokens
         oldest_cut = 0
-        if count and self.target_ratio < 1.0:
+        # In a block that others left little room a stride of the whole budget would clear next to nothing.
+        has_room = 2 * request.limit_tokens >= request.constant_limit_tokens
+        if count and self.target_ratio < 1.0 and has_room:
             goes_on = bool(request.later) and (not fits or self._was_cut(request, blanks))
             if goes_on:
                 mark = next(marks_back(request, end, self._stride(request)), 0)
