@@ -144,17 +144,6 @@ def test_what_was_cut_does_not_come_back_when_results_are_cleared() -> None:
     assert cuts[0] > 0
 
 
-@given(growing(), st.integers(60, 400), st.sampled_from((0.5, 0.7, 1.0)), st.sampled_from((0, 1, 3)))
-def test_the_cut_never_moves_back_behind_cleared_results(
-    messages: list[Message], budget: int, ratio: float, keep: int
-) -> None:
-    """Random talks, budgets and strides."""
-    clear = ClearToolResults(keep_results=keep, placeholder="x")
-    strategy = Cascade(clear, SlidingWindow(target_ratio=ratio), TruncateText())
-    cuts = [cut for _, cut in replay(messages, budget=budget, strategy=strategy, counter=WordCounter())]
-    assert cuts == sorted(cuts)
-
-
 @given(growing(), st.integers(20, 400), st.sampled_from((0.5, 1.0)), st.sampled_from((0, 1, 3)))
 def test_reading_near_the_cut_clears_what_reading_everything_clears(
     messages: list[Message], budget: int, ratio: float, keep: int
