@@ -170,6 +170,19 @@ def test_a_result_of_several_texts_is_measured_as_one(given: list[int], left: li
     assert validate([user(), CALL, kept], format="anthropic") == []
 
 
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "openai_responses"])
+def test_no_text_of_a_user_becomes_empty(form: str) -> None:
+    """Where not even the marker has room; providers refuse a message with an empty text."""
+    texts = ["a b c d e f g h", "i j k l m n o p"]
+    said = get_format(form).message("user", texts)
+    counter = WordCounter(format=form)
+    strategy = Cascade(ClampResults(max_tokens=1, texts=True), TruncateText())
+    latest = get_format(form).message("user", ["q"])
+    clamped = fit([said, latest], 14, counter=counter, format=form, strategy=strategy).messages
+    left = [slot.text for slot in get_format(form).texts(clamped[0])]
+    assert left == [CUT_MARKER] * 2
+
+
 def test_a_text_its_marker_is_no_shorter_than_stays() -> None:
     """A share below the marker makes nothing longer."""
     short = words(MARKER_WORDS)
@@ -392,7 +405,7 @@ def test_the_preset_is_never_over_and_never_invalid_on_recorded_conversations(da
     for conversation in (coding, swe):
         messages = conversation(data_dir)
         price, _, fill = played(messages, 8_000, "agent")
-        assert price <= 0.95 * played(messages, 8_000, None)[0]
+        assert price <= 0.45 * played(messages, 8_000, None)[0]
         assert fill >= 0.5
 
 

@@ -18,7 +18,6 @@ from trimtab import (
     ConfigurationError,
     Context,
     PriorityBased,
-    Relevant,
     SlidingWindow,
     TruncateText,
     afit,
@@ -31,7 +30,7 @@ from trimtab.counting import FixedCounter
 from trimtab.errors import UnknownNameError
 from trimtab.formats import formats, get_format, mapping_of
 from trimtab.policy import load_policy, policy_data
-from trimtab.strategies import Place, default_score, strategy_data
+from trimtab.strategies import Place, Relevant, default_score, strategy_data
 from trimtab.testing import WordCounter, request_bodies
 
 TEN = FixedCounter(per_message=10)

@@ -21,7 +21,6 @@ from trimtab import (
     Drop,
     DropNewest,
     PriorityBased,
-    Relevant,
     SlidingWindow,
     Strict,
     TruncateText,
@@ -32,7 +31,7 @@ from trimtab import (
 from trimtab.conversation import repair
 from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.formats import get_format
-from trimtab.strategies import ClampResults
+from trimtab.strategies import ClampResults, Relevant
 from trimtab.testing import WordCounter
 
 STRATEGIES: dict[str, Any] = {

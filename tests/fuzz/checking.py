@@ -93,13 +93,17 @@ def _violations(plan: Plan, before: Mapping[str, Any], fitted: Fitted[Any]) -> l
     if plan.removed is not None or _lost_its_end(plan, fitted):
         new = Counter({key: number for key, number in new.items() if key[0] not in AT_THE_END})
     return [
-        f"A2: new violation {rule} of {call_id}" for rule, call_id in new if not _excused(plan, rule, was)
+        f"A2: new violation {rule} of {call_id}"
+        for rule, call_id in new
+        if not _excused(plan, rule, call_id, was)
     ]
 
 
-def _excused(plan: Plan, rule: str, was: Counter[tuple[str, str | None]]) -> bool:
+def _excused(plan: Plan, rule: str, call_id: str | None, was: Counter[tuple[str, str | None]]) -> bool:
     """Tell whether a violation is another name for one of the input, or the callback's doing."""
     broken = any(one in MENDED for one, _ in was)
+    if rule == "unanswered_call" and broken and call_id in _called_twice(plan, plan.request.messages):
+        return True
     if rule == "wrong_order":
         return plan.removed is not None or any(one == rule for one, _ in was)
     if plan.form == "gemini" and rule in MENDED:  # which go by place, so that one that leaves moves the rest

@@ -80,10 +80,10 @@ def newly_refused(
             map(_words_behind_results, (before["messages"], after["messages"]))
         ):
             return True
-        if one.rule in NO_PLACE and was:
-            return True
         if one.rule not in PAIR_RULES[form]:
-            return False
+            return one.rule in NO_PLACE and bool(was)
+        if one.rule == "server_result_without_call" and _calls_of_users(before["messages"]):
+            return True
         if form == "gemini":  # which goes by order and number, so that what is named is another each time
             return bool(pairs or unsure)
         return one.about in pairs or _names(one.about, unsure)
@@ -105,6 +105,11 @@ def _words_behind_results(messages: Any) -> bool:
     )
 
 
+def _calls_of_users(messages: Any) -> bool:
+    """Tell whether a user's message makes a call of the provider's own, which the form takes for no call."""
+    return any(one.get("role") == "user" and _holds(one, "server_tool_use") for one in messages)
+
+
 def _ids(body: Mapping[str, Any], kind: str, key: str) -> set[str]:
     """List the ids that blocks of a type have or name."""
     contents = [message.get("content") for message in body["messages"]]
@@ -124,11 +129,14 @@ def _is_disputed(form: str, refusal: judge.Refusal, body: Mapping[str, Any]) -> 
 
     Gemini's: contents of the model behind one another are one turn to the form, so that it repairs none of
     them; and a call behind what the model said is sent by Google's own CLI. Anthropic's: a compaction stands
-    for all that was before it, so that a repair leaves it first where nothing before it is whole. A result of
-    the client for a call of the provider's own is taken for its result, by the id alone: a known gap.
+    for all that was before it, so that a repair leaves it first where nothing before it is whole; no source
+    says that it may not lead a turn that thinks. A result of the client for a call of the provider's own is
+    taken for its result, by the id alone: a known gap.
     """
     if form == "anthropic" and refusal.rule in ("result_without_call", "server_call_without_result"):
         return bool(_ids(body, "server_tool_use", "id") & _ids(body, "tool_result", "tool_use_id"))
+    if form == "anthropic" and refusal.rule == "thinking_must_lead" and refusal.about == "compaction":
+        return True
     if form == "anthropic" and refusal.rule == "first_role":
         return _holds(body["messages"][0], "compaction")
     if form != "gemini" or refusal.rule not in ("call_turn_misplaced", *PAIR_RULES[form]):

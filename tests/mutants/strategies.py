@@ -240,7 +240,7 @@ STRATEGIES = (
         ("clamp_texts", "if slot.is_result or texts:", "if True:"),
         ("clamp_texts", "if sum(sizes) > share_tokens:", "if max(sizes) > share_tokens:"),
         ("_result_at", "() if format.rules.results_are_messages else slot.path[:2]", "()"),
-        ("_shorten_longest", '"" if marker in cut.values() else marker', "marker"),
+        ("_shorten_longest", '"" if slot.is_result and marker in cut.values() else marker', "marker"),
         ("_shorten_longest", "if count(text) < size:", "if True:"),
         ("_level", "if size * (len(sizes) - at) > left:", "if size > left:"),
         ("_level", "        left -= size\n", ""),

@@ -19,7 +19,6 @@ from trimtab import (
     EstimateCounter,
     Fitted,
     PriorityBased,
-    Relevant,
     SlidingWindow,
     Strict,
     Summarize,
@@ -29,7 +28,7 @@ from trimtab import (
     testing,
 )
 from trimtab.formats import mapping_of
-from trimtab.strategies import ClampResults, EvictionRequest, EvictionResult, Strategy
+from trimtab.strategies import ClampResults, EvictionRequest, EvictionResult, Relevant, Strategy
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import PurePath
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 from trimtab._fit import Fitted, fit
 from trimtab._fitting.request import budget_for
@@ -316,7 +316,7 @@ def player_for(policy: PolicyLike, setting: Setting, /) -> Player:
     if hasattr(made, "evict"):
         return _ByStrategy(setting, with_meter(made, setting.meter))
     if callable(made) and _takes_messages(made):
-        return _ByFunction(setting, made)
+        return _ByFunction(setting, cast("Callable[[list[Any]], Messages]", made))
     session = made() if callable(made) else made
     if not isinstance(session, Session) or session is made:
         what = "a strategy, a Context, a file, None, a function of messages, or one that makes a Session"

@@ -77,7 +77,7 @@ class Session:
         >>> for n in range(9):
         ...     event = session.add({"role": "user", "content": f"question {n}"})
         >>> [message["content"] for message in session.messages()]
-        ['Be brief.', 'question 5', 'question 6', 'question 7', 'question 8']
+        ['Be brief.', 'question 6', 'question 7', 'question 8']
         >>> len(list(session.history()))
         9
     """

@@ -49,7 +49,7 @@ class ClampResults:
         ... ]
         >>> clamped = fit(messages, 80, counter=CharCounter(), strategy=ClampResults(max_tokens=15))
         >>> clamped.messages[2]["content"]
-        'make: ok ok ok ok o[text cut by trimtab]ok error: no rule'
+        'make: ok ok ok ok ok[text cut by trimtab]k ok error: no rule'
     """
 
     max_tokens: int | None = None
@@ -207,8 +207,8 @@ def _shorten_longest(
         if size <= level:
             continue
         text = shorten(slot.text, level, count=count, keep="both", marker=marker, size_tokens=size)
-        if text is None:  # not even the marker has room: one of them says it for all
-            text = "" if marker in cut.values() else marker
+        if text is None:  # not even the marker has room: in a result one of them says it for all
+            text = "" if slot.is_result and marker in cut.values() else marker
         if count(text) < size:
             cut[slot.path] = text
     return cut

@@ -231,8 +231,7 @@ def _check_score(score: Any) -> Weights | RelevanceScore:
     if answers_later(score):
         raise _is_async()
     check_parameters("score", score, "query", "messages")
-    function: RelevanceScore = score
-    return function
+    return cast("RelevanceScore", score)
 
 
 def _is_async() -> ConfigurationError:
