@@ -11,6 +11,7 @@ from conversations import Messages
 import trimtab
 from trimtab.counting import clear_counts, measure
 from trimtab.stores import SQLiteStore
+from trimtab.strategies import Relevant
 
 MODEL = "gpt-4o"
 """Its exact counter has the encoding and the formula of formula.py; cases.py checks the totals."""
@@ -23,7 +24,7 @@ STRIDES = trimtab.SlidingWindow(target_ratio=0.7)
 AGENT = trimtab.Cascade(trimtab.ClearToolResults(keep_results=2), STRIDES, trimtab.TruncateText())
 """The cascade of docs/guides/agent.md."""
 PRIORITY = trimtab.PriorityBased()
-RELEVANT = trimtab.Relevant()
+RELEVANT = Relevant()
 
 
 def fresh_counter() -> Any:
