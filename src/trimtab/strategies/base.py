@@ -27,6 +27,7 @@ from trimtab.strategies.openers import Openers, in_order
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
+    from trimtab.strategies.strides import Weights
 
 __all__ = [
     "Edit",
@@ -156,6 +157,7 @@ class EvictionRequest:
         "_origin",
         "_question",
         "_row",
+        "_weights",
         "block",
         "constant_limit_tokens",
         "history",
@@ -212,6 +214,8 @@ class EvictionRequest:
         self._made_openers: Openers | None = None
         self._origin: EvictionRequest | None = None
         self._edited_sizes: dict[int, tuple[Mapping[Path, str], int]] = {}
+        self._weights: dict[int, Weights] = {}
+        """What messages weigh from a fixed place on (`strides`)."""
         self._alive = alive
         self._row = row
         self._edits: dict[int, Mapping[Path, str]] = dict(edits or {})
@@ -610,7 +614,7 @@ class EvictionRequest:
             oldest_cut=oldest_cut,
         )
         made.later = self.later
-        made._origin, made._edited_sizes = self, self._edited_sizes
+        made._origin, made._edited_sizes, made._weights = self, self._edited_sizes, self._weights
         made.is_whole = self.is_whole and (alive is None or len(alive) == len(self.row))
         return made
 

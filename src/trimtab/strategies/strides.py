@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice
 from typing import Any
 
+from trimtab.conversation import History
 from trimtab.counting.base import RequestCounter, counter_name
 from trimtab.errors import CountingError
 from trimtab.strategies.base import EvictionRequest
@@ -40,7 +41,11 @@ class Strides:
         self._history = request.history
         self._grid = grid = max(_LEAST_GRID_MESSAGES, request.constant_limit_tokens // 16)
         head = request.history.head
-        self._weights = Weights(request, head + max(0, place - head) // grid * grid)
+        start = head + max(0, place - head) // grid * grid
+        weights = request._weights.get(start)
+        if weights is None:
+            weights = request._weights[start] = Weights(request.history, request.sizes.counter, start)
+        self._weights = weights
 
     @property
     def start(self) -> int:
@@ -72,10 +77,14 @@ def marks_back(request: EvictionRequest, place: int, stride: float, /) -> Iterat
 
 
 class Weights:
-    """What the messages from one on weigh, by bytes of texts and call arguments, each looked at once."""
+    """What the messages from one on weigh, by bytes of texts and call arguments, each looked at once.
 
-    def __init__(self, request: EvictionRequest, start: int) -> None:
-        self._request = request
+    All steps of a Cascade go by the same: what a message weighs is not changed by what they do to it.
+    """
+
+    def __init__(self, history: History, counter: RequestCounter, start: int) -> None:
+        self._history = history
+        self._counter = counter
         self.start = start
         """The first of them."""
         self._sums = [0.0]
@@ -83,7 +92,7 @@ class Weights:
 
     def passed_at(self, index: int, weight: float) -> int:
         """Return the first message behind one that so much stands before, from that one on; else the end."""
-        start, sums, count = self.start, self._sums, self._request.history.count
+        start, sums, count = self.start, self._sums, self._history.count
         while len(sums) <= index - start or sums[-1] - sums[index - start] < weight:
             at = start + len(sums) - 1
             if at == count:
@@ -94,7 +103,7 @@ class Weights:
 
     def _weigh_from(self, start: int, stop: int) -> list[float]:
         """Weigh neighboring messages."""
-        history, counter = self._request.history, self._request.sizes.counter
+        history, counter = self._history, self._counter
         messages = history.messages[start:stop]
         if set(map(type, messages)) != {dict}:
             messages = [history.message(index) for index in range(start, stop)]
@@ -106,12 +115,12 @@ class Weights:
         """Weigh messages by their bytes and calls."""
         return [
             size / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT + _CALL_WEIGHT * calls
-            for size, calls in map(self._request.history.format.weight, messages)
+            for size, calls in map(self._history.format.weight, messages)
         ]
 
     def _weigh(self, index: int) -> float:
         """Ask a counter that weighs messages itself."""
-        counter, message = self._request.sizes.counter, self._request.history.messages[index]
+        counter, message = self._counter, self._history.messages[index]
         weight = counter.weight(message)
         if weight is None:
             return self._weigh_texts([message])[0]
