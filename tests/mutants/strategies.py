@@ -211,7 +211,7 @@ STRATEGIES = (
         ("PriorityBased.evict", "if not request.fits(staying):", "if False:"),
         ("PriorityBased._score", "return max(found)", "return min(found)"),
         ("PriorityBased._rank", "reverse=True)", "reverse=False)"),
-        ("PriorityBased._rank", ", span[0])\n", ", 0)\n"),
+        ("PriorityBased._rank", ", row[at][0]) for", ", 0) for"),
         ("PriorityBased._score", "or value != value:", "or False:"),
     ),
     module(

@@ -35,12 +35,13 @@ def _take(request: EvictionRequest, stays: list[Span], ranked: list[int]) -> lis
     """Take what fits, best first, of units that are neighboring whole messages and need nothing in front."""
     row, limit = request.row, request.limit_tokens
     taken: list[int] = []
-    used = sum(request._tokens_between(span[0], span[1]) for span in stays)
+    size_of = request._tokens_between if request.edits else request.sizes.total
+    used = sum(size_of(span[0], span[1]) for span in stays)
     first = stays[0] if stays else None
     fixed = request._fixed_tokens_of(first)
     for at in ranked:
         span = row[at]
-        tokens = used + request._tokens_between(span[0], span[1])
+        tokens = used + size_of(span[0], span[1])
         ahead = first is None or span[0] < first[0]
         fixed_with = request._fixed_tokens_of(span) if ahead else fixed
         if tokens + fixed_with <= limit:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -105,11 +105,15 @@ class PriorityBased:
         staying = [unit_of(row[at]) for at in stays]
         if not request.fits(staying):
             return EvictionResult(kept=staying, fits=False, actions=("evicted",))
-        kept = take_best(request, stays, self._rank(request))
+        kept = take_best(request, stays, self._rank(request, stays))
         return EvictionResult(kept=kept, actions=("evicted",))
 
-    def _rank(self, request: EvictionRequest) -> list[int]:
+    def _rank(self, request: EvictionRequest, stays: Sequence[int]) -> list[int]:
         """Sort the units that may leave by their best message, the best first; of equals the newer one.
+
+        Args:
+            request: What is asked.
+            stays: Places in its row of the others.
 
         Returns:
             Their places in the row of the request.
@@ -117,18 +121,15 @@ class PriorityBased:
         row = request.row
         places: Mapping[int, int] | range = range(request.history.count)
         if not request.is_whole:
-            there = sorted(index for unit in request.units for index in unit.indices)
-            places = {index: at for at, index in enumerate(there)}
+            indices = sorted(index for unit in request.units for index in unit.indices)
+            places = {index: at for at, index in enumerate(indices)}
         score: Callable[[EvictionRequest, Span, Mapping[int, int] | range], float]
         if isinstance(self.score, Weights):
             score = partial(_best, weigh(request, self.score))
         else:
             score = self._score_by_kind if self.score is default_score else self._score
-        best = {
-            at: (score(request, span, places), span[0])
-            for at, span in enumerate(row)
-            if not request._must_stay(span)
-        }
+        free = set(range(len(row))).difference(stays)
+        best = {at: (score(request, row[at], places), row[at][0]) for at in free}
         return sorted(best, key=best.__getitem__, reverse=True)
 
     def _score(self, request: EvictionRequest, span: Span, places: Mapping[int, int] | range) -> float:
