@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from trimtab.cli.input import STANDARD_INPUT, InputKind, dump, entries, files_of, open_input, parse
+from trimtab.cli.input import STANDARD_INPUT, InputKind, dump, entries, files_of, open_input
 from trimtab.cli.options import (
     KINDS_ALONE,
     RequestOptions,
@@ -26,8 +25,9 @@ from trimtab.cli.options import (
     together,
 )
 from trimtab.cli.output import Place, Progress, Refused, encode, in_options, usage
-from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
+from trimtab.errors import ConfigurationError, ContextError, MissingExtraError
 from trimtab.models import DEFAULT_PRICING, CachePricing, known_model_in, pricing_for, pricings
+from trimtab.policy import read_file
 from trimtab.replay import CallRow, Replayed, chart_page, read_recording, replay_table
 from trimtab.replay import replay as play
 from trimtab.replay.policies import BY_DEFAULT, WORDS, name_of, read_policy
@@ -232,18 +232,15 @@ def _prices(value: str) -> CachePricing:
     Raises:
         ConfigurationError: There are none of that name, or the file is wrong.
     """
-    path = Path(value)
-    if path.suffix.lower() not in (".json", ".toml"):
+    if Path(value).suffix.lower() not in (".json", ".toml"):
         return pricing_for(value)
     try:
-        raw = path.read_bytes()
-        data = (
-            tomllib.loads(raw.decode("utf-8")) if path.suffix.lower() == ".toml" else parse(raw, whole=True)
-        )
+        data = read_file(value)
+    except ConfigurationError as error:  # which says the file
+        raise ConfigurationError(f"--pricing {error}") from error
+    try:
         return CachePricing.from_dict(data)
-    except OSError as error:
-        raise ConfigurationError(f"--pricing {value}: {error.strerror or error}") from error
-    except (FormatError, ConfigurationError, ValueError) as error:
+    except ConfigurationError as error:
         raise ConfigurationError(f"--pricing {value}: {error}") from error
 
 

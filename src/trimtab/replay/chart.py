@@ -8,7 +8,7 @@ from html import escape
 from itertools import accumulate, islice
 from operator import add
 
-from trimtab.replay.results import CallRow, Replayed
+from trimtab.replay.results import CallRow, Replayed, cells_of
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 860, 240, 70, 12, 28
 _MOST_POINTS = 600
@@ -61,32 +61,16 @@ def chart_page(
 
 
 def _table(results: Sequence[Replayed]) -> str:
-    head = "".join(
-        f"<th>{word}</th>"
-        for word in ("policy", "calls", "tokens", "reuse", "fill", "price", "cost", "evidence", "invalid")
-    )
+    words = ("calls", "tokens", "reuse", "fill", "price", "cost", "evidence")
+    head = "".join(f"<th>{word}</th>" for word in ("policy", *words, "invalid"))
     rows = []
     for place, one in enumerate(results):
-        totals, trims = one.totals, one.steady if one.steady.calls else one.totals
-        ratio = one.cost_ratio(results[0])
-        cells = (
-            f"{totals.calls:,}",
-            f"{totals.tokens:,}",
-            _share(trims.reuse),
-            _share(trims.fill),
-            f"{totals.price:,.0f}",
-            "" if ratio is None else f"{ratio:.2f}",
-            _share(totals.evidence_share),
-            f"{totals.invalid:,}",
-        )
+        told = cells_of(one, results[0])
+        cells = (*(told[word] for word in words), f"{one.totals.invalid:,}")
         name = f'<td><span class="key" style="background:{_colour(place)}"></span>{escape(one.policy)}</td>'
         rows.append("<tr>" + name + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     note = "<p>Reuse and fill are of the calls to be trimmed; the cost is in units of the first row.</p>"
     return f"<table><tr>{head}</tr>{''.join(rows)}</table>{note}"
-
-
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:.1%}"
 
 
 def _colour(place: int) -> str:

@@ -24,7 +24,7 @@ from trimtab.replay.record import (
     Question,
     Recording,
     goes_on,
-    leading_system,
+    leading_count,
     read_recording,
 )
 from trimtab.replay.results import CallRow, Replayed, totals_of
@@ -198,7 +198,7 @@ class _Stage:
             beside=(view.system, call.tools),
             tokens=prefix_tokens(len(view.messages)),
             prefix_tokens=prefix_tokens,
-            leading=leading_system(view.messages, form),
+            leading=leading_count(view.messages, form),
             time=call.time,
             cold=call.cold,
         )

@@ -11,19 +11,18 @@ from pathlib import PurePath
 from typing import Any, Protocol, TypeAlias, cast
 
 from trimtab._fit import Fitted, fit
-from trimtab._fitting.request import budget_for
+from trimtab._fitting.request import known_budget
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, mapping_of
 from trimtab.formats.values import compact_json
-from trimtab.models import facts_for
 from trimtab.policy import load_policy, read_file
 from trimtab.policy.conversations import blocks_for
 from trimtab.replay.record import Messages, ModelCall, Recording, goes_on
 from trimtab.session import Session
 from trimtab.strategies import Cascade, Strategy, Summarize, create_strategy
-from trimtab.strategies.summarizer import Summarizer, SummaryRequest
+from trimtab.strategies.summarizer import Summarizer, SummaryRequest, reads_all
 from trimtab.summaries import ExtractiveSummarizer
 
 PolicyLike: TypeAlias = (
@@ -68,7 +67,7 @@ class _Metered:
         self._inner, self._meter = inner, meter
         self.name = getattr(inner, "name", type(inner).__name__)
         self.takes_existing = getattr(inner, "takes_existing", True)
-        self.reads_all = getattr(inner, "reads_all", False)
+        self.reads_all = reads_all(inner)
 
     def summarize(self, request: SummaryRequest, /) -> Any:
         """Ask it, and count."""
@@ -130,12 +129,8 @@ class Setting:
 
     def limit_tokens(self) -> int | None:
         """Return the room for input, if anybody gave one."""
-        if self.budget is not None:
-            return budget_for(self.budget, self.model).input_tokens
-        facts = None if self.model is None else facts_for(self.model)
-        if facts is None or facts.window_tokens is None:
-            return None
-        return facts.window_tokens - facts.output_reserve_tokens
+        budget = known_budget(self.budget, self.model)
+        return None if budget is None else budget.input_tokens
 
 
 @dataclass(slots=True)

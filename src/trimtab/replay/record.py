@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, TypeAlias
 
+from trimtab._fitting.request import leading_system
 from trimtab._shared.checks import is_number, is_whole
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, format_of
@@ -143,7 +144,8 @@ def read_recording(
         raise FormatError(f"a recording is a list or a mapping, not {type(source).__name__}")
     if not calls:
         raise FormatError("no model is called in it: there is nothing to replay")
-    lead = 1 if system is not None and form.rules.system_in_messages and not is_spans(source) else 0
+    is_given_whole = is_spans(source) or _is_bodies(source)  # each call as it was sent
+    lead = 0 if is_given_whole else len(leading_system(system, form))
     return _with_check(Recording(calls=tuple(calls), format=form, questions=asked, lead=lead))
 
 
@@ -202,13 +204,11 @@ def _calls(
         is_right = isinstance(times, Sequence) and all(one is None or is_number(one) for one in times)
         if not is_right or len(times) != len(messages):
             raise ConfigurationError(f"times are as many numbers as messages ({len(messages)}), or none")
-    lead: list[Any] = []
-    if system is not None and form.rules.system_in_messages:
-        lead, system = [form.message("system", [system] if isinstance(system, str) else list(system))], None
+    lead = leading_system(system, form)
     return [
         ModelCall(
             messages=[*lead, *messages[:at]],
-            system=system,
+            system=None if lead else system,
             tools=tools,
             time=times[at - 1] if times else None,
         )
@@ -240,7 +240,7 @@ def _questions(given: Iterable[object]) -> tuple[Question, ...]:
     return tuple(found)
 
 
-def leading_system(messages: Messages, form: Format, /) -> int:
+def leading_count(messages: Messages, form: Format, /) -> int:
     """Count the system messages that stand first."""
     places = range(len(messages))
     return sum(1 for _ in takewhile(lambda at: form.kind(entry_of(messages, at)) == "system", places))

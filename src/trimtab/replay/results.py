@@ -232,12 +232,6 @@ class Replayed:
         }
 
 
-_HEAD = (
-    "policy", "calls", "tokens", "reuse", "fill", "price", "cost", "cut moved", "back", "summaries", "over",
-    "invalid", "refused", "evidence",
-)  # fmt: skip
-
-
 def replay_table(results: Sequence[Replayed], /) -> str:
     """Write policies below each other, for people.
 
@@ -253,8 +247,8 @@ def replay_table(results: Sequence[Replayed], /) -> str:
         >>> print(replay_table(found).partition("  tokens")[0])
           policy          calls
     """
-    first = results[0] if results else None
-    rows = [_HEAD, *(_cells(one, first) for one in results)]
+    cells = [cells_of(one, results[0]) for one in results]
+    rows = [tuple(cells[0]), *(tuple(one.values()) for one in cells)] if cells else []
     kept = [
         place for place, column in enumerate(zip(*rows, strict=True)) if not _EMPTY.issuperset(column[1:])
     ]
@@ -266,26 +260,26 @@ _EMPTY = frozenset({"", "-"})
 """What a column says that says nothing."""
 
 
-def _cells(one: Replayed, first: Replayed | None) -> tuple[str, ...]:
-    totals, steady = one.totals, one.steady
-    ratio = None if first is None else one.cost_ratio(first)
+def cells_of(one: Replayed, first: Replayed, /) -> dict[str, str]:
+    """Write what was found, by the heads of a table; the cost in units of the first line."""
+    totals, steady, ratio = one.totals, one.steady, one.cost_ratio(first)
     trims = steady if steady.calls else totals
-    return (
-        plain(one.policy)[:40],
-        f"{totals.calls:,}",
-        f"{totals.tokens:,}",
-        _share(trims.reuse),
-        _share(trims.fill),
-        f"{totals.price:,.0f}",
-        "" if ratio is None else f"{ratio:.2f}",
-        f"{totals.cut_moves:,}",
-        _some(totals.moved_back),
-        _some(totals.summarizer_calls),
-        _some(totals.over_limit),
-        _some(totals.invalid),
-        _some(totals.refused),
-        _share(totals.evidence_share),
-    )
+    return {
+        "policy": plain(one.policy)[:40],
+        "calls": f"{totals.calls:,}",
+        "tokens": f"{totals.tokens:,}",
+        "reuse": _share(trims.reuse),
+        "fill": _share(trims.fill),
+        "price": f"{totals.price:,.0f}",
+        "cost": "" if ratio is None else f"{ratio:.2f}",
+        "cut moved": f"{totals.cut_moves:,}",
+        "back": _some(totals.moved_back),
+        "summaries": _some(totals.summarizer_calls),
+        "over": _some(totals.over_limit),
+        "invalid": _some(totals.invalid),
+        "refused": _some(totals.refused),
+        "evidence": _share(totals.evidence_share),
+    }
 
 
 def _share(value: float | None) -> str:
