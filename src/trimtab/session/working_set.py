@@ -17,9 +17,7 @@ from trimtab.formats import Dict
 from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
 from trimtab.session.state import Members, State
 from trimtab.session.zones import TokenBreakdown, limits_of, recent_target
-
-_HALVINGS = 4
-"""How often a stride is halved that leaves too little."""
+from trimtab.strategies.strides import HALVINGS
 
 _LEAST_PART = 4
 """What a stride leaves is too little below this part of its share (a quarter), what must stay not counted."""
@@ -276,7 +274,7 @@ class WorkingSet:
         ratio, leaving = self.reader.options.target_ratio, list[SessionUnit]()
         held = sum(unit.tokens for unit in self.recent.values() if self.exempt(unit))
         least = ratio * (self.tokens_after_cut(0.0) - held) / _LEAST_PART
-        for stride in (*((1.0 - ratio) / 2**halved for halved in range(_HALVINGS)), 0.0):
+        for stride in (*((1.0 - ratio) / 2**halved for halved in range(HALVINGS)), 0.0):
             leaving = self._find_leavers(self.tokens_after_cut(stride))
             stays = self.state.recent_tokens - held - sum(unit.tokens for unit in leaving)
             if stays >= least:

@@ -624,8 +624,7 @@ def latest_words(history: History, /) -> str:
     at = history.latest_user
     if at is None:
         return ""
-    history.kind(at)  # reads it
-    return history.format.full_text(mapping_of(history.messages[at]))
+    return history.format.full_text(history.message(at))
 
 
 def waits(strategy: Any, /) -> bool:

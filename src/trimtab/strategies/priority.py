@@ -23,6 +23,8 @@ from trimtab.strategies.scores import (
     Weights,
     WeightsLike,
     default_score,
+    messages_of,
+    score_data,
     weigh,
     weights_of,
 )
@@ -89,13 +91,7 @@ class PriorityBased:
         """
         if self.score is default_score:
             return {"kind": self.name}
-        if isinstance(self.score, Weights):
-            return {"kind": self.name, "score": self.score.to_data()}
-        if self.score_name is None:
-            raise ConfigurationError(
-                "score is a function without a name: make the strategy by create_strategy(..., names={...})"
-            )
-        return {"kind": self.name, "score": self.score_name}
+        return {"kind": self.name, "score": score_data(self.score, self.score_name)}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Take units greedily by score."""
@@ -121,8 +117,7 @@ class PriorityBased:
         row = request.row
         places: Mapping[int, int] | range = range(request.history.count)
         if not request.is_whole:
-            indices = sorted(index for unit in request.units for index in unit.indices)
-            places = {index: at for at, index in enumerate(indices)}
+            places = {index: at for at, index in enumerate(messages_of(request))}
         score: Callable[[EvictionRequest, Span, Mapping[int, int] | range], float]
         if isinstance(self.score, Weights):
             score = partial(_best, weigh(request, self.score))

@@ -16,7 +16,15 @@ from trimtab.conversation.units import Span, unit_of
 from trimtab.errors import ConfigurationError
 from trimtab.strategies.base import EvictionRequest, EvictionResult
 from trimtab.strategies.greedy import take_best
-from trimtab.strategies.scores import SCORE_NAMES, Weights, WeightsLike, messages_of, weigh, weights_of
+from trimtab.strategies.scores import (
+    SCORE_NAMES,
+    Weights,
+    WeightsLike,
+    messages_of,
+    score_data,
+    weigh,
+    weights_of,
+)
 
 __all__ = ["RelevanceScore", "Relevant"]
 
@@ -95,15 +103,10 @@ class Relevant:
         Raises:
             ConfigurationError: The score is a function that has no name.
         """
-        score = self.score.to_data() if isinstance(self.score, Weights) else self.score_name
-        if score is None:
-            raise ConfigurationError(
-                "score is a function without a name: make the strategy by create_strategy(..., names={...})"
-            )
         return {
             "kind": self.name,
             "query": self.query,
-            "score": score,
+            "score": score_data(self.score, self.score_name),
             "recent_ratio": self.recent_ratio,
             "gap": self.gap,
         }

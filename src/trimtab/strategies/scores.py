@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from trimtab._shared.checks import in_words, is_number, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
-from trimtab.formats import mapping_of
 from trimtab.relevance import relevance
 from trimtab.strategies.base import EvictionRequest
 
@@ -24,6 +23,7 @@ __all__ = [
     "WeightsLike",
     "default_score",
     "messages_of",
+    "score_data",
     "weigh",
     "weights_of",
 ]
@@ -141,6 +141,20 @@ def weights_of(score: WeightsLike, /) -> Weights:
     return Weights(weights)
 
 
+def score_data(score: object, name: str | None, /) -> str | dict[str, float]:
+    """Write a score as data: its words and weights, or the name its function was registered under.
+
+    Raises:
+        ConfigurationError: It is a function that has no name.
+    """
+    data = score.to_data() if isinstance(score, Weights) else name
+    if data is None:
+        raise ConfigurationError(
+            "score is a function without a name: make the strategy by create_strategy(..., names={...})"
+        )
+    return data
+
+
 def messages_of(request: EvictionRequest, /) -> Sequence[int]:
     """List the messages that are still there, ascending."""
     if request.is_whole:
@@ -176,7 +190,7 @@ def _relevance(request: EvictionRequest, indices: Sequence[int], query: str | No
     if request.is_whole and not edits and set(map(type, messages)) == {dict}:
         texts = list(map(full_text, messages))
     else:
-        texts = [full_text(mapping_of(request.message(index))) for index in indices]
+        texts = [full_text(request.message(index)) for index in indices]
     if query is None and asking is not None and asking in indices:
         texts[bisect_left(indices, asking)] = ""
     scores = relevance(request.question if query is None else query, texts)
