@@ -118,6 +118,15 @@ def langchain_trim(converted: list[Any], limit_tokens: int, counter: Callable[[l
     )
 
 
+def langchain_trim_by_default(
+    converted: list[Any], limit_tokens: int, counter: Callable[[list[Any]], int]
+) -> list[Any]:
+    """Call `trim_messages` with nothing but what it must be given."""
+    from langchain_core.messages import trim_messages
+
+    return list(trim_messages(converted, max_tokens=limit_tokens, token_counter=counter))
+
+
 def originals(trimmed: list[Any], messages: Messages) -> Messages:
     """Return the dicts that LangChain's messages were made of."""
     return [messages[int(message.id)] for message in trimmed]
@@ -126,6 +135,14 @@ def originals(trimmed: list[Any], messages: Messages) -> Messages:
 def litellm_messages(messages: Messages) -> Messages:
     """Write null content as "": on null, litellm 1.106.2 fails inside and gives the input back untrimmed."""
     return [{**message, "content": message["content"] or ""} for message in messages]
+
+
+def litellm_trim(messages: Messages, budget: int) -> Messages:
+    """Call litellm's `trim_messages` in this process, which asks no other machine."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    from litellm.utils import trim_messages
+
+    return list(trim_messages(litellm_messages(messages), model=LITELLM_MODEL, max_tokens=budget))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

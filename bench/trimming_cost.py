@@ -1,27 +1,29 @@
 """What trimming costs under a prompt cache: the tables of docs/replay.md.
 
-`python bench/trimming_cost.py [--budget 8000] [--pricing anthropic] [--chart FILE]`; the conversations are
-those of ../shared/data, and peers are played where they are installed.
+`python bench/trimming_cost.py [--budget 8000] [--messages N] [--litellm] [--chart FILE]` plays the
+conversations of ../shared/data, and peers where they are installed.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import conversations
-import peers
+import peer_policies
+from ceiling import Ceiling
 from conversations import Messages
 
-from trimtab import Cascade, ClearToolResults, SlidingWindow
-from trimtab.replay import Replayed, chart_page, read_recording, replay, replay_table
+from trimtab import Cascade, ClearToolResults, SlidingWindow, counter_for
+from trimtab.replay import Replayed, chart_page, pricing_for, read_recording, replay, replay_table
+from trimtab.strategies import Cheapest
 
 MODEL = "gpt-4o"
+CHEAPEST = "cheapest"
 
 
-def policies(budget: int) -> dict[str, Any]:
+def policies() -> dict[str, Any]:
     """Name what is compared; the first is what all others are measured by."""
     named: dict[str, Any] = {
         "fit, the default": "default",
@@ -29,43 +31,41 @@ def policies(budget: int) -> dict[str, Any]:
         "target_ratio 0.9": SlidingWindow(target_ratio=0.9),
         "target_ratio 0.7": SlidingWindow(target_ratio=0.7),
         "target_ratio 0.5": SlidingWindow(target_ratio=0.5),
+        CHEAPEST: Cheapest(),
         "clear results, then the default": Cascade(ClearToolResults(), SlidingWindow()),
         "clear results, then 0.7": Cascade(ClearToolResults(), SlidingWindow(target_ratio=0.7)),
         "Session": "session",
         "Session, extractive": "session-extractive",
     }
-    if peers.missing("langchain-core", "langchain_core") is None:
-        named["LangChain, recommended"] = _langchain(budget)
     return named
 
 
-def _langchain(budget: int) -> Callable[[Messages], Messages]:
-    """Trim as LangChain's documentation recommends."""
-    converted: dict[int, Any] = {}
-
-    def trim(messages: Messages) -> Messages:
-        new = [one for one in messages if id(one) not in converted]
-        converted.update(zip(map(id, new), peers.langchain_messages(new), strict=True))
-        whole = [converted[id(one)] for one in messages]
-        return peers.originals(peers.langchain_trim(whole, budget, peers.langchain_counter()), messages)
-
-    return trim
-
-
-def run(budget: int, pricing: str) -> dict[str, list[Replayed]]:
+def run(budget: int, pricing: str, *, messages: int | None, litellm: bool) -> dict[str, list[Replayed]]:
     """Play every conversation under every policy."""
+    count = counter_for(MODEL).count
+    others = peer_policies.policies(budget, count, litellm=litellm)
     cases = {
-        "airline chats, one after the other": conversations.airline(1_200),
-        "coding session": conversations.coding_session(),
+        "airline chats, one after the other": conversations.airline(messages or 1_200),
+        "coding session": conversations.coding_session()[:messages],
     }
     found: dict[str, list[Replayed]] = {}
-    for name, messages in cases.items():
-        recording = read_recording(messages)
+    for name, chat in cases.items():
+        recording = read_recording(chat)
         found[name] = [
             replay(recording, policy, budget=budget, model=MODEL, pricing=pricing, name=word)
-            for word, policy in policies(budget).items()
+            for word, policy in (policies() | others).items()
         ]
+        found[name].append(_best(chat, found[name], budget, pricing))
     return found
+
+
+def _best(messages: Messages, found: list[Replayed], budget: int, pricing: str) -> Replayed:
+    """Play the best cuts that use as much of the budget as those of `Cheapest`."""
+    ours = next(one for one in found if one.policy == CHEAPEST)
+    ceiling = Ceiling(messages, counter_for(MODEL).count, budget, pricing_for(pricing))
+    policy = ceiling.policy(ceiling.at_fill(ours.steady.fill or 0.0))
+    name = "best cuts at the fill of cheapest"
+    return replay(messages, policy, budget=budget, model=MODEL, pricing=pricing, name=name)
 
 
 def main() -> None:
@@ -73,9 +73,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--budget", type=int, default=8_000)
     parser.add_argument("--pricing", default="anthropic")
+    parser.add_argument("--messages", type=int, help="the first N messages of each conversation alone")
+    parser.add_argument("--litellm", action="store_true", help="play LiteLLM, too, which takes minutes")
     parser.add_argument("--chart", type=Path, metavar="FILE")
     arguments = parser.parse_args()
-    found = run(arguments.budget, arguments.pricing)
+    found = run(arguments.budget, arguments.pricing, messages=arguments.messages, litellm=arguments.litellm)
     for name, results in found.items():
         print(
             f"{name}, {arguments.budget:,} tokens, prices of {arguments.pricing}\n{replay_table(results)}\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import Message, call, result, talk, user, words
+from tests.builders import Message, assistant, call, result, talk, user, words
 from tests.chat_in_forms import said_in
 from tests.prices import common, price
 from tests.test_near_cut import outcome
@@ -131,6 +131,23 @@ def test_where_no_mark_makes_it_fit_as_few_are_cleared_as_must_be() -> None:
     assert cleared_in(fitted.messages) == [2]
 
 
+def test_the_window_cuts_before_clearing_wins_next_to_nothing() -> None:
+    """Clearing is enough while it can leave a quarter of its stride free: here an eighth of the room."""
+    strategy = Cascade(ClearToolResults(keep_results=1, placeholder="x"), SlidingWindow(target_ratio=0.5))
+    messages, least, is_cut = [user("task")], list[int](), list[bool]()
+    for number in range(60):
+        step = (call(f"c{number}"), result(f"c{number}", words(20)))
+        messages += [user(words(9)), assistant(words(9)), *step]
+        sent = fit(messages, 1_000, counter=WordCounter(), strategy=strategy).messages
+        results = [at for at, one in enumerate(messages[:-1]) if one["role"] == "tool"]
+        blank = {at: messages[at] | {"content": "x"} for at in results[:-1]}
+        before = [blank.get(at, one) for at, one in enumerate(messages[:-1])]
+        least.append(WordCounter().count(before))
+        is_cut.append(len(sent) < len(messages))
+    assert is_cut == [tokens > 875 for tokens in least]
+    assert True in is_cut
+
+
 def test_what_was_cut_does_not_come_back_when_results_are_cleared() -> None:
     """A result that took the whole room has made what is older leave, also when it is small later."""
     strategy = Cascade(ClearToolResults(keep_results=1, placeholder="x"), SlidingWindow(), TruncateText())
@@ -142,6 +159,28 @@ def test_what_was_cut_does_not_come_back_when_results_are_cleared() -> None:
         cuts.append(len(messages) - len(sent))
     assert cuts == sorted(cuts)
     assert cuts[0] > 0
+
+
+@pytest.mark.parametrize("keep", [1, 2, 3])
+@pytest.mark.parametrize("budget", range(45, 80, 3))
+def test_the_cut_stays_when_every_result_that_may_be_cleared_is_far_before_it(keep: int, budget: int) -> None:
+    """The result that made it move is out of sight on the next call; the cut went back by two messages."""
+    chat = talk("u6 cA rA20 cB rB60 a9 cC rC20 a29 u7 u7 a29 cD rD5 a5 u3 a8 u2 a9 u5")
+    strategy = Cascade(ClearToolResults(keep_results=keep, placeholder="x"), SlidingWindow(), TruncateText())
+    cuts = []
+    for count in range(9, len(chat) + 1):
+        if "tool_calls" not in chat[count - 1]:
+            sent = fit(chat[:count], budget, counter=WordCounter(), strategy=strategy).messages
+            cuts.append(cut_of(sent, chat[:count]))
+    assert cuts == sorted(cuts)
+
+
+def cut_of(sent: list[Message], messages: list[Message]) -> int:
+    """Find the oldest message from which on everything was sent, cleared or not."""
+    pairs = zip(reversed(sent), reversed(messages), strict=False)
+    return len(messages) - sum(
+        1 for _ in takewhile(lambda pair: pair[0] is pair[1] or pair[1]["role"] == "tool", pairs)
+    )
 
 
 @given(growing(), st.integers(20, 400), st.sampled_from((0.5, 1.0)), st.sampled_from((0, 1, 3)))

@@ -139,7 +139,7 @@ def test_everything_said_is_kept_and_the_view_fits(any_url: str) -> None:
     assert view[0] == {"role": "system", "content": "Be brief."}
     assert view[-1] == TALK[-1]
     assert sum(len(one["content"]) for one in view) <= 120 * 4
-    (found,) = said(run("recall", *at(any_url), "order 77x41"))
+    found, *_ = said(run("recall", *at(any_url), "order 77x41"))
     assert (found["id"], found["data"]["message"]) == ("hello", HELLO)
     status = said(run("stats", *at(any_url)))
     assert status["id"] == "ada"
@@ -184,7 +184,7 @@ def test_words_are_overwritten_and_sessions_deleted(any_url: str) -> None:
     """Neither is found again."""
     begin(any_url)
     done = said(run("redact", *at(any_url), "hello", "--yes"))
-    assert done == {"redacted": ["hello"], "stale_summaries": []}
+    assert done == {"redacted": ["hello"], "stale_summaries": [], "stale_facts": []}
     assert "77x41" not in run("history", *at(any_url)).stdout
     assert "77x41" not in run("export", *at(any_url)).stdout
     assert said(run("recall", *at(any_url), "77x41")) == []

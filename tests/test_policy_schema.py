@@ -57,7 +57,16 @@ def test_the_example_is_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["sliding_window", "truncate_text", "clear_tool_results", "clamp_results", "summarize", "drop"]
+    "kind",
+    [
+        "sliding_window",
+        "truncate_text",
+        "clear_tool_results",
+        "clamp_results",
+        "cheapest",
+        "summarize",
+        "drop",
+    ],
 )
 def test_the_options_of_a_strategy_are_those_of_its_class(kind: str) -> None:
     """Whoever adds one writes it in one place: what editors show is what `help()` says."""

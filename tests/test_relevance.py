@@ -7,6 +7,7 @@ import random
 import pytest
 
 from tests.complexity.counting_machine import operations_of
+from trimtab.errors import ConfigurationError
 from trimtab.relevance import Index, question_terms, relevance, text_terms
 
 
@@ -143,6 +144,43 @@ def test_an_index_grows_and_may_be_asked_at_any_time() -> None:
     assert sorted(growing.scores("cat?")) == [0, 2, 4]
 
 
+def test_an_index_that_lost_texts_is_as_one_made_anew() -> None:
+    """After each of many additions, removals and replacements: nothing of what went is left."""
+    draw = random.Random(17)
+    index, texts = Index(), dict[int, str]()
+    for step in range(400):
+        text = " ".join(draw.choices(WORDS, k=draw.randint(0, 6)))
+        if texts and draw.random() < 0.45:
+            place = draw.choice(list(texts))
+            index.remove(texts.pop(place), place=place)
+            if draw.random() < 0.5:
+                texts[place] = text
+                assert index.add(text, place=place) == place
+        else:
+            texts[index.add(text)] = text
+        anew = Index()
+        for place in sorted(texts):
+            anew.add(texts[place], place=place)
+        assert (len(index), index.sum_chars) == (len(texts), anew.sum_chars)
+        question = " ".join(draw.choices(WORDS, k=3))
+        assert index.scores(question) == anew.scores(question), step
+        assert all(index.newest(word, 2) == anew.newest(word, 2) for word in ("party", "book", "京"))
+
+
+def test_a_place_holds_one_text() -> None:
+    """Another cannot be put there, nor can what is not there be taken away; nothing is changed then."""
+    index = Index()
+    index.add("a cat", place=4)
+    with pytest.raises(ConfigurationError, match="place 4 of the index has a text"):
+        index.add("a dog", place=4)
+    for text, place in (("a cat!", 4), ("a cat", 3)):
+        with pytest.raises(ConfigurationError, match=f"place {place} of the index has another text"):
+            index.remove(text, place=place)
+    assert index.newest("cat", 9) == [(4, 1)]
+    assert index.add("a dog") == 5
+    assert index.newest("dog", 0) == []
+
+
 def test_asking_reads_the_texts_that_have_a_word_and_no_others() -> None:
     """A hundred times as many texts without it cost nothing."""
 
@@ -162,3 +200,11 @@ def test_any_text_is_taken(text: str) -> None:
     index = Index()
     index.add(text)
     assert index.scores(text[:100]).keys() <= {0}
+
+
+def test_a_code_is_looked_for_whole() -> None:
+    """Its letters alone are in every other word, and would be looked at there one by one."""
+    assert question_terms("Cancel 59XX6W and XEHM4B.") == ("cancel", "59xx6w", "xehm4b")
+    texts = ["b 59 bees bring w2", "B-52", "bring 590"]
+    assert relevance("b 59", texts, neighbors=0)[0] > relevance("b 59", texts, neighbors=0)[1] > 0
+    assert relevance("b 59", texts, neighbors=0)[2] == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -171,7 +172,6 @@ async def later(query: str, messages: Sequence[Any]) -> list[float]:
         pytest.param({"score": "relevence"}, "did you mean relevance", id="score-word"),
         pytest.param({"score": {"rolle": 1}}, "did you mean role", id="weights-word"),
         pytest.param({"score": lambda message: 1.0}, "query, messages", id="score-one"),
-        pytest.param({"score": later}, "before the fit", id="score-async"),
     ],
 )
 def test_what_cannot_score_is_refused_when_it_is_made(options: dict[str, Any], said: str) -> None:
@@ -186,15 +186,56 @@ def test_what_cannot_score_is_refused_when_it_is_made(options: dict[str, Any], s
         pytest.param(lambda query, messages: [1.0], "1 numbers for 9 messages", id="too-few"),
         pytest.param(lambda query, messages: "abc", "answered str", id="text"),
         pytest.param(lambda query, messages: 3, "answered int", id="number"),
-        pytest.param(lambda query, messages: ["a"] * 9, "answers numbers", id="words"),
+        pytest.param(lambda query, messages: ["a"] * 9, "must be a number", id="words"),
         pytest.param(lambda query, messages: [float("nan")] * 9, "nan", id="nan"),
-        pytest.param(lambda query, messages: later(query, messages), "before the fit", id="awaitable"),
+        pytest.param(lambda query, messages: ["1"] * 9, "must be a number", id="digits"),
+        pytest.param(lambda query, messages: [None] * 9, "None for message 0", id="none"),
     ],
 )
 def test_what_a_score_answers_is_looked_over(score: Any, said: str) -> None:
-    """A number for each message, at once."""
+    """A number for each message, whether it is awaited or not."""
+
+    async def answer(query: str, messages: Sequence[Any]) -> Any:
+        return score(query, messages)
+
     with pytest.raises(ConfigurationError, match=said):
         fit(CAT, 40, counter=TEN, strategy=Relevant(score=score))
+    for either in (score, answer):
+        with pytest.raises(ConfigurationError, match=said):
+            asyncio.run(afit(CAT, 40, counter=TEN, strategy=Relevant(score=either)))
+
+
+def test_an_async_score_is_awaited_once_and_by_afit_alone() -> None:
+    """`fit` names `afit`; alone and in a Cascade, with a counter that is awaited, too."""
+    asked = []
+
+    async def score(query: str, messages: Sequence[Any]) -> list[int]:
+        await asyncio.sleep(0)
+        asked.append(query)
+        return by_length(query, messages)
+
+    async def count(messages: list[dict[str, Any]]) -> int:
+        await asyncio.sleep(0)
+        return sum(10 for message in messages if message["role"])
+
+    for ranker in (score, lambda query, messages: score(query, messages)):
+        relevant = Relevant(score=ranker, recent_ratio=0)
+        for strategy in (relevant, Cascade(ClearToolResults(), relevant, TruncateText())):
+            with pytest.raises(ConfigurationError, match="afit"):
+                fit(CAT, 40, counter=TEN, strategy=strategy)
+            for counter in (TEN, count):
+                asked.clear()
+                fitted = asyncio.run(afit(CAT, 40, counter=counter, strategy=strategy))
+                assert places(fitted.messages, CAT) == [0, 2, 4, 8]
+                assert asked == ["the cat?"]
+
+
+def test_a_fit_to_another_budget_asks_no_async_score() -> None:
+    """It ranks by words in its place; a function that answers at once is asked."""
+    fitted = asyncio.run(afit(CAT, 40, counter=TEN, strategy=Relevant(score=later, recent_ratio=0)))
+    assert places(fitted.at(30).messages, CAT) == [0, 1, 8]
+    fitted = fit(CAT, 40, counter=TEN, strategy=Relevant(score=by_length, recent_ratio=0))
+    assert places(fitted.at(30).messages, CAT) == [0, 2, 8]
 
 
 # -- gaps
@@ -273,6 +314,33 @@ def test_with_lines_every_wire_form_stays_valid(form: str, black_box: bool) -> N
                 later = asyncio.run(afit(messages, budget, counter=counter, strategy=strategy, format=form))
                 assert later.messages == fitted.messages
     assert lines > 5
+
+
+@pytest.mark.parametrize("form", formats())
+def test_a_line_that_comes_back_is_counted_once_and_never_the_question(form: str) -> None:
+    """Fit after fit on what the last one gave: lines and messages add up to all that was ever said."""
+    wire, counter = get_format(form), WordCounter(format=form)
+    messages: list[Any] = []
+    for turn in range(60):
+        messages += [wire.message("user", [f"question {turn} is here"])]
+        messages = list(fit(messages, 90, counter=counter, strategy=Relevant(gap=GAP), format=form).messages)
+        texts = [wire.full_text(message) for message in messages]
+        lines = [int(text.split()[1]) for text in texts if text.endswith("left out …]")]
+        assert texts[-1] == f"question {turn} is here"
+        assert len(texts) - len(lines) + sum(lines) == turn + 1
+        assert not any("left out" in one and "left out" in next for one, next in pairwise(texts))
+    assert lines
+
+
+def test_no_line_stands_behind_the_question() -> None:
+    """In a loop of calls it would be the latest user message, and the next fit would keep it as such."""
+    messages = [*said("x|y|z|u"), user("the cat?")]
+    for name in "abcdef":
+        messages += [call(name), result(name, "it sleeps")]
+    fitted = fit(messages, 70, counter=TEN, strategy=Relevant(gap=GAP))
+    said_by_user = [message["content"] for message in fitted.messages if message["role"] == "user"]
+    assert said_by_user[-1] == "the cat?"
+    assert said_by_user[0].endswith("left out …]")
 
 
 # -- in a Context, and as data

@@ -19,6 +19,7 @@ from trimtab.formats import get_format
 from trimtab.replay import (
     CachePricing,
     CallRow,
+    Evidence,
     ModelCall,
     Question,
     Recording,
@@ -527,8 +528,11 @@ def test_evidence_is_looked_for_where_its_question_is_asked() -> None:
         counter=WordCounter(),
         pricing=ANY_PREFIX,
     )
-    assert [row.evidence for row in found.calls if row.evidence] == [(1, 1), (1, 2)]
-    assert (found.totals.evidence, found.totals.evidence_sought) == (2, 3)
+    assert [row.evidence for row in found.calls if row.evidence] == [
+        Evidence(whole=1, sought=1),
+        Evidence(whole=1, sought=2),
+    ]
+    assert (found.totals.evidence.seen, found.totals.evidence.sought) == (2, 3)
     assert found.totals.evidence_share == pytest.approx(2 / 3)
     assert played(messages).totals.evidence_share is None
 
@@ -541,7 +545,7 @@ def test_evidence_is_looked_for_where_its_question_is_asked() -> None:
         budget=100,
         counter=WordCounter(),
     )
-    assert quoted.totals.evidence == 2
+    assert quoted.totals.evidence == Evidence(whole=1, retold=1, sought=2)
 
 
 def test_system_text_of_the_caller_does_not_move_positions() -> None:
@@ -550,7 +554,7 @@ def test_system_text_of_the_caller_does_not_move_positions() -> None:
     recording = read_recording(messages, system="be brief", questions=[Question(at=18, evidence=(0, 16))])
     assert recording.calls[0].messages[0]["role"] == "system"
     found = replay(recording, "default", budget=60, counter=WordCounter())
-    assert [row.evidence for row in found.calls if row.evidence] == [(1, 2)]
+    assert [row.evidence for row in found.calls if row.evidence] == [Evidence(whole=1, sought=2)]
 
 
 # What is said of it.

@@ -62,7 +62,7 @@ def test_what_is_recalled_and_what_comes_late_is_marked_once(text: str) -> None:
     session.add(message("user", f"needle {text}"))
     for number in range(9):
         session.add(message("user", f"fact {number}"))
-    assert len(MARK.findall(session.recall_tool()("needle"))) == 1
+    assert len(MARK.findall(session.recall_tool(limit=1)("needle"))) == 1
     session.add({**result("unknown"), "content": text})
     (late,) = [one for one in session.messages() if MARK.search(str(one["content"]))]
     assert late["role"] == "user"

@@ -21,7 +21,9 @@ from trimtab import (
     create_strategy,
 )
 from trimtab.errors import UnknownNameError
+from trimtab.models import CachePricing
 from trimtab.strategies import (
+    Cheapest,
     ClampResults,
     EvictionRequest,
     EvictionResult,
@@ -104,6 +106,22 @@ STRATEGIES: list[tuple[dict[str, Any], Strategy]] = [
             keep_results=1, clear_at_least_tokens=50, exclude_tools=("plan",), placeholder="gone"
         ),
     ),
+    ({"kind": "cheapest"}, Cheapest()),
+    (
+        {
+            "kind": "cheapest",
+            "pricing": {"write": 2.0, "lifetime_seconds": None},
+            "room_weight": 0.2,
+            "expected_calls": 9,
+            "cold_at": [3, 40],
+        },
+        Cheapest(
+            pricing=CachePricing(write=2.0, lifetime_seconds=None),
+            room_weight=0.2,
+            expected_calls=9,
+            cold_at=(3, 40),
+        ),
+    ),
     ({"kind": "clamp_results", "max_tokens": 40}, ClampResults(max_tokens=40)),
     (
         {"kind": "clamp_results", "max_ratio": 0.25, "texts": True},
@@ -180,7 +198,7 @@ def test_a_misspelt_kind_is_answered_with_near_names(word: str, near: str) -> No
 
 def test_a_kind_like_no_other_lists_all() -> None:
     """Nothing is suggested where nothing is near."""
-    with pytest.raises(UnknownNameError, match="sliding_window, priority_based") as caught:
+    with pytest.raises(UnknownNameError, match="sliding_window, cheapest, priority_based") as caught:
         create_strategy("zzz")
     assert caught.value.near == ()
 

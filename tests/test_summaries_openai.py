@@ -419,8 +419,8 @@ def _async_client() -> Any:
             lambda: OpenAISummarizer("m", base_url="http://127.0.0.1:9/v1", budget=BUDGET),
             "For a server that asks for no key pass api_key='none'",
         ),
-        (lambda: OpenAISummarizer("m", api_key="k", budget=Budget(8_192)), "leave room for the summary"),
-        (lambda: OpenAISummarizer("m", api_key="k", budget=8_192), "leave room for the summary"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: OpenAISummarizer("m", api_key="k", budget=Budget(8_192)), "leave room for the answer"),
+        (lambda: OpenAISummarizer("m", api_key="k", budget=8_192), "leave room for the answer"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: OpenAISummarizer("m", api_key="k", budget=BUDGET, timeout_seconds=0), "timeout_seconds"),
         (lambda: OpenAISummarizer("m", api_key="k", budget=BUDGET, max_retries=-1), "max_retries"),
         (lambda: OpenAISummarizer("m", api_key="k", budget=BUDGET, counter=len), "counter=len"),

@@ -8,6 +8,7 @@ ContextError(Exception)
 ├── CountingError
 ├── StrategyContractError
 ├── SummaryError
+├── RankerError
 ├── FormatError(ValueError)
 ├── MissingExtraError(ImportError)
 └── StoreError
@@ -31,6 +32,7 @@ __all__ = [
     "FormatError",
     "InvalidHistoryError",
     "MissingExtraError",
+    "RankerError",
     "SessionDeletedError",
     "StoreError",
     "StoreUnavailableError",
@@ -207,6 +209,13 @@ class SummaryError(ContextError):
     """A summarizer failed, or answered what is no text.
 
     A fit catches it, evicts another way and says so in the report.
+    """
+
+
+class RankerError(ContextError):
+    """A ranker failed, or answered something else than a number for each message.
+
+    `Session.recall` raises it. An `add` catches it, recalls by words, and the report of the view says so.
     """
 
 

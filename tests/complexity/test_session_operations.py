@@ -240,6 +240,29 @@ def test_recall_costs_what_is_found() -> None:
         assert more <= MOST_GROWTH_OF_ORDERS * less, costs
 
 
+def test_a_view_with_recall_reads_what_it_shows_and_the_index() -> None:
+    """A question whose word few messages have: 100 times the log, at most 1.3 times lines and events."""
+    costs = []
+    for count in (1_000, 100_000):
+        store = Measured()
+        session = Session(1_000, counter=WordCounter(), store=store, id="s", recall_ratio=0.3)
+        session.add(user(f"zebra {words(9)}"))
+        for start in range(0, count // 4, 250):
+            session.extend([message for at in range(start, start + 250) for message in talk(at)])
+        assert len(list(session.history(after=session.version - 9))) > 0
+        costs.append(cost(session, partial(_ask, session)))
+        assert "zebra" in str(session.messages()[-2])
+        view = cost(session, session.messages)
+        assert view[2] == 0  # what was found is remembered: a view reads no event
+    for less, more in zip(*costs, strict=True):
+        assert more <= MOST_GROWTH_OF_ORDERS * less, costs
+
+
+def _ask(session: Session) -> None:
+    session.add(user("zebra"))
+    session.messages()
+
+
 def _recall(session: Session, word: str, found: list[Event]) -> None:
     found += session.recall(word)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import without_address
 from tests.properties.cases import DEFAULT, GAPS, MINIMUMS, OTHERS, STRIDES, SUMMARIES, WINDOWS
 from trimtab import Drop, SlidingWindow, strategies
-from trimtab.strategies import Cascade, Strategy
+from trimtab.strategies import Cascade, Cheapest, Strategy
 from trimtab.testing import WordCounter, check_strategy, conversations
 
 WASTEFUL = (*STRIDES, *MINIMUMS, Drop())
@@ -19,6 +19,8 @@ def _is_thrifty(strategy: Strategy) -> bool:
         return False
     if isinstance(strategy, Cascade):
         return all(map(_is_thrifty, strategy.steps))
+    if isinstance(strategy, Cheapest):
+        return False
     return strategy not in WASTEFUL and not (isinstance(strategy, SlidingWindow) and strategy.keep_turns)
 
 

@@ -44,6 +44,7 @@ STRATEGIES: tuple[dict[str, Any] | str | None, ...] = (
     "clear_tool_results",
     _CLEAR,
     {**_CLEAR, "keep_results": 1, "clear_at_least_tokens": 20, "exclude_tools": ["search"]},
+    {"kind": "cheapest", "pricing": "openai", "room_weight": 0.1},
     {"kind": "clamp_results", "max_tokens": 9},
     {"kind": "clamp_results", "max_ratio": 0.2, "texts": True},
     "agent",

@@ -152,11 +152,11 @@ FRONT = (
     module(
         "strategies/summarizer.py",
         "test_afit.py test_summarize.py",
-        ("adrive", "if text is None:", "if True:"),
+        ("adrive", "if known is None:", "if True:"),
         ("adrive", "if asked == call)", "if True)"),
-        ("adrive", "        if isinstance(text, SummaryError):", "        if False:"),
-        ("adrive", "                text = error\n", "                raise error\n"),
-        ("adrive", "            texts.append((call, text))", "            pass"),
+        ("adrive", "        if isinstance(known, SummaryError):", "        if False:"),
+        ("adrive", "                known = error\n", "                raise error\n"),
+        ("adrive", "            answers.append((call, known))", "            pass"),
         ("adrive", "except Missing as error:", "except KeyError as error:"),
     ),
     module(

@@ -83,7 +83,7 @@ NEAR = (
     ),
     module(
         "strategies/greedy.py",
-        "test_near_cut.py",
+        "test_openers.py test_near_cut.py",
         ("take_best", "and request._openers is None and", "and"),
     ),
     module(
@@ -102,7 +102,6 @@ NEAR = (
         "test_near_cut.py",
         ("_has_loose_ends", "or walked.odd or walked.unanswered", "or walked.unanswered"),
         ("_has_loose_ends", "or walked.odd or walked.unanswered", "or walked.odd"),
-        ("_has_loose_ends", "if history.walked_from == 0 and walked.behind:", "if False:"),
     ),
     module(
         "strategies/runner.py",
@@ -125,25 +124,24 @@ NEAR = (
         "test_near_cut.py",
         ("walk_back", "unanswered.add(index)", "pass"),
         ("walk_back", "                elif behind:\n", "                elif False:\n"),
-        ("walk_back", "if behind and not index:", "if False:"),
     ),
     module(
         "formats/anthropic/walk.py",
-        "test_near_cut.py",
+        "properties/test_walk.py test_near_cut.py",
         ("Walk.back", "                        if behind:", "                        if False:"),
         ("Walk.back", "if behind and not index:", "if False:"),
         ("Walk._note_answer", "if calls or read.thinks:", "if read.thinks:"),
     ),
     module(
         "formats/gemini/walk.py",
-        "test_near_cut.py",
+        "properties/test_walk.py test_near_cut.py",
         ("Walk.back", "if behind and not index:", "if False:"),
         ("Walk._note_calls", "if ids or structure.behind:", "if ids:"),
         ("Walk._note_calls", "structure.bound.add(index)", "pass"),
     ),
     module(
         "formats/openai_responses/walk.py",
-        "test_near_cut.py",
+        "properties/test_walk.py test_near_cut.py",
         ("Walk.back", "if behind and not index:", "if False:"),
         ("Walk.back", "structure.unanswered.add(index)", "pass"),
         ("Walk.back", "structure.bound.add(index)", "pass"),

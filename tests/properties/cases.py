@@ -28,7 +28,7 @@ from trimtab import (
     testing,
 )
 from trimtab.formats import mapping_of
-from trimtab.strategies import ClampResults, EvictionRequest, EvictionResult, Relevant, Strategy
+from trimtab.strategies import Cheapest, ClampResults, EvictionRequest, EvictionResult, Relevant, Strategy
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
@@ -88,6 +88,8 @@ OTHERS = (
     ClearToolResults(),
     ClearToolResults(keep_results=0),
     ClearToolResults(keep_results=1, clear_at_least_tokens=30, exclude_tools=("f",)),
+    Cheapest(),
+    Cascade(Cheapest(room_weight=2, cold_at=(3, 6)), TruncateText()),
     ClampResults(max_tokens=4),
     ClampResults(max_ratio=0.4, texts=True),
     Cascade(ClampResults(max_ratio=0.3), ClearToolResults(), SlidingWindow(target_ratio=0.5), TruncateText()),

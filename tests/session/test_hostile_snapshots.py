@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -146,5 +145,5 @@ def test_what_no_session_writes_is_told_as_that(name: str) -> None:
             taken = Session.restore(spoiled, **given).snapshot()
         except CorruptSessionError as error:
             said = str(error)
-        assert said or spoiled["version"] == 1 or json.dumps(taken) == json.dumps(spoiled), path
+        assert said or spoiled["version"] == 1 or taken == spoiled, path
         assert len(said) < 1_000

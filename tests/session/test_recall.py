@@ -11,9 +11,11 @@ import pytest
 
 from tests.builders import assistant, call, result, user, words
 from tests.session.test_summarizers import WORDS, one_session
+from tests.stores.stores import holders
 from trimtab import ConfigurationError, Session, validate
 from trimtab.formats import OpenAIChat
-from trimtab.stores import MemoryStore, SQLiteStore, Store
+from trimtab.relevance import question_terms, text_terms
+from trimtab.stores import MemoryStore, SQLiteStore, Store, searchable_text
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -27,8 +29,13 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def found(session: Session, query: str, limit: int = 5) -> list[str]:
-    """What is found, as texts."""
-    return [event.message["content"] for event in session.recall(query, limit)]
+    """What is found by its own words, as texts; not what stands beside it."""
+    terms = set(question_terms(query))
+    return [
+        event.message["content"]
+        for event in session.recall(query, limit)
+        if terms & {*text_terms(searchable_text(event))}
+    ]
 
 
 def test_only_what_is_out_of_view_is_found(store: Store) -> None:
@@ -36,7 +43,7 @@ def test_only_what_is_out_of_view_is_found(store: Store) -> None:
     for summarizer in (None, lambda messages: "about apples"):
         session = one_session(summarizer, store=store)
         for at in range(20):
-            session.add(user(f"apple number{at} {words(8)}"))
+            session.add(user(f"apple number{at:02} {words(8)}"))
         view = [message["content"] for message in session.messages()]
         out = [
             event.message["content"] for event in session.history() if event.message["content"] not in view
@@ -44,7 +51,7 @@ def test_only_what_is_out_of_view_is_found(store: Store) -> None:
         assert out
         assert found(session, "apple", 50) == out[::-1]
         assert found(session, "APPLE", 2) == out[::-1][:2]
-        assert found(session, "number0 apple", 1) == out[:1]
+        assert found(session, "number00 apple", 1) == out[:1]
         assert found(session, f"number{19}") == []
         assert found(session, "pear") == found(session, "") == found(session, "?!") == []
 
@@ -73,8 +80,18 @@ def test_results_and_arguments_of_calls_are_found(store: Store) -> None:
     session.extend([user("hi"), asked, result("A", "sunny")])
     for _ in range(10):
         session.add(user(words(12)))
-    assert [event.message for event in session.recall("berlin")] == [asked]
-    assert [event.message for event in session.recall("Sunny")] == [result("A", "sunny")]
+    assert [event.message for event in session.recall("berlin", 1)] == [asked]
+    assert [event.message for event in session.recall("Sunny", 1)] == [result("A", "sunny")]
+
+
+def test_an_answer_is_found_beside_its_question(store: Store) -> None:
+    """Though it has no word of what is asked."""
+    session = Session(100, counter=WORDS, store=store)
+    session.extend([user("Where did Nora leave the kayak?"), assistant("In the barn.")])
+    for _ in range(10):
+        session.add(user(words(12)))
+    texts = [event.message["content"] for event in session.recall("the kayak", 2)]
+    assert texts == ["Where did Nora leave the kayak?", "In the barn."]
 
 
 def test_what_is_redacted_is_found_no_more(store: Store) -> None:
@@ -220,7 +237,7 @@ def test_the_tool_has_a_schema_and_answers_in_text() -> None:
 
 
 def test_two_characters_of_chinese_are_found(data_dir: Path) -> None:
-    """In real conversations, on both stores, exactly where they stand."""
+    """In real conversations, on both stores, exactly where they stand and beside that."""
     lines = (data_dir / "glaive_toolcall_zh.jsonl").read_text(encoding="utf-8").splitlines()[:12]
     messages = [message for line in lines for message in json.loads(line)["messages"]]
     with TemporaryDirectory() as folder, SQLiteStore(Path(folder, "log.db")) as sqlite:
@@ -235,7 +252,10 @@ def test_two_characters_of_chinese_are_found(data_dir: Path) -> None:
                     if query in json.dumps(event.message, ensure_ascii=False)
                 ]
                 out = {event.version for event in said if event.message not in view}
-                assert {event.version for event in session.recall(query, 10_000)} == out
+                found = session.recall(query, 10_000)
+                assert set(holders(found, *question_terms(query))) == out
+                near = {event.version + step for event in said for step in range(-2, 3)}
+                assert {event.version for event in found} <= near
 
 
 def test_a_call_of_the_tool_may_ask_for_fewer_messages_and_gets_no_more() -> None:

@@ -140,7 +140,7 @@ def test_what_is_recalled_is_marked_and_escaped(text: str) -> None:
     session.add(assistant(f"needle too {text}"))
     for _ in range(12):
         session.add(user(words(10)))
-    answer = session.recall_tool()(query="needle")
+    answer = session.recall_tool(limit=2)(query="needle")
     assert ours(answer) == ["recalled", "recalled"]
     assert answer.count("</recalled>") == 2
 

@@ -7,7 +7,7 @@ store's back. Every test that takes `place` runs once for each.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import cycle
@@ -16,7 +16,16 @@ from pathlib import Path
 import pytest
 
 from tests import servers
-from trimtab.stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore, Store
+from trimtab.relevance import text_terms
+from trimtab.stores import (
+    Event,
+    MemoryStore,
+    PostgresStore,
+    RedisStore,
+    SQLiteStore,
+    Store,
+    searchable_text,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -126,6 +135,12 @@ def redis(_folder: Path) -> Iterator[Place]:
             settle=settle,
         )
         client.flushdb()
+
+
+def holders(events: Iterable[Event], *terms: str) -> list[int]:
+    """Return the versions of those events that have one of the terms, not those found beside them."""
+    wanted = set(terms)
+    return [event.version for event in events if wanted & {*text_terms(searchable_text(event))}]
 
 
 _REDIS_DATABASES = cycle(range(1, 16))

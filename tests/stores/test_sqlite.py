@@ -8,6 +8,7 @@ import random
 import signal
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -16,8 +17,10 @@ from typing import Any
 
 import pytest
 
+from tests.stores.stores import holders
 from trimtab import ConfigurationError
 from trimtab.errors import SessionDeletedError, StoreError, StoreUnavailableError
+from trimtab.relevance import text_terms
 from trimtab.stores import AppendRequest, Event, LoadRequest, MemoryStore, SearchRequest, SQLiteStore
 
 BATCH_EVENTS = 200
@@ -34,7 +37,7 @@ FIRST_SCHEMA = (
 )
 """What the first trimtab made a file with."""
 
-MIGRATIONS = ["events", "search and erasure", "incarnations"]
+MIGRATIONS = ["events", "search and erasure", "incarnations", "relevance"]
 """The names of the migrations there are, oldest first; a file notes those that were applied."""
 
 SECRET = 'Zanzibar "ключ" 天气预报 naïve\nphrase'
@@ -51,8 +54,7 @@ def _append(store: SQLiteStore | MemoryStore, session: str, *events: Event, at: 
 
 
 def _search(store: SQLiteStore, session: str, *terms: str) -> list[int]:
-    found = store.search(SearchRequest(session=session, terms=terms, limit=10))
-    return [event.version for event in found]
+    return holders(store.search(SearchRequest(session=session, terms=terms, limit=10)), *terms)
 
 
 def _traces(folder: Path, text: str = SECRET) -> list[str]:
@@ -412,38 +414,31 @@ def test_the_files_are_written_anew_only_where_something_waits(tmp_path: Path) -
 # -- search
 
 
-class WithoutFullText(SQLiteStore):
-    """A build of SQLite without FTS5."""
-
-    def _has_fts5(self, connection: sqlite3.Connection) -> bool:
-        return False
-
-
-def test_without_fts5_the_session_is_read(tmp_path: Path) -> None:
-    """The same is found, in the same order, and no index is made."""
-    path = tmp_path / "a.db"
-    with SQLiteStore(path) as store, WithoutFullText(tmp_path / "b.db") as plain:
-        for one in (store, plain):
-            _fill(one, "s", 2 * BATCH_EVENTS + 30, secret_at=50)
-        for terms in (("filler", "41"), ("zanzibar",), ("天气", "filler"), ("nothing",)):
-            assert _search(store, "s", *terms) == _search(plain, "s", *terms)
-    for name, indexed in (("a.db", True), ("b.db", False)):
-        with _raw(tmp_path / name) as connection:
-            found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'trimtab_search'").fetchone()
-        assert (found is not None) is indexed
-
-
-def test_an_index_of_another_build_cannot_be_erased_without_fts5(tmp_path: Path) -> None:
-    """It says so, and removes nothing by half."""
-    path = tmp_path / "a.db"
+def test_an_index_that_knew_no_frequencies_is_made_anew(tmp_path: Path) -> None:
+    """As trimtab had it in FTS5: the table goes, and a log is put into the new one as it grows."""
+    path, batch = tmp_path / "a.db", BATCH_EVENTS
     with SQLiteStore(path) as store:
-        _fill(store, "s", BATCH_EVENTS)
-        _search(store, "s", "filler")
-    with WithoutFullText(path) as plain:
-        assert len(_search(plain, "s", "filler")) == 10
-        with pytest.raises(StoreError, match="FTS5"):
-            plain.delete("s")
-        assert len(_all(plain, "s")) == BATCH_EVENTS
+        _fill(store, "s", 3 * batch, secret_at=50)
+    with _raw(path) as connection:
+        for statement in (
+            "DROP TABLE trimtab_terms",
+            "DROP TABLE trimtab_indexed",
+            "DELETE FROM trimtab_schema WHERE version = 4",
+            "CREATE TABLE trimtab_indexed (session TEXT PRIMARY KEY NOT NULL, number INTEGER NOT NULL UNIQUE,"
+            " version INTEGER NOT NULL) WITHOUT ROWID",
+            "CREATE VIRTUAL TABLE trimtab_search"
+            " USING fts5(terms, content='', columnsize=0, detail=none, tokenize='ascii')",
+            "INSERT INTO trimtab_search (rowid, terms) VALUES (4294967346, 'zanzibar')",
+            "INSERT INTO trimtab_indexed VALUES ('s', 1, 600)",
+        ):
+            connection.execute(statement)
+    with SQLiteStore(path) as store:
+        _append(store, "s", _message(9_999, "heron"), at=3 * batch)
+        assert _indexed(path) == [("s", batch)]
+        assert _search(store, "s", "heron", "zanzibar") == [3 * batch + 1, 50]
+        assert _indexed(path) == [("s", 3 * batch)]
+    with _raw(path) as connection:
+        assert connection.execute("SELECT 1 FROM sqlite_master WHERE name GLOB '*search*'").fetchall() == []
 
 
 def _indexed(path: Path) -> list[tuple[str, int]]:
@@ -470,31 +465,28 @@ def test_the_index_is_filled_as_the_session_grows(tmp_path: Path) -> None:
         assert _search(store, "s", "zanzibar") == []
 
 
-def test_an_index_that_was_emptied_is_filled_by_appends_or_by_a_search(tmp_path: Path) -> None:
-    """A batch with each append, and the rest when somebody searches."""
-    path, batch = tmp_path / "a.db", BATCH_EVENTS
-    with SQLiteStore(path) as store:
-        _fill(store, "s", 3 * batch, secret_at=2)
-        store.append(_withdrawn(store, "s", 2))
-        assert _indexed(path) == []
-        _append(store, "s", _message(9_999, "heron"), at=3 * batch + 1)
-        assert _indexed(path) == [("s", batch)]
-        assert _search(store, "s", "heron", "zanzibar") == [3 * batch + 2]
-        assert _indexed(path) == [("s", 3 * batch)]
+def _terms(path: Path) -> list[tuple[str, int]]:
+    """Return which terms the index has of one version or the other."""
+    with _raw(path) as connection:
+        return connection.execute("SELECT term, version FROM trimtab_terms ORDER BY term, version").fetchall()
 
 
-def test_a_rewrite_behind_the_index_leaves_it(tmp_path: Path) -> None:
-    """Only what is in the index has to be erased from it."""
+def test_a_rewrite_takes_its_terms_out_of_the_index_and_no_others(tmp_path: Path) -> None:
+    """In the index and behind it, in one step; the rest stays indexed."""
     path, batch = tmp_path / "a.db", BATCH_EVENTS
     with SQLiteStore(path) as store:
-        _fill(store, "s", batch + 2, secret_at=batch + 1)
-        _search(store, "s", "filler")
-        store.append(_withdrawn(store, "s", batch + 1))
-        assert _indexed(path) == [("s", batch)]
+        _fill(store, "s", batch + 2, secret_at=batch)
+        _append(store, "t", *(_message(at, SECRET) for at in range(batch)))
+        before = _terms(path)
+        inside, behind = (_withdrawn(store, "s", version) for version in (batch, batch + 1))
+        store.append(replace(inside, rewrites=[*behind.rewrites, *inside.rewrites]))
+        assert _indexed(path) == [("s", batch), ("t", batch)]
         assert _search(store, "s", "zanzibar") == []
-        again = _withdrawn(store, "s", batch)
-        store.append(replace(again, events=[Event(id="another", kind="redacted", time=9.0)]))
-        assert _indexed(path) == []
+        assert len(_search(store, "t", "zanzibar")) == 10
+        gone = Counter(before) - Counter(_terms(path))
+        assert set(gone) == {(term, batch) for term in text_terms(SECRET)}
+        store.delete("t")
+        assert "zanzibar" not in {term for term, _ in _terms(path)}
 
 
 def test_sessions_do_not_meet_in_the_index(tmp_path: Path) -> None:
@@ -509,17 +501,6 @@ def test_sessions_do_not_meet_in_the_index(tmp_path: Path) -> None:
         for session in texts:
             request = SearchRequest(session=session, terms=("heron", "otter"), limit=1)
             assert [event.version for event in store.search(request)] == [8]
-
-
-def test_rewrites_in_and_behind_the_index_empty_it(tmp_path: Path) -> None:
-    """One event that is in it is enough."""
-    path, batch = tmp_path / "a.db", BATCH_EVENTS
-    with SQLiteStore(path) as store:
-        _fill(store, "s", batch + 2)
-        _search(store, "s", "filler")
-        inside, behind = (_withdrawn(store, "s", version) for version in (batch, batch + 1))
-        store.append(replace(inside, rewrites=[*behind.rewrites, *inside.rewrites]))
-        assert _indexed(path) == []
 
 
 # -- threads, processes, forks

@@ -211,7 +211,7 @@ def test_a_search_of_a_session_without_its_end_ends(tmp_path: Path, kept: int) -
     _filled(path, 450)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM trimtab_events WHERE version > ?", (kept,))
-        connection.execute("DROP TABLE trimtab_search")
+        connection.execute("DELETE FROM trimtab_terms")
         connection.execute("DELETE FROM trimtab_indexed")
     with SQLiteStore(path) as store:
         with pytest.raises(CorruptSessionError, match=f"event {kept + 1} is missing") as caught:

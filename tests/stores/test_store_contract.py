@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 from tests.stores.stores import Place
-from trimtab.stores import AppendRequest, Event, SearchRequest, query_terms
+from trimtab.relevance import question_terms
+from trimtab.stores import AppendRequest, Event, SearchRequest
 from trimtab.testing import check_store
 
 
@@ -27,7 +28,7 @@ def _messages(data_dir: Path) -> list[dict[str, object]]:
 
 
 def test_two_characters_of_chinese_are_found_in_real_conversations(data_dir: Path, place: Place) -> None:
-    """Every message that has them, as Python's `in` finds them, and no other."""
+    """Every message that has them, as Python's `in` finds them, and none further than two from one."""
     messages = _messages(data_dir)
     events = [
         Event(id=str(at), kind="message", time=float(at), data={"message": message})
@@ -39,11 +40,11 @@ def test_two_characters_of_chinese_are_found_in_real_conversations(data_dir: Pat
         for query in ("天气", "电影", "邮件", "计算", "新闻", "密码"):
             holding = {at + 1 for at, message in enumerate(messages) if query in _content(message)}
             assert holding, f"nothing to find: {query}"
-            request = SearchRequest(session="zh", terms=query_terms(query), limit=len(messages))
-            found = [event.version for event in store.search(request)]
-            assert holding <= set(found), query
-            assert all(query in _whole(messages[version - 1]) for version in found), query
-            assert found == sorted(found, reverse=True), "newer first"
+            request = SearchRequest(session="zh", terms=question_terms(query), limit=len(messages))
+            found = {event.version for event in store.search(request)}
+            assert holding <= found, query
+            having = {at + 1 for at, message in enumerate(messages) if query in _whole(message)}
+            assert all(having & set(range(version - 2, version + 3)) for version in found), query
         store.delete("zh")
     finally:
         store.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from trimtab._fitting.portion import Decision, ask
 from trimtab._fitting.prepare import BLOCK, Work
 from trimtab._fitting.request import hold_margin
 from trimtab._shared.checks import move_to_source
+from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.conversation import History
 from trimtab.counting.sizes import Shares, Sizes
@@ -18,7 +18,7 @@ from trimtab.formats import Format, Request
 from trimtab.strategies.base import EvictionRequest
 from trimtab.strategies.cuts import count_back
 from trimtab.strategies.runner import Settled
-from trimtab.strategies.summarizer import SummaryCall, drive
+from trimtab.strategies.summarizer import drive
 
 if TYPE_CHECKING:
     from trimtab.report import Report
@@ -107,7 +107,7 @@ class FitPlan(Decision[Work]):
         )
 
 
-def decide(work: Work, budget: Budget | None) -> Generator[SummaryCall, str | None, FitPlan]:
+def decide(work: Work, budget: Budget | None) -> Steps[FitPlan]:
     """Settle what stays within a budget, whatever its margin; yields what it needs from outside.
 
     Without a budget the room is what is there, so that all of it stays.
@@ -128,7 +128,7 @@ def decide(work: Work, budget: Budget | None) -> Generator[SummaryCall, str | No
     )
 
 
-def _decide_within(work: Work, budget: Budget) -> Generator[SummaryCall, str | None, FitPlan]:
+def _decide_within(work: Work, budget: Budget) -> Steps[FitPlan]:
     history, sizes, limit = work.history, work.sizes, budget.input_tokens
     try:
         counted = _counted_back(history, sizes, limit)

@@ -649,8 +649,6 @@ def _has_loose_ends(part: Part) -> bool:
         return False
     if history.walked_from == count or walked.odd or walked.unanswered:
         return True
-    if history.walked_from == 0 and walked.behind:
-        return True
     return history.format.rules.binds_messages
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from trimtab._shared.steps import Steps
 from trimtab.conversation import History
 from trimtab.counting.sizes import Sizes
 from trimtab.errors import CountingError, FormatError, move_error
 from trimtab.strategies.base import EvictionRequest, Strategy, waits
 from trimtab.strategies.cuts import count_words_back, oldest_cut_of
 from trimtab.strategies.runner import Settled, clears_results, reads_newest, steps
-from trimtab.strategies.summarizer import SummaryCall
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
@@ -75,7 +75,7 @@ def ask(
     counted: int | None,
     led: bool = False,
     question: Callable[[], str] | None = None,
-) -> Generator[SummaryCall, str | None, tuple[EvictionRequest, Settled]]:
+) -> Steps[tuple[EvictionRequest, Settled]]:
     """Ask a strategy what stays of a portion; yields what it needs from outside.
 
     Where the strategy lets the oldest units leave, those near the cut and at the end are told apart alone.

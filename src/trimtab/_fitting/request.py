@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from trimtab._shared.checks import (
     check_trim,
     system_of,
 )
+from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting.base import RequestCounter
@@ -25,7 +26,6 @@ from trimtab.errors import ConfigurationError, InvalidHistoryError, UnknownNameE
 from trimtab.formats import Format, Request, mapping_of
 from trimtab.models import facts_for, model_in
 from trimtab.strategies.door import StrategyLike
-from trimtab.strategies.summarizer import SummaryCall
 
 __all__ = [
     "Ask",
@@ -296,10 +296,10 @@ def hold_margin(
     format: Format,
     /,
     *,
-    decide: Callable[[Budget], Generator[SummaryCall, str | None, T]],
+    decide: Callable[[Budget], Steps[T]],
     decided: Callable[[T], Decided],
     everything: Callable[[], Iterable[Any]],
-) -> Generator[SummaryCall, str | None, T]:
+) -> Steps[T]:
     """Decide for a budget so that its margin holds for what stays.
 
     With the tools' part of it first; if what stays has more that nobody can know, again with that, and

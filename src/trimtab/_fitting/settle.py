@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -14,6 +14,7 @@ from trimtab._fitting.layout import Composition, Part, by_block
 from trimtab._fitting.portion import Decision, ask, in_block
 from trimtab._fitting.prepare import DEFAULT_STRATEGY
 from trimtab._fitting.request import hold_margin
+from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble_one, keep_parts
@@ -27,7 +28,6 @@ from trimtab.strategies.cuts import count_back
 from trimtab.strategies.drop import Strict
 from trimtab.strategies.openers import begin_of
 from trimtab.strategies.runner import Settled, run
-from trimtab.strategies.summarizer import SummaryCall
 from trimtab.strategies.truncate_text import TruncateText
 
 if TYPE_CHECKING:
@@ -208,11 +208,7 @@ def _more(part: Part, marked: Any, plain: Any) -> int:
     return 0 if marked is plain else part.sizes.alone(marked) - part.sizes.alone(plain)
 
 
-Steps = Generator[SummaryCall, str | None, Outcome]
-"""An algorithm that comes to an outcome, and yields what it needs from outside."""
-
-
-def settle_blocks(composition: Composition, budget: Budget | None) -> Steps:
+def settle_blocks(composition: Composition, budget: Budget | None) -> Steps[Outcome]:
     """Settle what stays of each block, whatever the margin; yields what it needs from outside.
 
     Without a budget all of it stays but what passes a cap in tokens.
@@ -230,14 +226,14 @@ def settle_blocks(composition: Composition, budget: Budget | None) -> Steps:
     )
 
 
-def _settle_within(composition: Composition, budget: Budget) -> Steps:
+def _settle_within(composition: Composition, budget: Budget) -> Steps[Outcome]:
     outcome = yield from _Settlement(composition, budget).run()
     if outcome.error is not None or outcome.tokens <= budget.input_tokens:
         return outcome
     return (yield from _given_less(outcome))
 
 
-def _settle_without_end(composition: Composition) -> Steps:
+def _settle_without_end(composition: Composition) -> Steps[Outcome]:
     """Settle in more room than any request takes, and go by what came of it."""
     outcome = yield from _settle_within(composition, composition.budget)
     outcome.budget = Budget(max(1, outcome.tokens))
@@ -248,7 +244,7 @@ def _settle_without_end(composition: Composition) -> Steps:
     return outcome
 
 
-def _given_less(outcome: Outcome) -> Steps:
+def _given_less(outcome: Outcome) -> Steps[Outcome]:
     """Settle again with less room for the blocks: a black box counts the whole higher than them.
 
     They get as much less as it is over, then twice that; and between what is not enough and what is more
@@ -302,7 +298,7 @@ class _Settlement:
         self._beside_tokens = _beside_tokens(composition, leads_system=_begins_with_system(composition))
         self.room = budget.input_tokens - self._beside_tokens - less_tokens
 
-    def run(self) -> Steps:
+    def run(self) -> Steps[Outcome]:
         """Offer the room block by block, and put together what came of it."""
         floors_ignored, error = False, None
         claims = self.claims()
@@ -384,9 +380,7 @@ class _Settlement:
             once=_asks_model(part),
         )
 
-    def _settle(
-        self, part: Part, claim: Claim, limit_tokens: int
-    ) -> Generator[SummaryCall, str | None, BlockDecision]:
+    def _settle(self, part: Part, claim: Claim, limit_tokens: int) -> Steps[BlockDecision]:
         """Ask the block's strategy, if it does not fit as it is."""
         need = claim.need_tokens - self._marks[part.name]
         if need <= limit_tokens:

@@ -52,6 +52,30 @@ def check_fraction(name: str, value: object) -> float:
     return float(value)
 
 
+def check_numbers(name: str, answer: Any, count: int, /) -> list[float]:
+    """Return the number for each message that a function answered; `name` is its word."""
+    if isinstance(answer, (str, bytes)) or not isinstance(answer, Iterable):
+        raise ConfigurationError(
+            f"{name} answered {type(answer).__name__}; it answers a number for each message"
+        )
+    values = list(answer)
+    if len(values) != count:
+        raise ConfigurationError(f"{name} answered {len(values):,} numbers for {count:,} messages")
+    return [_number(name, at, value) for at, value in enumerate(values)]
+
+
+def _number(name: str, at: int, value: Any) -> float:
+    """Return what a function answered for a message as a number; a text of digits is none."""
+    if not isinstance(value, (str, bytes)):
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = float("nan")
+        if number == number:
+            return number
+    raise ConfigurationError(f"{name} answered {value!r} for message {at}; it must be a number")
+
+
 def check_choice(name: str, value: object, choices: Sequence[str], /) -> str:
     """Return one of a few words."""
     if isinstance(value, str) and value in choices:
@@ -98,6 +122,21 @@ def answers_later(function: Callable[..., Any], /) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
+def is_later(answer: object, /) -> bool:
+    """Tell whether an answer has to be awaited; nobody will await it then: it is closed, or Python warns."""
+    if not inspect.isawaitable(answer):
+        return False
+    if inspect.iscoroutine(answer):
+        answer.close()
+    return True
+
+
+def name_of(value: object, /) -> str:
+    """Return the name a function or an object calls itself by, or that of its class."""
+    own = getattr(value, "name", None) or getattr(value, "__name__", None)
+    return str(own or type(value).__name__)
+
+
 def check_trim(value: Any, /) -> None:
     """Refuse what cannot be called back at once."""
     if not callable(value):
@@ -126,11 +165,16 @@ def list_messages(messages: Any, /) -> list[Any]:
     return list(messages)
 
 
+def _can_dump(value: Any) -> bool:
+    """Tell whether it is an object of an SDK, which are pydantic's."""
+    return callable(getattr(value, "model_dump", None))
+
+
 def _is_message(value: Any) -> bool:
     """Tell a message from a request body and from a list; a body has no role."""
     if isinstance(value, Mapping):
         return "role" in value and not any(key in value for key in _BODY_KEYS)
-    return callable(getattr(value, "model_dump", None)) and hasattr(value, "role")
+    return _can_dump(value) and hasattr(value, "role")
 
 
 _BODY_KEYS = ("messages", "input", "contents")
@@ -167,7 +211,7 @@ def check_tools(value: Any, /) -> None:
 def _is_schema(value: Any) -> bool:
     if isinstance(value, type):
         return False
-    return isinstance(value, Mapping) or callable(getattr(value, "model_dump", None))
+    return isinstance(value, Mapping) or _can_dump(value)
 
 
 def _kind_of_tool(value: Any) -> str:
@@ -195,7 +239,7 @@ def system_of(value: Any, /) -> str | list[Any] | None:
 
 
 def _is_part(value: Any) -> bool:
-    return isinstance(value, (str, Mapping)) or callable(getattr(value, "model_dump", None))
+    return isinstance(value, (str, Mapping)) or _can_dump(value)
 
 
 def check_pending_calls(value: Any, /) -> Collection[str]:

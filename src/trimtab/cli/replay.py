@@ -25,11 +25,12 @@ from trimtab.cli.options import (
     together,
 )
 from trimtab.cli.output import Place, Progress, Refused, encode, in_options, usage
-from trimtab.errors import ConfigurationError, ContextError, MissingExtraError
+from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
 from trimtab.models import DEFAULT_PRICING, CachePricing, known_model_in, pricing_for, pricings
 from trimtab.policy import read_file
 from trimtab.replay import CallRow, Replayed, chart_page, read_recording, replay_table
 from trimtab.replay import replay as play
+from trimtab.replay.datasets import conversations_in
 from trimtab.replay.policies import BY_DEFAULT, WORDS, name_of, read_policy
 from trimtab.report.text import clip, plain, plural
 from trimtab.session import Session
@@ -180,8 +181,8 @@ def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> 
     """Say what policies cost on recorded conversations.
 
     Each conversation is played call by call under each policy. A FILE holds messages, request bodies,
-    the snapshot of a session, or OpenTelemetry's GenAI spans. No model is asked. Exits 1 if a threshold is
-    passed, or a conversation cannot be read.
+    the snapshot of a session, OpenTelemetry's GenAI spans, or the questions of LoCoMo or BEAM. No model is
+    asked. Exits 1 if a threshold is passed, or a conversation cannot be read.
     """
     words, is_asked = _policies(given)
     job = _Job(
@@ -273,7 +274,23 @@ def _work(files: Sequence[str], kind: InputKind, given: Mapping[str, Any]) -> It
                 if one.error is not None:
                     yield _Found(place.label(label), place, [], in_options(one.error))
                 else:
-                    yield _Work(place.label(label), place, one.value)
+                    yield from _conversations(_Work(place.label(label), place, one.value))
+
+
+def _conversations(work: _Work) -> Iterator[_Work | _Found]:
+    """Take the conversations out of a file of LoCoMo or BEAM, by their names; what is none is one."""
+    try:
+        found = conversations_in(work.value)
+    except FormatError as error:
+        yield _Found(work.label, work.place, [], in_options(error))
+        return
+    if found is None:
+        yield work
+        return
+    for name, body in found.items():
+        for note in body["notes"]:
+            click.echo(f"trimtab: {plain(work.label)}: {plain(name)}: {note}", err=True)
+        yield _Work(f"{work.label}: {name}", work.place, body)
 
 
 def _log_of(url: str, name: str) -> list[Any]:

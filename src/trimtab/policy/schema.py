@@ -24,6 +24,7 @@ from trimtab.budget import Budget
 from trimtab.counting.door import WORDS, counter_in_words
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
+from trimtab.models import CachePricing
 from trimtab.strategies import Strategy, StrategyKind
 from trimtab.strategies.data import ALIASES, CLASSES, PRESETS, option_names
 from trimtab.strategies.scores import SCORE_NAMES
@@ -448,7 +449,7 @@ def _keys(made: type, names: Collection[str], /, kinds: Mapping[str, _Kind]) -> 
         if one.name in names:
             kind = kinds.get(one.name) or _kind(hints[one.name])
             about = words.get(one.name, "") + (" Its name in names=." if isinstance(kind, _Named) else "")
-            default = one.default.name if isinstance(one.default, Strategy) else one.default
+            default = one.default.name if isinstance(one.default, (Strategy, CachePricing)) else one.default
             plain = default if isinstance(default, (str, int, float)) else None
             keys[one.name] = Key(kind, about, plain, required=one.default is MISSING)
     return keys
@@ -465,10 +466,30 @@ def _options(kind: StrategyKind) -> Table:
 _WITHOUT_OPTIONS = Table({"kind": Key(_text("a text"), "Which strategy it is.", required=True)})
 _STEPS = Key(_Items("a list of strategies", STRATEGY, least=1), "Strategies, cheapest first.", required=True)
 
+_NULL = _Value("null", {"type": "null"})
+_AMOUNT = _Value("a number from 0 on", {"type": "number", "minimum": 0})
+_PRICING = Table(
+    _keys(
+        CachePricing,
+        [one.name for one in fields(CachePricing)],
+        {
+            **dict.fromkeys(("read", "write", "base"), _AMOUNT),
+            **dict.fromkeys(("output", "lifetime_seconds"), _Either((_AMOUNT, _NULL))),
+            "granularity_tokens": _whole(1),
+            "max_breakpoints": _Either((_whole(1), _NULL)),
+        },
+    )
+)
+
 _KINDS_OF_OPTIONS: Mapping[StrategyKind, Mapping[str, _Kind]] = {
     StrategyKind.SLIDING_WINDOW: {
         "protect_roles": _Items("a list of roles", _ANY_TEXT),
         "target_ratio": _FRACTION,
+    },
+    StrategyKind.CHEAPEST: {
+        "pricing": _Either((_text("the name of a pricing or of a model"), _PRICING)),
+        "room_weight": _Value("a number above 0", {"type": "number", "exclusiveMinimum": 0}),
+        "expected_calls": _Either((_whole(1), _NULL)),
     },
     StrategyKind.CLAMP_RESULTS: {
         "max_tokens": _whole(1),
@@ -479,7 +500,7 @@ _KINDS_OF_OPTIONS: Mapping[StrategyKind, Mapping[str, _Kind]] = {
     StrategyKind.CLEAR_TOOL_RESULTS: {"exclude_tools": _Items("a list of names of tools", _ANY_TEXT)},
     StrategyKind.SUMMARIZE: {
         "summarizer": _Named("summarizer"),
-        "max_summary_tokens": _Either((_whole(1), _Value("null", {"type": "null"}))),
+        "max_summary_tokens": _Either((_whole(1), _NULL)),
         "role": _choice("user", "system", "developer", "assistant"),
     },
 }

@@ -1,8 +1,9 @@
-"""Which texts say something about a question? An index that grows text by text, and its terms."""
+"""Which texts say something about a question? An index that grows text by text, its terms, and rankers."""
 
 from __future__ import annotations
 
 from trimtab.relevance.index import Index, relevance
+from trimtab.relevance.ranker import RankerLike
 from trimtab.relevance.terms import question_terms, text_terms
 
-__all__ = ["Index", "question_terms", "relevance", "text_terms"]
+__all__ = ["Index", "RankerLike", "question_terms", "relevance", "text_terms"]

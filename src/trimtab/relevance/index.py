@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log
 
+from trimtab.errors import ConfigurationError
 from trimtab.relevance.scan import find_terms
 from trimtab.relevance.terms import question_terms, text_terms
 
-__all__ = ["NEIGHBOR_SHARE", "Index", "relevance"]
+__all__ = ["NEIGHBOR_SHARE", "Index", "add_scores", "relevance"]
 
 _SATURATION = 1.2
 """k1 of BM25: how soon one more of the same word says nothing new. The usual value."""
@@ -20,37 +22,40 @@ NEIGHBOR_SHARE = 0.5
 """Part of a text's score that those beside it have at least: an answer may lack the words of its question."""
 
 
-class Lengths:
-    """How long each text is, in characters, which is enough to tell long from short in every script."""
+def add_scores(
+    scores: dict[int, float],
+    postings: Sequence[tuple[int, int]],
+    chars: Mapping[int, int] | Sequence[int],
+    /,
+    *,
+    texts: int,
+    sum_chars: int,
+    holders: float | None = None,
+) -> None:
+    """Add what texts score that have a term so often, by BM25.
 
-    __slots__ = ("_sum", "chars")
-
-    def __init__(self, texts: Sequence[str] = ()) -> None:
-        self.chars = list(map(len, texts))
-        """Of each text."""
-        self._sum = sum(self.chars)
-
-    def add(self, text: str, /) -> int:
-        """Put a text behind the others; returns its place, from 0."""
-        self.chars.append(len(text))
-        self._sum += len(text)
-        return len(self.chars) - 1
-
-    def score(self, postings: Sequence[tuple[int, int]], scores: dict[int, float], /) -> None:
-        """Add what the texts score that have a term so often, by BM25."""
-        chars, count = self.chars, len(self.chars)
-        flat = _SATURATION * (1 - _LENGTH_WEIGHT)
-        slope = _SATURATION * _LENGTH_WEIGHT / max(1.0, self._sum / max(1, count))
-        rarity = log(1 + (count - len(postings) + 0.5) / (len(postings) + 0.5)) * (_SATURATION + 1)
-        for place, often in postings:
-            score = rarity * often / (often + flat + slope * chars[place])
-            scores[place] = scores.get(place, 0.0) + score
+    Args:
+        scores: By place; added to.
+        postings: Which texts have the term, and how often.
+        chars: How long each of them is: enough to tell long from short in every script.
+        texts: How many texts there are.
+        sum_chars: How long all of them are.
+        holders: How many texts have the term; None: those of the postings.
+    """
+    holders = len(postings) if holders is None else holders
+    flat = _SATURATION * (1 - _LENGTH_WEIGHT)
+    slope = _SATURATION * _LENGTH_WEIGHT / max(1.0, sum_chars / max(1, texts))
+    rarity = log(1 + (texts - holders + 0.5) / (holders + 0.5)) * (_SATURATION + 1)
+    for place, often in postings:
+        score = rarity * often / (often + flat + slope * chars[place])
+        scores[place] = scores.get(place, 0.0) + score
 
 
 class Index:
     """Texts by their terms, ranked by BM25 (rare words count more, long texts less).
 
-    Adding takes time linear in the text, asking in the number of texts that have a word of the question.
+    Adding and removing take time linear in the text, asking in the number of texts that have a word of the
+    question.
 
     Example:
         >>> index = Index()
@@ -58,30 +63,70 @@ class Index:
         ...     place = index.add(text)
         >>> sorted(index.scores("When is Anna's flight?"))
         [1]
+        >>> index.remove("Anna booked a flight to Oslo.", place=1)
+        >>> index.scores("When is Anna's flight?")
+        {}
     """
 
-    __slots__ = ("_lengths", "_postings")
+    __slots__ = ("_next", "_postings", "chars", "sum_chars")
 
     def __init__(self) -> None:
         self._postings: dict[str, list[tuple[int, int]]] = {}
         """By term: which texts have it, ascending, and how often."""
-        self._lengths = Lengths()
+        self._next = 0
+        self.chars: dict[int, int] = {}
+        """How long each text is, by place."""
+        self.sum_chars = 0
+        """How long all of them are."""
 
     def __len__(self) -> int:
-        return len(self._lengths.chars)
+        return len(self.chars)
 
-    def add(self, text: str, /) -> int:
-        """Put a text behind the others; returns its place, from 0."""
-        place = self._lengths.add(text)
-        for term, count in Counter(text_terms(text)).items():
-            self._postings.setdefault(term, []).append((place, count))
+    def add(self, text: str, /, *, place: int | None = None) -> int:
+        """Put a text at a place where none is, and return the place, from 0.
+
+        Without `place` it is put behind all others.
+        """
+        place = self._next if place is None else place
+        if place in self.chars:
+            raise ConfigurationError(f"place {place} of the index has a text: remove that one first")
+        self._next = max(self._next, place + 1)
+        self.chars[place] = len(text)
+        self.sum_chars += len(text)
+        for term, often in Counter(text_terms(text)).items():
+            insort(self._postings.setdefault(term, []), (place, often))
         return place
+
+    def remove(self, text: str, /, *, place: int) -> None:
+        """Take out a text that was put there; nothing of it is left.
+
+        The others keep their places.
+        """
+        if self.chars.get(place) != len(text):
+            raise ConfigurationError(
+                f"place {place} of the index has another text, or none: nothing was removed"
+            )
+        self.sum_chars -= self.chars.pop(place)
+        for term, often in Counter(text_terms(text)).items():
+            postings = self._postings[term]
+            del postings[bisect_left(postings, (place, often))]
+            if not postings:
+                del self._postings[term]
+
+    def newest(self, term: str, most: int, /) -> list[tuple[int, int]]:
+        """Return the last places that have a term, ascending, and how often each.
+
+        At most so many.
+        """
+        postings = self._postings.get(term, [])
+        return postings[max(0, len(postings) - most) :]
 
     def scores(self, question: str, /) -> dict[int, float]:
         """Return what each text that has a word of the question scores, by place; above 0."""
         found: dict[int, float] = {}
         for term in question_terms(question):
-            self._lengths.score(self._postings.get(term, ()), found)
+            postings = self._postings.get(term, ())
+            add_scores(found, postings, self.chars, texts=len(self.chars), sum_chars=self.sum_chars)
         return found
 
 
@@ -102,9 +147,10 @@ def relevance(question: str, texts: Sequence[str], /, *, neighbors: float = NEIG
         >>> [round(score / max(scores), 2) for score in scores]
         [1.0, 0.5, 0.25, 0.12]
     """
-    lengths, hits = Lengths(texts), dict[int, float]()
+    chars, hits = list(map(len, texts)), dict[int, float]()
+    sum_chars = sum(chars)
     for postings in find_terms(texts, question_terms(question)).values():
-        lengths.score(postings, hits)
+        add_scores(hits, postings, chars, texts=len(chars), sum_chars=sum_chars)
     found = [hits.get(place, 0.0) for place in range(len(texts))]
     for forward in (True, False):  # so that a hit reaches both ways, less with each step
         near = 0.0

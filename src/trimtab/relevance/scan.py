@@ -57,7 +57,7 @@ def _find_words(texts: Sequence[str], places: Sequence[int], found: dict[str, di
     starts = list(accumulate((len(texts[place]) + 1 for place in places), initial=0))
     for term, counts in found.items():
         same: dict[bytes, bool] = {}
-        sought = b" " + _prefix(term).encode("ascii")
+        sought = b" " + _needle(term).encode("ascii")
         at = joined.find(sought)  # a pattern would look at every character
         while at >= 0:
             end = joined.find(b" ", at + 1)
@@ -79,6 +79,11 @@ def _counts(text: str, terms: Collection[str]) -> Iterator[tuple[str, int]]:
         yield from ((term, counted[term]) for term in there if term in counted)
     else:  # pairs of characters, which occur where they stand
         yield from ((term, plain.count(term)) for term in there if term in plain)
+
+
+def _needle(term: str) -> str:
+    """Return what to look for behind a space: a word of one letter or with a digit is its own only word."""
+    return _prefix(term) if len(term) > 1 and term.isalpha() else f"{term} "
 
 
 def _prefix(term: str) -> str:

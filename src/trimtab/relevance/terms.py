@@ -19,7 +19,7 @@ _ASCII_WORD = re.compile(rf"{_RUN}(?:[_.@/:-]{_RUN}){{0,7}}")
 """A word, or an identifier, number or date, whose parts are joined."""
 
 _HUMP = re.compile("(?<=[a-z0-9])(?=[A-Z])")
-"""Where a part of an identifier begins that only its case tells."""
+"""Where a part of an identifier begins that only its case tells; a code all in capitals has none."""
 
 _PART = re.compile("[^_.@/:-]+")
 
@@ -54,7 +54,7 @@ def question_terms(text: str, /) -> tuple[str, ...]:
         ('weather', 'berlin', '北京', '京的', '的天', '天气', '气怎', '么样')
     """
     found: dict[str, None] = {}
-    humps = " ".join(word for word in text.split() if _HUMP.search(word))
+    humps = " ".join(word for word in text.split() if _HUMP.search(word) and not word.isupper())
     for run, terms in _runs(f"{text} {_HUMP.sub(' ', humps)}"):
         found |= dict.fromkeys(terms or _pairs(run) or run)
     telling = [term for term in found if term not in _question_words()]

@@ -10,12 +10,13 @@ from trimtab.models import CachePricing, pricing_for, pricings
 from trimtab.replay.chart import chart_page
 from trimtab.replay.play import replay
 from trimtab.replay.policies import PolicyLike
-from trimtab.replay.record import ModelCall, Question, Recording, read_recording
-from trimtab.replay.results import CallRow, Replayed, Totals, replay_table
+from trimtab.replay.record import ModelCall, Question, Recording, read_recording, read_recordings
+from trimtab.replay.results import CallRow, Evidence, Replayed, Totals, replay_table
 
 __all__ = [
     "CachePricing",
     "CallRow",
+    "Evidence",
     "ModelCall",
     "PolicyLike",
     "Question",
@@ -26,6 +27,7 @@ __all__ = [
     "pricing_for",
     "pricings",
     "read_recording",
+    "read_recordings",
     "replay",
     "replay_table",
 ]

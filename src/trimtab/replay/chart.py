@@ -1,4 +1,4 @@
-"""A page of charts: tokens a call, reuse and price, by policy; one file, without scripts."""
+"""A page of charts: tokens a call, reuse, price and evidence, by policy; one file, without scripts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from html import escape
 from itertools import accumulate, islice
 from operator import add
 
-from trimtab.replay.results import CallRow, Replayed, cells_of
+from trimtab.replay.results import CallRow, Evidence, Replayed, cells_of
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 860, 240, 70, 12, 28
+_NAMES, _BAR = 260, 22
+"""Room for names beside bars, and the height of a bar."""
 _MOST_POINTS = 600
 """Points of a line: more than that nobody sees apart."""
 _COLOURS = ("#0b6e99", "#c2410c", "#4d7c0f", "#7e22ce", "#be123c", "#0f766e", "#a16207", "#475569")
@@ -22,6 +24,8 @@ th { border-bottom: 1px solid #a8a29e } td:first-child, th:first-child { text-al
 h2 { margin: 2em 0 0; font-size: 1.15em } h3 { margin: 1em 0 0; font-size: 1em; font-weight: 600 }
 svg { width: 100%; height: auto } text { font: 12px system-ui, sans-serif; fill: #57534e }
 .key { display: inline-block; width: .8em; height: .8em; margin-right: .4em }
+:root { color-scheme: light dark } line { stroke: #a8a29e; stroke-opacity: .4 }
+@media (prefers-color-scheme: dark) { body { background: #1c1917; color: #e7e5e4 } text { fill: #a8a29e } }
 """.strip()
 
 
@@ -50,6 +54,7 @@ def chart_page(
         f"<style>{_STYLE}</style></head><body>",
         f"<h1>{escape(title)}</h1>",
         _table(totals),
+        *([_bars(totals)] if any(one.totals.evidence.sought for one in totals) else []),
         *(
             part
             for name, results in islice(groups.items(), max_recordings)
@@ -73,6 +78,30 @@ def _table(results: Sequence[Replayed]) -> str:
     return f"<table><tr>{head}</tr>{''.join(rows)}</table>{note}"
 
 
+def _bars(results: Sequence[Replayed]) -> str:
+    """Draw how much of the evidence is in view: a bar a policy, paler where it was shortened or retold."""
+    drawn, room = list[str](), _WIDTH - _NAMES - _LEFT
+    for place, one in enumerate(results):
+        found, y = one.totals.evidence, place * _BAR
+        parts = ((found.whole, 1.0), (found.shortened + found.retold, 0.5))
+        x = float(_NAMES)
+        drawn.append(
+            f'<text x="{_NAMES - 8}" y="{y + 15}" text-anchor="end">{escape(one.policy[:40])}</text>'
+        )
+        for count, strength in parts:
+            width = room * count / (found.sought or 1)
+            drawn.append(
+                f'<rect x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="{_BAR - 6}"'
+                f' fill="{_colour(place)}" fill-opacity="{strength}"/>'
+            )
+            x += width
+        share = "" if found.share is None else f"{found.share:.0%}"
+        drawn.append(f'<text x="{x + 6:.1f}" y="{y + 15}">{share}</text>')
+    heading = "Share of the evidence in view when its question comes; paler: shortened or retold"
+    size = f'viewBox="0 0 {_WIDTH} {len(results) * _BAR}"'
+    return f'<h3>{heading}</h3><svg {size} role="img" aria-label="{heading}">{"".join(drawn)}</svg>'
+
+
 def _colour(place: int) -> str:
     return _COLOURS[place % len(_COLOURS)]
 
@@ -88,7 +117,7 @@ def _charts(name: str, results: Sequence[Replayed]) -> list[str]:
         ("Price so far", lambda rows: list(accumulate(row.price for row in rows))),
         *(
             [("Share of the evidence in view, of all questions so far", _evidence)]
-            if any(row.evidence for one in results for row in one.calls)
+            if sum(row.evidence is not None for row in results[0].calls) > 1
             else []
         ),
     )
@@ -101,9 +130,8 @@ def _charts(name: str, results: Sequence[Replayed]) -> list[str]:
 
 def _evidence(rows: Sequence[CallRow]) -> list[float]:
     """Share of the evidence in view, over the questions up to each call."""
-    held = accumulate((row.evidence or (0, 0))[0] for row in rows)
-    sought = accumulate((row.evidence or (0, 0))[1] for row in rows)
-    return [part / whole if whole else 0.0 for part, whole in zip(held, sought, strict=True)]
+    found = accumulate(row.evidence or Evidence() for row in rows)
+    return [one.share or 0.0 for one in found]
 
 
 def _svg(heading: str, lines: Sequence[tuple[str, list[float]]]) -> str:
@@ -129,7 +157,7 @@ def _level(value: float, step: int, inner: int) -> str:
     y = _TOP + inner * (1 - step / 4)
     shown = f"{value:,.2f}" if value < 10 else f"{value:,.0f}"
     return (
-        f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e7e5e4"/>'
+        f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
         f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{shown}</text>'
     )
 

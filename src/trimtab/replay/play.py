@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from html import unescape
 from typing import Any
 
 from trimtab.budget import Budget
@@ -17,12 +16,11 @@ from trimtab.formats import Format, SystemLike, ToolSchema, mapping_of
 from trimtab.formats.values import entry_of
 from trimtab.models import DEFAULT_PRICING, CachePricing, pricing_for
 from trimtab.replay.cache import PromptCache, Sent
+from trimtab.replay.evidence import Witness
 from trimtab.replay.policies import Meter, PolicyLike, Setting, View, name_of, player_for
 from trimtab.replay.record import (
     Messages,
     ModelCall,
-    Question,
-    Recording,
     goes_on,
     leading_count,
     read_recording,
@@ -99,18 +97,22 @@ def replay(
         sizing=sizing,
         prices=prices,
         cache=PromptCache(prices),
-        seeks=_questions_by_call(recording),
     )
     player = player_for(policy, setting)
+    witness = Witness(recording, player)
     rows = []
     limit_tokens = setting.limit_tokens()
     for index, call in enumerate(recording.calls):
+        view = None
         try:
-            row = stage.row(index, call, player.play(call))
+            view = player.play(call)
+            row = stage.row(index, call, view)
             limit_tokens = row.limit_tokens
         except BudgetExceededError as error:
             row = CallRow(index=index, given_messages=len(call.messages), refused=str(error))
-        rows.append(replace(row, over_before=stage.passes(call, limit_tokens)))
+        is_over, evidence = stage.passes(call, limit_tokens), witness.look(index, call, view)
+        meter.reset()  # of summaries for questions that are no calls
+        rows.append(replace(row, over_before=is_over, evidence=evidence))
         if on_call is not None:
             on_call(rows[-1])
     return Replayed(
@@ -126,16 +128,6 @@ def _counter(counter: CounterLike | None, model: str | None) -> Any:
     if counter is not None:
         return counter
     return EstimateCounter() if model is None else counter_for(model)
-
-
-def _questions_by_call(recording: Recording) -> dict[int, list[Question]]:
-    """Say at which call each question is asked: the first that has its message."""
-    found: dict[int, list[Question]] = {}
-    for question in recording.questions:
-        at = question.at + recording.lead
-        places = (index for index, call in enumerate(recording.calls) if len(call.messages) > at)
-        found.setdefault(next(places, len(recording.calls) - 1), []).append(question)
-    return found
 
 
 class _Sizing:
@@ -177,7 +169,6 @@ class _Stage:
     sizing: _Sizing
     prices: CachePricing
     cache: PromptCache
-    seeks: Mapping[int, Sequence[Question]]
     before: ModelCall | None = None
     cut: int = 0
     is_over: bool = False
@@ -191,7 +182,7 @@ class _Stage:
 
     def row(self, index: int, call: ModelCall, view: View) -> CallRow:
         """Say what a view costs, and what it lacks."""
-        setting, form, meter = self.setting, self.setting.format, self.setting.meter
+        form, meter = self.setting.format, self.setting.meter
         prefix_tokens = self.sizing.prefix(view.messages, Fixed(view.system, call.tools))
         sent = Sent(
             messages=view.messages,
@@ -208,7 +199,7 @@ class _Stage:
         moved_back = before is not None and cut < self.cut and goes_on(before.messages, call.messages)
         self.before, self.cut = call, cut
         asked, read, written = meter.calls, meter.read_tokens, meter.written_tokens
-        meter.calls = meter.read_tokens = meter.written_tokens = 0
+        meter.reset()
         charge = reading.charge
         return CallRow(
             index=index,
@@ -230,7 +221,6 @@ class _Stage:
             summarizer_tokens=read + written,
             over_limit=view.limit_tokens is not None and sent.tokens > view.limit_tokens,
             faults=_new_faults(call.messages, view.messages, form),
-            evidence=_evidence(setting.recording, self.seeks.get(index, ()), call.messages, view, form),
         )
 
 
@@ -262,34 +252,3 @@ def _new_faults(given: Messages, sent: Messages, form: Format) -> tuple[str, ...
         return ()
     known = {(one.rule, one.call_id) for one in validate(given, format=form)}
     return tuple(dict.fromkeys(one.rule for one in found if (one.rule, one.call_id) not in known))
-
-
-def _evidence(
-    recording: Recording, questions: Sequence[Question], given: Messages, view: View, form: Format
-) -> tuple[int, int] | None:
-    """Count the messages with evidence that are in view, as messages or word for word inside of one."""
-    places = [place + recording.lead for one in questions for place in one.evidence]
-    places = [place for place in places if place < len(given)]
-    if not places:
-        return None
-    shown = list(_texts(view.messages, form))
-    held = 0
-    for place in places:
-        texts = [_one_line(text) for text in form.pieces(mapping_of(given[place])).texts if text.strip()]
-        held += any(one is given[place] or one == given[place] for one in view.messages) or (
-            bool(texts) and all(any(text in other for other in shown) for text in texts)
-        )
-    return held, len(places)
-
-
-def _texts(messages: Messages, form: Format) -> Iterator[str]:
-    """List all texts of messages, those that were escaped as they were before, too."""
-    for message in messages:
-        for text in form.pieces(mapping_of(message)).texts:
-            yield _one_line(text)
-            if "&" in text:
-                yield _one_line(unescape(text))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

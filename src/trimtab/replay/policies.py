@@ -21,6 +21,7 @@ from trimtab.policy import load_policy, read_file
 from trimtab.policy.conversations import blocks_for
 from trimtab.replay.record import Messages, ModelCall, Recording, goes_on
 from trimtab.session import Session
+from trimtab.stores import MemoryStore
 from trimtab.strategies import Cascade, Strategy, Summarize, create_strategy
 from trimtab.strategies.summarizer import Summarizer, SummaryRequest, reads_all
 from trimtab.summaries import ExtractiveSummarizer
@@ -58,6 +59,10 @@ class Meter:
         told = [{"role": "user", "content": existing}] if existing else []
         self.read_tokens += self.counts(messages) + (self.counts(told) if told else 0)
         self.written_tokens += self.counts([{"role": "assistant", "content": text}])
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self.calls = self.read_tokens = self.written_tokens = 0
 
 
 class _Metered:
@@ -111,6 +116,14 @@ class Player(Protocol):
         """
         ...
 
+    def ask(self, call: ModelCall, /) -> View:
+        """Decide what would be sent for a call that goes on from the last one, and forget it.
+
+        Raises:
+            BudgetExceededError: Nothing that may be sent fits.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
@@ -133,8 +146,22 @@ class Setting:
         return None if budget is None else budget.input_tokens
 
 
+class _Forgetful:
+    """Decides each call by itself."""
+
+    __slots__ = ()
+
+    def play(self, call: ModelCall, /) -> View:
+        """Decide what is sent."""
+        raise NotImplementedError
+
+    def ask(self, call: ModelCall, /) -> View:
+        """Decide as for any other call."""
+        return self.play(call)
+
+
 @dataclass(slots=True)
-class _Whole:
+class _Whole(_Forgetful):
     """Sends everything."""
 
     limit_tokens: int | None
@@ -145,7 +172,7 @@ class _Whole:
 
 
 @dataclass(slots=True)
-class _ByStrategy:
+class _ByStrategy(_Forgetful):
     """Fits each call by itself."""
 
     setting: Setting
@@ -168,7 +195,7 @@ class _ByStrategy:
 
 
 @dataclass(slots=True)
-class _ByContext:
+class _ByContext(_Forgetful):
     """Puts each call into the blocks of a policy, and fits these."""
 
     setting: Setting
@@ -191,7 +218,7 @@ class _ByContext:
 
 
 @dataclass(slots=True)
-class _ByFunction:
+class _ByFunction(_Forgetful):
     """Lets a function choose: another library, or code of one's own."""
 
     setting: Setting
@@ -255,6 +282,12 @@ class _BySession:
             evicted=gone,
             limit_tokens=fitted.report.input_tokens,
         )
+
+    def ask(self, call: ModelCall, /) -> View:
+        """Ask a fork of the session, in a store of its own."""
+        fork = self.session.fork(store=MemoryStore())
+        twin = _BySession(self.setting, fork, self.leading, self.seen, asks_model=False, keys=self.keys)
+        return twin.play(call)
 
     def _key(self, message: object) -> str:
         key = self.keys.get(id(message))

@@ -12,6 +12,7 @@ from trimtab._shared.checks import is_number, is_whole
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, format_of
 from trimtab.formats.values import entry_of
+from trimtab.replay.datasets import conversations_in
 from trimtab.replay.spans import calls_in_spans, is_spans
 from trimtab.stores import Event
 
@@ -45,12 +46,18 @@ class Question:
     """A question whose answer is known to stand in certain messages.
 
     Args:
-        at: Position of the message that asks.
         evidence: Positions of the messages that hold what the answer needs.
+        at: Position of the message that asks. With a text: how many messages stand before it at least; None:
+            all of them.
+        text: What is asked, where no message of the conversation does: it is asked beside the conversation,
+            changes nothing in it, and is not on the bill.
+        answer: The answer in words, if known: a summary or a fact that has it beside what is asked counts.
     """
 
-    at: int
     evidence: tuple[int, ...]
+    at: int | None = None
+    text: str | None = None
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +69,14 @@ class Recording:
         format: The wire form.
         questions: Those with known evidence; positions are among the messages of the last call.
         lead: How many of those messages stand before the first position: system text of the caller's.
+        notes: What of the source was left out, and why.
     """
 
     calls: tuple[ModelCall, ...]
     format: Format
     questions: tuple[Question, ...] = ()
     lead: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def messages(self) -> Messages:
@@ -93,8 +102,8 @@ def read_recording(
 
     Args:
         source: A list of messages of any wire form; a request body; a list of bodies, one a call; events of a
-            session's log or a snapshot of one; or OpenTelemetry's GenAI spans, as exported in JSON. A mapping
-            may hold `times` and `questions` beside its messages.
+            session's log or a snapshot of one; OpenTelemetry's GenAI spans, as exported in JSON; or LoCoMo or
+            BEAM with one conversation. A mapping may hold `times` and `questions` beside its messages.
         format: Name of the wire form; "auto" goes by the shapes that occur.
         model: Tells the wire form of a list that could be several.
         system: System text beside the messages, where the source has none. Where the wire form keeps it
@@ -104,7 +113,7 @@ def read_recording(
         questions: Questions with known evidence.
 
     Raises:
-        FormatError: It is none of these, or holds no call.
+        FormatError: It is none of these, holds no call, or holds several conversations.
         ConfigurationError: Times or questions do not go with the messages.
 
     Example:
@@ -117,6 +126,8 @@ def read_recording(
     asked = tuple(questions)
     if isinstance(source, Recording):
         return replace(source, questions=asked) if asked else source
+    source = _only_one(source)
+    notes: Iterable[str] = ()
     if is_spans(source):
         calls = [ModelCall(**one) for one in calls_in_spans(source)]
         form = format_of(calls[-1].messages if calls else [], format, model)
@@ -125,7 +136,7 @@ def read_recording(
         form = format_of(messages, options.get("format", "auto") if format == "auto" else format, model)
         system = system if options.get("system") is None else options["system"]
         tools = tools if options.get("tools") is None else options["tools"]
-        calls = _calls(messages, form, system, tools, times)
+        calls = _calls(messages, form, system, tools, times, asked)
     elif _is_bodies(source):
         form = format_of(source[-1], format, model)
         calls = [_call_of(form, body) for body in source]
@@ -136,23 +147,68 @@ def read_recording(
         asked = asked or _questions(source.get("questions") or ())
         system = system if request.system is None else request.system
         tools = tools if request.tools is None else request.tools
-        calls = _calls(list(request.messages), form, system, tools, times)
+        notes = source.get("notes") or ()
+        calls = _calls(list(request.messages), form, system, tools, times, asked)
     elif isinstance(source, Sequence) and not isinstance(source, str | bytes):
         form = format_of(source, format, model)
-        calls = _calls(list(source), form, system, tools, times)
+        calls = _calls(list(source), form, system, tools, times, asked)
     else:
         raise FormatError(f"a recording is a list or a mapping, not {type(source).__name__}")
     if not calls:
         raise FormatError("no model is called in it: there is nothing to replay")
     is_given_whole = is_spans(source) or _is_bodies(source)  # each call as it was sent
     lead = 0 if is_given_whole else len(leading_system(system, form))
-    return _with_check(Recording(calls=tuple(calls), format=form, questions=asked, lead=lead))
+    return _with_check(
+        Recording(calls=tuple(calls), format=form, questions=asked, lead=lead, notes=tuple(notes))
+    )
+
+
+def read_recordings(source: Any, /, **options: Any) -> dict[str, Recording]:
+    """Read all conversations of a source, by their names.
+
+    Args:
+        source: A file of LoCoMo or BEAM as parsed from JSON, which has questions with known evidence, or
+            whatever `read_recording` reads, which is one conversation and has no name.
+        **options: As for `read_recording`.
+
+    Raises:
+        FormatError: It is none of these; what is wrong in which conversation.
+
+    Example:
+        >>> from trimtab.replay import read_recordings
+        >>> turns = [{"speaker": "Ann", "dia_id": "D1:1", "text": "My cat is Tom."},
+        ...          {"speaker": "Bo", "dia_id": "D1:2", "text": "Nice."}]
+        >>> talk = {"speaker_a": "Ann", "speaker_b": "Bo", "session_1": turns}
+        >>> qa = [{"question": "How is Ann's cat called?", "answer": "Tom", "evidence": ["D1:1"]}]
+        >>> recordings = read_recordings([{"sample_id": "talk-1", "conversation": talk, "qa": qa}])
+        >>> recordings["talk-1"].questions
+        (Question(evidence=(0,), at=None, text="How is Ann's cat called?", answer='Tom'),)
+    """
+    conversations = conversations_in(source)
+    if conversations is None:
+        return {"": read_recording(source, **options)}
+    return {name: read_recording(body, **options) for name, body in conversations.items()}
+
+
+def _only_one(source: Any) -> Any:
+    """Take the conversation out of a file of LoCoMo or BEAM that has no other."""
+    found = conversations_in(source)
+    if found is None:
+        return source
+    if len(found) > 1:
+        raise FormatError(f"it holds {len(found):,} conversations: read_recordings reads all of them")
+    return next(iter(found.values()))
 
 
 def _with_check(recording: Recording) -> Recording:
     count = len(recording.messages) - recording.lead
     for question in recording.questions:
-        beyond = [place for place in (question.at, *question.evidence) if not 0 <= place < count]
+        places = question.evidence if question.at is None else (question.at, *question.evidence)
+        beyond = [place for place in places if not 0 <= place < count]
+        if question.at is None and question.text is None:
+            raise ConfigurationError(
+                f"a question has the position of the message that asks, or a text: {question}"
+            )
         if beyond or not question.evidence:
             what = f"position {beyond[0]} of {count} messages" if beyond else "no evidence"
             raise ConfigurationError(f"a question has {what}: {question}")
@@ -198,13 +254,19 @@ def _call_of(form: Format, body: Mapping[str, Any]) -> ModelCall:
 
 
 def _calls(
-    messages: Messages, form: Format, system: Any, tools: object, times: Sequence[float | None] | None
+    messages: Messages,
+    form: Format,
+    system: Any,
+    tools: object,
+    times: Sequence[float | None] | None,
+    asked: Sequence[Question],
 ) -> list[ModelCall]:
     if times is not None:
         is_right = isinstance(times, Sequence) and all(one is None or is_number(one) for one in times)
         if not is_right or len(times) != len(messages):
             raise ConfigurationError(f"times are as many numbers as messages ({len(messages)}), or none")
     lead = leading_system(system, form)
+    is_asked = any(question.text is not None for question in asked)
     return [
         ModelCall(
             messages=[*lead, *messages[:at]],
@@ -212,32 +274,41 @@ def _calls(
             tools=tools,
             time=times[at - 1] if times else None,
         )
-        for at in _borders(messages, form)
+        for at in _borders(messages, form, is_asked=is_asked)
     ]
 
 
-def _borders(messages: Messages, form: Format) -> Iterator[int]:
-    """List how many messages stood before each call; items of one answer are one call's."""
+def _borders(messages: Messages, form: Format, *, is_asked: bool) -> Iterator[int]:
+    """List how many messages stood before each call; items of one answer are one call's.
+
+    Where more is asked beside the conversation, all of it is a call's, too.
+    """
     before = ""
     for at in range(len(messages)):
         kind = form.kind(entry_of(messages, at))
         if at and kind == "assistant" and not (before == "assistant" and form.rules.binds_messages):
             yield at
         before = kind
-    if messages and before != "assistant":
+    if messages and (is_asked or before != "assistant"):
         yield len(messages)
 
 
 def _questions(given: Iterable[object]) -> tuple[Question, ...]:
     """Read questions that a file holds."""
-    found: list[Question] = []
-    for one in given:
-        at = one.get("at") if isinstance(one, Mapping) else None
-        evidence = one.get("evidence") if isinstance(one, Mapping) else None
-        if not is_whole(at) or not isinstance(evidence, list) or not all(map(is_whole, evidence)):
-            raise FormatError(f'a question is {{"at": 12, "evidence": [3, 5]}}, not {one!r:.60}')
-        found.append(Question(at=at, evidence=tuple(evidence)))
-    return tuple(found)
+    return tuple(map(_question, given))
+
+
+def _question(one: object) -> Question:
+    given: Mapping[Any, Any] = one if isinstance(one, Mapping) else {}
+    at, text, evidence = given.get("at"), given.get("text"), given.get("evidence")
+    is_asked = (at is not None or text is not None) and (text is None or isinstance(text, str))
+    is_placed = (at is None or is_whole(at)) and isinstance(given.get("answer"), str | None)
+    if not (is_asked and is_placed and isinstance(evidence, list) and all(map(is_whole, evidence))):
+        raise FormatError(
+            'a question is {"at": 12, "evidence": [3, 5]} or {"text": "Where is it?", "evidence": [3, 5]},'
+            f" not {one!r:.60}"
+        )
+    return Question(at=at, text=text, evidence=tuple(evidence), answer=given.get("answer"))
 
 
 def leading_count(messages: Messages, form: Format, /) -> int:

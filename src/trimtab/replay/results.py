@@ -10,6 +10,42 @@ from trimtab.report.text import align, plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What of the messages that answer a question was in view when it came.
+
+    Args:
+        whole: Messages in view as they were said.
+        shortened: Messages in view in part, with at least half of what they say.
+        retold: Messages of which a summary, a fact or a recalled text quotes as much, or has the answer.
+        sought: All of them, those that are gone, too.
+    """
+
+    whole: int = 0
+    shortened: int = 0
+    retold: int = 0
+    sought: int = 0
+
+    @property
+    def seen(self) -> int:
+        """How many are in view in any of the three ways."""
+        return self.whole + self.shortened + self.retold
+
+    @property
+    def share(self) -> float | None:
+        """The share that is in view; None: nothing was sought."""
+        return self.seen / self.sought if self.sought else None
+
+    def __add__(self, other: Evidence) -> Evidence:
+        """Sum up both."""
+        return Evidence(
+            whole=self.whole + other.whole,
+            shortened=self.shortened + other.shortened,
+            retold=self.retold + other.retold,
+            sought=self.sought + other.sought,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallRow:
     """What became of one model call under a policy.
 
@@ -35,7 +71,7 @@ class CallRow:
         faults: Rules a provider would refuse it by that the recording itself does not break.
         refused: Why nothing could be sent; None: something was.
         over_before: Whether this call or one before it would have passed the room untrimmed.
-        evidence: Of a question that is asked here: messages with its evidence in view, and all of them.
+        evidence: What of the evidence of the questions that are asked here is in view; None: none is.
     """
 
     index: int
@@ -59,7 +95,7 @@ class CallRow:
     faults: tuple[str, ...] = ()
     refused: str | None = None
     over_before: bool = False
-    evidence: tuple[int, int] | None = None
+    evidence: Evidence | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -89,8 +125,7 @@ class Totals:
         over_limit: Calls that passed their room.
         invalid: Calls a provider would refuse.
         refused: Calls for which nothing could be sent.
-        evidence: Messages with evidence in view when their question came, over all questions.
-        evidence_sought: Messages with evidence, over all questions.
+        evidence: What of the evidence was in view, over all questions.
     """
 
     calls: int = 0
@@ -111,8 +146,7 @@ class Totals:
     over_limit: int = 0
     invalid: int = 0
     refused: int = 0
-    evidence: int = 0
-    evidence_sought: int = 0
+    evidence: Evidence = Evidence()
 
     @property
     def reuse(self) -> float | None:
@@ -127,12 +161,13 @@ class Totals:
     @property
     def evidence_share(self) -> float | None:
         """The share of the evidence that was in view; None without questions."""
-        return self.evidence / self.evidence_sought if self.evidence_sought else None
+        return self.evidence.share
 
     def __add__(self, other: Totals) -> Totals:
         """Sum up both."""
         mine, its = asdict(self), asdict(other)
-        return Totals(**{name: mine[name] + its[name] for name in mine})
+        sums = {name: mine[name] + its[name] for name in mine if name != "evidence"}
+        return Totals(**sums, evidence=self.evidence + other.evidence)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, shares among them."""
@@ -153,7 +188,6 @@ def totals_of(rows: Iterable[CallRow], /) -> Totals:
 
 
 def _of(row: CallRow, *, moves: bool) -> Totals:
-    seen, sought = row.evidence or (0, 0)
     is_filled = row.refused is None and row.limit_tokens is not None
     return Totals(
         calls=1,
@@ -174,8 +208,7 @@ def _of(row: CallRow, *, moves: bool) -> Totals:
         over_limit=row.over_limit,
         invalid=bool(row.faults),
         refused=row.refused is not None,
-        evidence=seen,
-        evidence_sought=sought,
+        evidence=row.evidence or Evidence(),
     )
 
 
@@ -263,7 +296,7 @@ _EMPTY = frozenset({"", "-"})
 def cells_of(one: Replayed, first: Replayed, /) -> dict[str, str]:
     """Write what was found, by the heads of a table; the cost in units of the first line."""
     totals, steady, ratio = one.totals, one.steady, one.cost_ratio(first)
-    trims = steady if steady.calls else totals
+    trims, found = steady if steady.calls else totals, totals.evidence
     return {
         "policy": plain(one.policy)[:40],
         "calls": f"{totals.calls:,}",
@@ -278,7 +311,11 @@ def cells_of(one: Replayed, first: Replayed, /) -> dict[str, str]:
         "over": _some(totals.over_limit),
         "invalid": _some(totals.invalid),
         "refused": _some(totals.refused),
-        "evidence": _share(totals.evidence_share),
+        "evidence": _share(found.share),
+        "whole": _some(found.whole),
+        "shortened": _some(found.shortened),
+        "retold": _some(found.retold),
+        "of": _some(found.sought),
     }
 
 

@@ -396,6 +396,17 @@ def _wrap(text: str, *, width: int, first: str, rest: str) -> Iterator[str]:
     yield line
 
 
+def runs(numbers: Iterable[int], /) -> str:
+    """Write whole numbers as `1–3, 5`."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in found)
+
+
 def plural(number: int, one: str) -> str:
     """Say how many there are of something: "1 message", "1,204 messages"."""
     return f"{number:,} {one if number == 1 else one + 's'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trimtab.relevance.ranker import RankerLike
 from trimtab.session.options import UNSET, HooksLike, SessionHooks
 from trimtab.session.recall import RecallTool
 from trimtab.session.session import Session
@@ -11,6 +12,7 @@ from trimtab.session.zones import TokenBreakdown, Zones, allocate_zones
 __all__ = [
     "UNSET",
     "HooksLike",
+    "RankerLike",
     "RecallTool",
     "Session",
     "SessionHooks",

@@ -16,9 +16,11 @@ from trimtab.errors import (
 from trimtab.formats import Dict
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.effects import Steps
+from trimtab.session.extract import extract_if_due
 from trimtab.session.log import read_unit
 from trimtab.session.messages import SessionUnit
 from trimtab.session.plain import plain_message
+from trimtab.session.recollect import recollect
 from trimtab.session.state import Members
 from trimtab.session.summarize import is_due, messages_of, summarize_if_due, tell_gone
 from trimtab.session.working_set import WorkingSet
@@ -43,7 +45,7 @@ def make_room(
     summaries: int = 1,
     seen: Mapping[int, SessionUnit],
 ) -> Steps[None]:
-    """Tell what was evicted, summarize if it is time, and take out of view what has no room.
+    """Tell what was evicted, summarize and read for facts if it is time, and hide what has no room.
 
     What was decided before is stored by now: a store that goes away here costs a summary, and nothing else.
 
@@ -62,6 +64,8 @@ def make_room(
             core.working_set.truncate()
             if core.working_set.has_room:
                 yield from core.reread(core.working_set)
+            if not core.in_force.background:
+                yield from extract_if_due(core, times=summaries)
     except (StoreUnavailableError, VersionConflictError, SessionDeletedError) as error:
         core.working_set = None
         _log.warning("session %r: a summary was put off: %s", core.session, error)
@@ -77,6 +81,8 @@ class _Batch:
     """Places of the events of the messages."""
     exceeded: list[tuple[int, int]] = field(default_factory=list)
     evicted: list[SessionUnit] = field(default_factory=list)
+    question: tuple[int, Dict] | None = None
+    """The latest message of the user that is no answer to a call, and its version."""
     seen: dict[int, SessionUnit] = field(default_factory=dict)
     """What was in view when the budget was passed, and what came since."""
 
@@ -129,6 +135,8 @@ def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Ste
     seen = working_set.view() if late else batch.seen
     due = late or bool(batch.exceeded)
     yield from make_room(core, working_set, batch.evicted, summarizes=due, seen=seen)
+    if batch.question is not None:
+        yield from recollect(core, *batch.question)
     return [replace(batch.events[at], version=first + at) for at in batch.added]
 
 
@@ -138,6 +146,8 @@ def add_one(core: Core, working_set: WorkingSet, batch: _Batch, message: Dict, e
     data, unit = yield from place_message(
         core, working_set, message, version=version, id=event_id, known=batch.seen
     )
+    if working_set.state.user == version and data.keys() == {"message"}:
+        batch.question = version, message
     batch.added.append(len(batch.events))
     batch.events.append(core.event(working_set, "message", data, id=event_id))
     if batch.exceeded:

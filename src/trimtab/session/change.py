@@ -10,6 +10,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.session.add import cut_down, make_room
 from trimtab.session.core import Core, ViewGiven, id_of
 from trimtab.session.effects import Delete, Steps
+from trimtab.session.facts import read_facts
 from trimtab.session.log import living_unit, opener_of
 from trimtab.session.messages import SessionUnit
 from trimtab.session.options import check_anchor, session_budget
@@ -34,6 +35,7 @@ def change_budget(core: Core, budget: Any) -> Steps[None]:
     seen = working_set.view()
     working_set.state = working_set.state.with_budget(tokens)
     working_set.require_room()
+    working_set.facts = yield from read_facts(core.session, working_set.state, working_set.reader)
     yield from write_change(core, working_set, "budget", {"budget_tokens": tokens}, seen=seen)
     options.resolved = resolved
 

@@ -27,7 +27,6 @@ from trimtab.session.options import (
     other_form,
 )
 from trimtab.session.state import State
-from trimtab.session.summary import Job
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
 
@@ -86,8 +85,10 @@ class Core:
         """Where the session stood when they were given: what is decided with the next event is later."""
         self.behind = False
         """Whether options given at opening put messages out of view, and none was summarized since."""
-        self.job: Job | None = None
-        """The summary that is being written in the background."""
+        self.job: object = None
+        """What is being written in the background, a summary or facts."""
+        self.weighed: Any = None
+        """What left the view and was not read for facts yet, as far as it was counted."""
         self.missing: dict[str, Any] = {}
         """Functions the session was made with and goes on without, as the log remembers them."""
         self.view_given: ViewGiven | None = None
@@ -95,6 +96,7 @@ class Core:
         self.hook_errors = 0
         self.stale_summaries = 0
         self.last_failure: str | None = None
+        self.last_fact_failure: str | None = None
 
     def ready(self) -> Steps[WorkingSet]:
         """Read where the session stands, unless it is known."""
@@ -120,7 +122,8 @@ class Core:
     def _meet(self, incarnation: str | None) -> None:
         """Note which session is there; what was begun on another one of its name has no place in it."""
         if self._incarnation not in (None, incarnation):
-            self.job = self.view_given = self.last_failure = None
+            self.job = self.weighed = self.view_given = None
+            self.last_failure = self.last_fact_failure = None
         self._incarnation = incarnation
         self._bound = bool(incarnation)
 
@@ -365,4 +368,4 @@ def _with_room_of(options: Options, state: State, changed: Collection[str]) -> S
         before, state = state, state.with_room(options.budget_tokens)
         larger = "budget_tokens" in changed and state.budget_tokens > before.budget_tokens
         state = state.grown_from(before, target_ratio=1.0 if larger else options.target_ratio)
-    return state.without_cut() if "target_ratio" in changed else state
+    return state.without_cut() if "target_ratio" in changed or "recall_ratio" in changed else state

@@ -14,12 +14,21 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from contextvars import copy_context
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError, SummaryError
+from trimtab.session.ranker import AskScores, ascores_by, scores_by
 from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
+from trimtab.strategies.fact_extractor import (
+    Fact,
+    FactExtractor,
+    FactRequest,
+    afacts_by,
+    extractor_word,
+    facts_by,
+)
 from trimtab.strategies.summarizer import Summarizer, SummaryRequest, asummary_by, summary_by, word_of
 
 T = TypeVar("T")
@@ -35,6 +44,54 @@ class AskSummary(NamedTuple):
     request: SummaryRequest
     timeout_seconds: float | None
 
+    @property
+    def word(self) -> str:
+        """The word for who is asked."""
+        return word_of(self.summarizer)
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the answer has to be awaited."""
+        return is_async(self.summarizer, "summarize")
+
+    def answer(self) -> str:
+        """Ask, where the answer comes at once."""
+        return summary_by(self.summarizer, self.request)
+
+    async def aanswer(self) -> str:
+        """Ask, and await the answer."""
+        return await asummary_by(self.summarizer, self.request)
+
+
+class AskFacts(NamedTuple):
+    """A question to a fact extractor; see `AskSummary`."""
+
+    extractor: FactExtractor
+    request: FactRequest
+    timeout_seconds: float | None
+
+    @property
+    def word(self) -> str:
+        """The word for who is asked."""
+        return extractor_word(self.extractor)
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the answer has to be awaited."""
+        return is_async(self.extractor, "extract")
+
+    def answer(self) -> list[Fact]:
+        """Ask, where the answer comes at once."""
+        return facts_by(self.extractor, self.request)
+
+    async def aanswer(self) -> list[Fact]:
+        """Ask, and await the answer."""
+        return await afacts_by(self.extractor, self.request)
+
+
+Question = AskSummary | AskFacts
+Answer = str | list[Fact]
+
 
 class Delete(NamedTuple):
     """The order to remove a session, and which one of its name; None: whichever is there."""
@@ -49,7 +106,7 @@ class FitContext(NamedTuple):
     context: Context
 
 
-Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | AskSummary | Delete
+Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | AskSummary | AskFacts | AskScores | Delete
 
 Steps = Generator[Effect, Any, T]
 """An algorithm on its way to a result."""
@@ -74,6 +131,8 @@ def perform(effect: Effect, store: Store, incarnation: str | None, asking: Askin
     if isinstance(effect, Delete):
         return store.delete(effect.session, **_which(effect))
     with asking():
+        if isinstance(effect, AskScores):
+            return scores_by(effect)
         return effect.context.fit() if isinstance(effect, FitContext) else ask(effect)
 
 
@@ -88,6 +147,8 @@ async def aperform(effect: Effect, store: Store, incarnation: str | None, asking
     if isinstance(effect, Delete):
         return await store.adelete(effect.session, **_which(effect))
     with asking():
+        if isinstance(effect, AskScores):
+            return await ascores_by(effect)
         return await effect.context.afit() if isinstance(effect, FitContext) else await aask(effect)
 
 
@@ -96,7 +157,7 @@ def _which(effect: Delete) -> dict[str, str]:
     return {} if effect.incarnation is None else {"incarnation": effect.incarnation}
 
 
-def ask(question: AskSummary, /) -> str:
+def ask(question: Question, /) -> Answer:
     """Ask a summarizer, no longer than its time.
 
     Raises:
@@ -112,8 +173,8 @@ def ask(question: AskSummary, /) -> str:
         raise _too_slow(question) from None
 
 
-def _answer_in_thread(question: AskSummary) -> Future[str]:
-    future: Future[str] = Future()
+def _answer_in_thread(question: Question) -> Future[Answer]:
+    future: Future[Answer] = Future()
     future.set_running_or_notify_cancel()  # who gives up waiting does not take the answer's place away
 
     def work() -> None:
@@ -130,23 +191,23 @@ def _answer_in_thread(question: AskSummary) -> Future[str]:
     return future
 
 
-def _answer_of(question: AskSummary) -> str:
+def _answer_of(question: Question) -> Answer:
     try:
-        return summary_by(question.summarizer, question.request)
+        return question.answer()
     except ConfigurationError as error:
         # Only its answer told that it is async, and the message is stored by now.
         raise SummaryError(
-            f"{word_of(question.summarizer)} is async, and a session that is not awaited cannot wait for it:"
+            f"{question.word} is async, and a session that is not awaited cannot wait for it:"
             " await aadd(...) instead of calling add(...)"
         ) from error
 
 
-def ask_anyhow(question: AskSummary, /) -> str:
+def ask_anyhow(question: Question, /) -> Answer:
     """Ask a summarizer in a thread that has no event loop; it may be async all the same."""
-    return asyncio.run(aask(question)) if is_async(question.summarizer) else ask(question)
+    return asyncio.run(aask(question)) if question.is_async else ask(question)
 
 
-async def aask(question: AskSummary, /) -> str:
+async def aask(question: Question, /) -> Answer:
     """Ask a summarizer and await it, no longer than its time.
 
     A summarizer that is not async runs in a thread of its own, so that no other task waits for it, and no
@@ -156,7 +217,7 @@ async def aask(question: AskSummary, /) -> str:
         SummaryError: It failed, answered no text, or was too slow.
     """
     seconds = question.timeout_seconds
-    if not is_async(question.summarizer):
+    if not question.is_async:
         slots = _slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MAX_ASKED))
         async with slots:
             try:
@@ -166,7 +227,7 @@ async def aask(question: AskSummary, /) -> str:
                 raise _too_slow(question) from None
     try:
         async with asyncio.timeout(seconds):
-            return await asummary_by(question.summarizer, question.request)
+            return await question.aanswer()
     except TimeoutError:
         raise _too_slow(question) from None
 
@@ -175,13 +236,11 @@ _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKe
 """Those of each event loop."""
 
 
-def is_async(summarizer: Any, /) -> bool:
-    """Tell whether a summarizer's answer has to be awaited."""
-    known = getattr(summarizer, "is_async", None)
-    return inspect.iscoroutinefunction(summarizer.summarize) if known is None else known
+def is_async(asked: Any, method: Literal["summarize", "extract"], /) -> bool:
+    """Tell whether what a method of a summarizer or fact extractor answers has to be awaited."""
+    known = getattr(asked, "is_async", None)
+    return inspect.iscoroutinefunction(getattr(asked, method)) if known is None else known
 
 
-def _too_slow(question: AskSummary) -> SummaryError:
-    return SummaryError(
-        f"{word_of(question.summarizer)} did not answer within {question.timeout_seconds:g} seconds"
-    )
+def _too_slow(question: Question) -> SummaryError:
+    return SummaryError(f"{question.word} did not answer within {question.timeout_seconds:g} seconds")

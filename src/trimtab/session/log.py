@@ -10,8 +10,10 @@ from typing import NamedTuple
 from trimtab.errors import CorruptSessionError
 from trimtab.formats import Dict
 from trimtab.session.effects import Steps
+from trimtab.session.facts import read_facts
 from trimtab.session.messages import MessageReader, SessionUnit, Summary
 from trimtab.session.options import Options
+from trimtab.session.recollection import RecalledUnit, Recollection, unit_text
 from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
@@ -21,10 +23,13 @@ KINDS = (
     "options",
     "anchors",
     "summary",
+    "fact",
+    "facts",
     "evicted",
     "failed",
     "budget",
     "usage",
+    "recalled",
     "cleared",
     "abridged",
     "pinned",
@@ -109,8 +114,11 @@ def read_working_set(session: str, version: int, state: State, options: Options)
         working_set.anchor_summary = yield from _read_summary(
             session, state.anchor_summary, working_set.reader
         )
+    working_set.facts = yield from read_facts(session, state, working_set.reader)
     working_set.measure()
     yield from _read_messages(session, working_set)
+    if state.recollection and working_set.recall_share:
+        working_set.recollection = yield from _read_recollection(session, state, working_set.reader)
     working_set.truncate()
     return working_set
 
@@ -122,6 +130,19 @@ def _read_summary(session: str, version: int, reader: MessageReader) -> Steps[Su
     return Summary(
         version=event.version, text=text, messages=messages, message=message, tokens=reader.tokens(message)
     )
+
+
+def _read_recollection(session: str, state: State, reader: MessageReader) -> Steps[Recollection]:
+    """Read what was recalled; what a redacted message said is not recalled any more."""
+    data = (yield from event_at(session, state.recollection)).data
+    units = list[RecalledUnit]()
+    for members in data["units"]:
+        events = []
+        for version in members:
+            events.append((yield from event_at(session, version)))
+        if not any(event.data.get("redacted") for event in events):
+            units.append(RecalledUnit(tuple(members), unit_text(reader, events)))
+    return Recollection(before=data["before"], units=tuple(units), error=data.get("error"))
 
 
 def _explicit(state: State) -> set[int]:
@@ -312,17 +333,36 @@ def oldest_waiting(
 
     A unit is given with all its messages: while a call has no result yet, reading goes on.
     """
-    explicit = _explicit(state)
+    span = Span(state.live, state.cut, ends=state.cut)
+    found, border = yield from oldest_messages(
+        session, span, reader, limit_tokens=limit_tokens, apart=_explicit(state)
+    )
+    units = [_unit(events, reader) for events in found.values()]
+    for members in state.left:
+        if members[0] < border:
+            units.append((yield from read_unit(session, members, reader)))
+    return sorted(units, key=attrgetter("first"))
+
+
+def oldest_messages(
+    session: str, span: Span, reader: MessageReader, *, limit_tokens: int, apart: Collection[int] = ()
+) -> Steps[tuple[dict[int, list[Event]], int]]:
+    """Read the messages of the units that begin in a part of the log, until they pass a limit.
+
+    Returns:
+        The messages of each unit by its first, oldest first, and the version up to which all are there.
+    """
     found: dict[int, list[Event]] = {}
     unanswered: set[int] = set()
     left_tokens, border = limit_tokens, 0
-    pages = Pages(session, after=state.live - 1, before=state.cut, newest_first=False)
+    pages = Pages(session, after=span.start - 1, before=span.ends, newest_first=False)
     while not border and (events := (yield from pages.next())):
-        for first, event in _messages(events, explicit):
-            if first == event.version and left_tokens < 0 and not unanswered:
+        for first, event in _messages(events, apart):
+            over = left_tokens < 0 or event.version >= span.stop
+            if first == event.version and over and not unanswered:
                 border = first
                 break
-            if first == event.version:
+            if first == event.version < span.stop:
                 found[first] = []
             elif first not in found:
                 continue  # its call is summarized already
@@ -331,11 +371,7 @@ def oldest_waiting(
             if _waits(found[first], reader):
                 unanswered.add(first)
             left_tokens -= reader.tokens(reader.show(event.data, event.id).message)
-    units = [_unit(events, reader) for events in found.values()]
-    for members in state.left:
-        if members[0] < (border or state.cut):
-            units.append((yield from read_unit(session, members, reader)))
-    return sorted(units, key=attrgetter("first"))
+    return found, min(border or span.stop, span.stop)
 
 
 def summarized_messages(

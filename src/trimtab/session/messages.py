@@ -18,6 +18,7 @@ from trimtab.session.options import Options
 from trimtab.session.plain import copy_plain, holds_texts
 from trimtab.session.state import Members
 from trimtab.strategies.clamp_results import clamp_texts, text_size
+from trimtab.strategies.fact_extractor import FACTS_TAG, facts_message
 from trimtab.strategies.summarizer import SUMMARY_TAG, summary_message
 
 RESULT_TAG = "tool_result"
@@ -46,7 +47,8 @@ def _letters_of(name: str) -> str:
 
 # No two repeats in a row that may match the same, and none may match `<`: each sign is looked at once.
 _IMITATION = re.compile(
-    rf"<[\s/{_UNSEEN}]*(?:{'|'.join(map(_letters_of, (SUMMARY_TAG, RESULT_TAG, RECALL_TAG)))})", re.IGNORECASE
+    rf"<[\s/{_UNSEEN}]*(?:{'|'.join(map(_letters_of, (SUMMARY_TAG, RESULT_TAG, RECALL_TAG, FACTS_TAG)))})",
+    re.IGNORECASE,
 )
 """The beginning of what could be an element of trimtab's.
 
@@ -251,15 +253,15 @@ class MessageReader:
         """
         message = data["message"]
         if data.get("alone"):
-            said = self._clamp(message, id)
+            said = self.clamp(message, id)
             text = result_as_text(self.format, said, self._structure([message]).answers.get(0, ()))
             return Shown(text, as_text=True, escaped=False, clamped=said is not message)
         safe = escape_marks(self.format, message)
         # Behind the escapes: the marker has the name of trimtab in it, which would make marks of common tags.
-        said = self._clamp(safe, id)
+        said = self.clamp(safe, id)
         return Shown(said, as_text=False, escaped=safe is not message, clamped=said is not safe)
 
-    def _clamp(self, message: Dict, id: str | None) -> Dict:
+    def clamp(self, message: Dict, id: str | None, /) -> Dict:
         """Cut results above their share; where, a marker says by which id the whole is found."""
         share_tokens = self.options.result_share_tokens
         if share_tokens is None or id is None:
@@ -278,6 +280,10 @@ class MessageReader:
     def summary_message(self, text: str, messages: int, /) -> Dict:
         """Write a summary as a message, marked and escaped."""
         return summary_message(self.format, self.options.summary_role, text, messages=messages)
+
+    def facts_message(self, texts: Sequence[str], /) -> Dict:
+        """Write facts as a message, marked and escaped, in the role of a summary."""
+        return facts_message(self.format, self.options.summary_role, texts)
 
 
 @dataclass(slots=True)

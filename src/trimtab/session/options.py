@@ -19,6 +19,7 @@ from trimtab._shared.checks import (
     check_tools,
     check_trim,
     check_whole,
+    is_number,
     system_of,
 )
 from trimtab.budget import Budget
@@ -30,9 +31,17 @@ from trimtab.errors import ConfigurationError, CorruptSessionError, SummaryError
 from trimtab.formats import Format, SystemLike, ToolSchema, format_of
 from trimtab.formats.foreign import check_message
 from trimtab.models import Framing
+from trimtab.relevance.ranker import RankerLike, check_ranker
 from trimtab.session.in_context import NO_ROOM, Room, constant_room, require_context, room_for_history
 from trimtab.session.plain import plain_message
+from trimtab.session.ranker import ranker_name
 from trimtab.strategies.clamp_results import share_of
+from trimtab.strategies.fact_extractor import (
+    Fact,
+    FactExtractorLike,
+    extractor_word,
+    require_fact_extractor,
+)
 from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, word_of
 
 LEAST_BUDGET = 100
@@ -76,6 +85,7 @@ _GIVEN = {
     "on_budget_exceeded": ("total_tokens", "budget_tokens"),
     "on_summary_compressed": ("old", "new"),
     "on_error": ("error",),
+    "on_facts": ("messages", "facts"),
 }
 """What each hook is called with: one that takes less would fail each time, and only the log would say so."""
 
@@ -93,8 +103,9 @@ class SessionHooks:
         on_budget_exceeded: `(total_tokens, budget_tokens)`: once an add that passes the budget, before
             anything is evicted.
         on_summary_compressed: `(old, new)`: a summary was too long and was written again.
-        on_error: `(error)`: a summary failed, and loses nothing; what the summarizer raised is its
-            `__cause__`.
+        on_error: `(error)`: a summary failed, or facts could not be had, and nothing is lost; what the
+            summarizer or the fact extractor raised is its `__cause__`.
+        on_facts: `(messages, facts)`: messages that left the view were read, and these facts are in force.
     """
 
     on_evict: Callable[[list[Any], str], object] | None = None
@@ -102,6 +113,7 @@ class SessionHooks:
     on_budget_exceeded: Callable[[int, int], object] | None = None
     on_summary_compressed: Callable[[str, str], object] | None = None
     on_error: Callable[[SummaryError], object] | None = None
+    on_facts: Callable[[list[Any], list[Fact]], object] | None = None
 
     @classmethod
     def of(cls, value: Any, /) -> SessionHooks:
@@ -168,6 +180,11 @@ class SessionOptions(TypedDict, total=False):
     context: Context | None
     on_trim: OnTrim | None
     max_result_ratio: float | None
+    recall_ratio: float
+    ranker: RankerLike | None
+    max_candidates: int | None
+    fact_extractor: FactExtractorLike | None
+    max_fact_tokens: int | None
 
 
 OPTIONS = tuple(SessionOptions.__annotations__)
@@ -203,6 +220,11 @@ class Options:
     context: Context | None = None
     on_trim: OnTrim | None = None
     max_result_ratio: float | None = None
+    recall_ratio: float = 0.0
+    ranker: RankerLike | None = None
+    max_candidates: int | None = None
+    fact_extractor: Any = None
+    max_fact_tokens: int | None = None
 
     budget_tokens: int = field(init=False, default=0)
     """Input tokens of the budget; 0 where the log says it."""
@@ -227,9 +249,16 @@ class Options:
         self.wire_format = format_of([], self.format, self.model)
         if self.summarizer is not None:
             self.summarizer = require_summarizer(self.summarizer)
+        if self.fact_extractor is not None:
+            self.fact_extractor = require_fact_extractor(self.fact_extractor)
         check_choice("summary_mode", self.summary_mode, get_args(SummaryMode))
         check_choice("summary_role", self.summary_role, ("system", "user"))
-        for name in ("max_summary_tokens", "summarize_threshold_tokens", "max_anchor_tokens"):
+        for name in (
+            "max_summary_tokens",
+            "summarize_threshold_tokens",
+            "max_anchor_tokens",
+            "max_fact_tokens",
+        ):
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), least=1)
         if self.min_recent_tokens is not None:
@@ -257,6 +286,9 @@ class Options:
         for name in ("background", "pending_first"):
             check_flag(name, getattr(self, name))
         self.target_ratio = check_fraction("target_ratio", self.target_ratio)
+        self.recall_ratio = _check_recall(self.recall_ratio, self.max_candidates)
+        if self.ranker is not None:
+            check_ranker("ranker", self.ranker)
         seconds = self.summary_timeout_seconds
         if seconds is not None and (
             isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0
@@ -343,14 +375,18 @@ class Options:
             "format": self.wire_format.name,
             "given": {
                 "summarizer": None if self.summarizer is None else word_of(self.summarizer),
+                "fact_extractor": (
+                    None if self.fact_extractor is None else extractor_word(self.fact_extractor)
+                ),
                 "counter": None if self.counter is None else counter_name(self.tokens_by),
                 "context": self.context is not None,
+                "ranker": None if self.ranker is None else ranker_name(self.ranker),
                 "hooks": self.hooks.any,
             },
         }
 
 
-FUNCTIONS = ("summarizer", "counter", "context")
+FUNCTIONS = ("summarizer", "fact_extractor", "counter", "context", "ranker")
 """What a session cannot do without once it was made with it, and no log can keep."""
 
 GIVEN_AGAIN = (*FUNCTIONS, "hooks", "on_trim")
@@ -359,7 +395,13 @@ GIVEN_AGAIN = (*FUNCTIONS, "hooks", "on_trim")
 _DATA = [name for name in OPTIONS if name not in ("budget", "format", *GIVEN_AGAIN)]
 """What a log keeps as it is."""
 
-_SINCE: Mapping[str, Any] = {"max_result_ratio": None, "target_ratio": TARGET_RATIO}
+_SINCE: Mapping[str, Any] = {
+    "max_result_ratio": None,
+    "target_ratio": TARGET_RATIO,
+    "recall_ratio": 0.0,
+    "max_candidates": None,
+    "max_fact_tokens": None,
+}
 """Options that older logs do not know, and what holds there."""
 
 
@@ -399,8 +441,12 @@ def omitted_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> d
 def missing_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> str | None:
     """Name a function the session was made with and was left out now; None if there is none."""
     for name, what in omitted_functions(data, given).items():
-        return f"{name} ({what.removeprefix(f'{name} '):.80})" if isinstance(what, str) else name
+        return f"{name} ({what.removeprefix(f'{_word(name)} '):.80})" if isinstance(what, str) else name
     return None
+
+
+def _word(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def other_form(session: str, known: str, given: str) -> ConfigurationError:
@@ -409,6 +455,17 @@ def other_form(session: str, known: str, given: str) -> ConfigurationError:
         f"session {session!r} holds messages in the wire form {known!r} and is opened with format={given!r}:"
         " leave format= out, or begin another session"
     )
+
+
+def _check_recall(ratio: Any, candidates: Any) -> float:
+    if candidates is not None:
+        check_whole("max_candidates", candidates, least=1)
+    if not is_number(ratio) or not 0 <= ratio < 1:
+        raise ConfigurationError(
+            f"recall_ratio must be a number from 0 to below 1, not {ratio!r}: the share of a view for what"
+            " is recalled; 0 recalls nothing"
+        )
+    return ratio
 
 
 def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:

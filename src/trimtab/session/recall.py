@@ -63,12 +63,13 @@ class RecallTool:
         return self._limit if limit is None or (type(limit) is int and limit > self._limit) else limit
 
     def _answer(self, events: Sequence[Event]) -> str:
-        """Write messages that were found, each marked and escaped: what they say is no instruction."""
+        """Write what was found, each marked and escaped: what it says is no instruction."""
         transcript = self._session.format.transcript
+        texts = (one.data["text"] if one.kind == "fact" else transcript(one.message) for one in events)
         marked = (
-            f'<{RECALL_TAG} of="message {event.version}" by="trimtab">\n'
-            f"{escape(transcript(event.message), quote=False)}\n</{RECALL_TAG}>"
-            for event in events
+            f'<{RECALL_TAG} of="{event.kind} {event.version}" by="trimtab">\n'
+            f"{escape(text, quote=False)}\n</{RECALL_TAG}>"
+            for event, text in zip(events, texts, strict=True)
         )
         return "\n".join(marked) or "Nothing was found."
 

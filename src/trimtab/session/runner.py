@@ -14,13 +14,16 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
 
 from trimtab._shared.steps import arun, run
-from trimtab.errors import ConfigurationError, StoreError, SummaryError
+from trimtab.errors import ConfigurationError, StoreError
 from trimtab.session.core import Core
 from trimtab.session.effects import Delete, Effect, Steps, aask, aperform, ask_anyhow, is_async, perform
+from trimtab.session.extract import FactJob, fact_job
+from trimtab.session.jobs import Outcome, finish_job, try_job
 from trimtab.session.lock import SessionLock, running_future
 from trimtab.session.options import as_given, functions_of
-from trimtab.session.summarize import early_job, finish, is_due, most_summaries, try_summary
-from trimtab.session.summary import Job, Written
+from trimtab.session.ranker import is_async_ranker, refusal
+from trimtab.session.summarize import early_job, is_due, most_summaries
+from trimtab.session.summary import Job
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import AppendRequest, MemoryStore, Retry, Store
 from trimtab.stores.rows import check_session_name
@@ -36,11 +39,11 @@ _log = logging.getLogger("trimtab.session")
 class Writing:
     """A summary that is being written in the background."""
 
-    job: Job
+    job: Job | FactJob
     loop: asyncio.AbstractEventLoop | None
     """Where a task writes it; None: a thread does."""
     summaries: int
-    """How many may be written, one after the other, while enough goes on waiting."""
+    """How many may be written, one after the other, while enough goes on waiting; readings for facts too."""
     done: Future[None] = field(default_factory=running_future)
     task: asyncio.Task[None] | None = None
     """Held here, since an event loop does not."""
@@ -163,18 +166,30 @@ class Runner:
         return self.run(Core.ready)
 
     def check_summarizer(self, *, sync_in_background: bool = False) -> None:
-        """Refuse a summarizer that would have to be awaited."""
+        """Refuse a summarizer, or a fact extractor, that would have to be awaited."""
         core = self.core
         if core.working_set is None and core.last_working_set is None:  # what was left out, its log says
             self.run(Core.ready)
         options = core.in_force
-        if options.summarizer is None or (options.background and not sync_in_background):
+        if options.background and not sync_in_background:
             return
-        if is_async(options.summarizer):
+        summarizer, extractor = options.summarizer, options.fact_extractor
+        which = None
+        if summarizer is not None and is_async(summarizer, "summarize"):
+            which = "summarizer"
+        elif extractor is not None and is_async(extractor, "extract"):
+            which = "fact extractor"
+        if which is not None:
             raise ConfigurationError(
-                "the summarizer is async: await aadd(...) instead of calling add(...), or pass"
+                f"the {which} is async: await aadd(...) instead of calling add(...), or pass"
                 " background=True; the same for the other methods, asummarize(...) among them"
             )
+
+    def check_ranker(self) -> None:
+        """Refuse a ranker that would have to be awaited, where a question asks it."""
+        options = self.core.in_force
+        if options.recall_ratio and options.ranker is not None and is_async_ranker(options.ranker):
+            raise refusal(options.ranker)
 
     def fork_target(self, id: str | None, store: Store | None) -> tuple[Store, str]:
         """Say where a fork is kept, and by which name."""
@@ -218,14 +233,20 @@ class Runner:
         self._writings = []
         self.core.job = None
 
-    def _next_job(self, *, early: bool) -> Steps[Job | None]:
-        """Make the job of a background summary if one is due, or soon will be, and none is being written."""
+    def _next_job(self, *, early: bool) -> Steps[Job | FactJob | None]:
+        """Make the next job in the background: what is due is read for facts, or else summarized.
+
+        None where one is underway, or nothing is due; `early`: what will be soon is summarized, too.
+        """
         core = self.core
         self._underway()
         options, working_set = core.options, core.working_set
         if options is None or not options.background or core.job is not None or working_set is None:
             return None
         try:
+            facts = yield from fact_job(core, working_set)
+            if facts is not None:
+                return facts
             if early or is_due(core, working_set.state):
                 return (yield from early_job(core, working_set))
             return None
@@ -233,9 +254,12 @@ class Runner:
             core.working_set = None  # what came before it is stored: it is tried again
             return None
 
-    def _begin(self, job: Job, loop: asyncio.AbstractEventLoop | None, summaries: int) -> Writing:
+    def _begin(self, job: Job | FactJob, loop: asyncio.AbstractEventLoop | None, summaries: int) -> Writing:
         self.core.job = job
-        writing = Writing(job, loop, most_summaries(self.core, summaries))
+        most = most_summaries(self.core, summaries)
+        if self.core.in_force.fact_extractor is not None:
+            most *= 2  # what a summary takes out of view is read for facts then
+        writing = Writing(job, loop, most)
         self._writings.append(writing)
         return writing
 
@@ -271,21 +295,21 @@ class Runner:
         try:
             with self._lock.question(background=True):
                 for _ in range(writing.summaries):
-                    written = run(try_summary(self.core, writing.job), ask_anyhow)
+                    written = run(try_job(self.core, writing.job), ask_anyhow)
                     with self._lock:
                         if not run(self._conclude(writing, written), self._perform):
                             return
         finally:
             self._end(writing)
 
-    def _conclude(self, writing: Writing, written: Written | SummaryError) -> Steps[bool]:
+    def _conclude(self, writing: Writing, written: Outcome) -> Steps[bool]:
         """Carry out what came of a summary; True if the next one is to be written."""
         core = self.core
         if core.job is not writing.job:
             return False
         done = False
         try:
-            done = yield from self._whole(finish(core, writing.job, written))
+            done = yield from self._whole(finish_job(core, writing.job, written))
         except StoreError as error:
             core.working_set = None  # it is read again, and the summary tried again
             _log.warning("session %r: a summary was put off: %s", self.id, error)
@@ -307,7 +331,7 @@ class Runner:
     async def _awork(self, writing: Writing) -> None:
         with self._lock.question(background=True):
             for _ in range(writing.summaries):
-                written = await arun(try_summary(self.core, writing.job), aask)
+                written = await arun(try_job(self.core, writing.job), aask)
                 async with self._lock:
                     if not await self._awhole(self._conclude(writing, written)):
                         return

@@ -12,6 +12,7 @@ from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import CounterLike
 from trimtab.formats import Format, SystemLike, ToolSchema
+from trimtab.relevance.ranker import RankerLike
 from trimtab.session.add import add_messages, check_messages
 from trimtab.session.change import (
     begin_anew,
@@ -34,6 +35,7 @@ from trimtab.session.options import (
 )
 from trimtab.session.plain import copy_plain
 from trimtab.session.recall import RecallTool
+from trimtab.session.recollect import recall_messages
 from trimtab.session.runner import Runner
 from trimtab.session.snapshot import read_snapshot, snapshot_of
 from trimtab.session.summarize import CATCH_UP, summarize_waiting
@@ -45,12 +47,12 @@ from trimtab.session.view import (
     fit_view,
     log_pages,
     message_whole,
-    recall_messages,
     status_of,
 )
 from trimtab.session.working_set import WorkingSet
-from trimtab.session.zones import TokenBreakdown, Zones, shares
+from trimtab.session.zones import TokenBreakdown, Zones
 from trimtab.stores import Event, Retry, Store, acopy_session, copy_session
+from trimtab.strategies.fact_extractor import Fact, FactExtractorLike
 from trimtab.strategies.summarizer import SummarizerLike
 
 
@@ -112,6 +114,11 @@ class Session:
         context: Context | Unset | None = UNSET,
         on_trim: OnTrim | None = None,
         max_result_ratio: float | Unset | None = UNSET,
+        recall_ratio: float | Unset = UNSET,
+        ranker: RankerLike | Unset | None = UNSET,
+        max_candidates: int | Unset | None = UNSET,
+        fact_extractor: FactExtractorLike | Unset | None = UNSET,
+        max_fact_tokens: int | Unset | None = UNSET,
         store: Store | None = None,
         id: str | None = None,
         retry: Retry | None = None,
@@ -133,14 +140,10 @@ class Session:
             summary_mode: "incremental", the default: given the new messages and the summary so far.
                 "rolling": the summary so far is the first of the messages. "anchored": anchors, or the first
                 summary, stay word for word, and the rest rolls.
-            max_summary_tokens: Cap of the summary. None, the default: 0.3 of the budget in force, rounded
-                down.
-            min_recent_tokens: What is kept of recent messages, if that can be. None, the default: 0.3 of the
-                budget.
-            summarize_threshold_tokens: Waiting tokens from which the summarizer is asked. None, the default:
-                0.1 of it.
-            summarize_threshold_messages: The same in messages, once they have half those tokens; 6 by
-                default.
+            max_summary_tokens: Cap of the summary. None, the default: 0.3 of the budget in force.
+            min_recent_tokens: What is kept of recent messages, if that can be. None, the default: 0.3 of it.
+            summarize_threshold_tokens: Waiting tokens that ask for a summary. None, the default: 0.1 of it.
+            summarize_threshold_messages: The same in messages, with half of those tokens; 6 by default.
             model: Name of the model, for its tokenizer.
             counter: What counts tokens; None, the default: the model's own, or an estimate that errs high.
             message_overhead: Tokens charged for each message, where tokens are estimated; 4 by default. An
@@ -150,8 +153,7 @@ class Session:
             max_anchor_tokens: Their cap. None, the default: 0.4 of the summary's.
             max_summary_rounds: How often a summary that is too long is asked for again; 5 by default.
             summary_instructions: What the summarizer is told to keep or to leave out.
-            summary_timeout_seconds: How long to wait for the summarizer. None, the default: as long as it
-                takes.
+            summary_timeout_seconds: Most seconds for an answer. None, the default: no limit.
             hooks: A `SessionHooks`, or a mapping of their names to functions.
             background: Summarize ahead of time, beside the conversation; `add` never waits for it; False by
                 default. After `add` that is in a thread, where an async summarizer runs in an event loop of
@@ -168,6 +170,17 @@ class Session:
             max_result_ratio: The largest share of the budget that the text of one tool result has in a view,
                 0 < ratio <= 1; both ends of a larger one are shown, and `view_of` gives all of it. The budget
                 is the one given when the session was made or opened. None, the default: no such limit.
+            recall_ratio: The share of a view, beside system text and anchors, for what the log knows about
+                the newest question, marked as earlier text; 0, the default, up to below 1. It is kept free
+                once something has left the recent messages.
+            ranker: A function `(query, messages)` that answers a score for each, higher is better; may be
+                async. None, the default: what is recalled is found by words.
+            max_candidates: How many messages the ranker is given, the best by words. None, the default: all
+                that are out of view, 256 at a time, so that it finds what shares no word with the question.
+            fact_extractor: A function of a `FactRequest`, or a `FactExtractor`; may be async. What leaves the
+                view is read once more for facts, and the newest that fit stand behind the anchors. It is
+                asked when a summarizer would be, and waited for as long. None, the default: no facts.
+            max_fact_tokens: Cap of the facts in view. None, the default: 0.1 of the budget, rounded down.
             store: Where the log is kept. None: in memory.
             id: Name of the session in the store. None: a new one.
             retry: How to go on after a conflict with another writer, or while a store is away. None: not.
@@ -188,10 +201,12 @@ class Session:
         id: str,
         *,
         summarizer: SummarizerLike | None = None,
+        fact_extractor: FactExtractorLike | None = None,
         counter: CounterLike | None = None,
         hooks: HooksLike | None = None,
         context: Context | None = None,
         on_trim: OnTrim | None = None,
+        ranker: RankerLike | None = None,
         retry: Retry | None = None,
         allow_missing: bool = False,
     ) -> Self:
@@ -285,8 +300,7 @@ class Session:
                 the beginning of this one.
             id: Its name; None: the one it had.
             retry: As for `Session`; the same for `allow_missing`.
-            options: Options of `Session`: functions again, and what is to change. One that is left out stays
-                as it was.
+            options: Options of `Session`: functions again, and what is to change.
 
         Raises:
             CorruptSessionError: It is no snapshot, of another version, or was changed after it was taken.
@@ -351,7 +365,8 @@ class Session:
         self._runner.working_set()
         missing = self._runner.core.missing.items()
         return {
-            kind: name.removeprefix(f"{kind} ") if isinstance(name, str) else "" for kind, name in missing
+            kind: name.removeprefix(f"{kind.replace('_', ' ')} ") if isinstance(name, str) else ""
+            for kind, name in missing
         }
 
     @property
@@ -387,6 +402,12 @@ class Session:
         return None if summary is None else summary.text
 
     @property
+    def facts(self) -> list[Fact]:
+        """The facts in view, oldest first; `status` counts those without room."""
+        now = self._now
+        return [] if now.facts is None or not now.shows_facts else [one.fact for one in now.facts.known]
+
+    @property
     def anchors(self) -> list[dict[str, Any]]:
         """The anchors in force; those written by a summarizer included."""
         now = self._now
@@ -418,13 +439,12 @@ class Session:
 
     @property
     def total_message_count(self) -> int:
-        """Messages in view: the recent, system text, anchors and the summary."""
+        """Messages in view: the recent, system text, anchors, facts and the summary."""
         return self._now.total_messages
 
     def allocate_zones(self) -> Zones:
         """Say how the budget is shared now."""
-        now = self._now
-        return shares(now.reader.options, now.state.room_tokens, now.permanent_tokens)
+        return self._now.zones
 
     def status(self) -> SessionStatus:
         """Say where the session stands, in numbers."""
@@ -507,10 +527,11 @@ class Session:
                     yield event
 
     def recall(self, query: str, /, limit: int = 5) -> list[Event]:
-        """Find messages that are no longer in view.
+        """Find messages and facts that are not in view.
 
-        Those with more words of the query come first, newer before older where they have as many. With
-        `max_result_ratio` a query that is the id of a message finds that one, in view or not.
+        Those the `ranker` gives the best scores (what it does wrong is a RankerError), or with more words of
+        the query; newer ones first where they have as many. With `max_result_ratio` a query that is the id
+        of a message finds that one, in view or not.
         """
         return self._runner.run(recall_messages, query, limit)
 
@@ -539,10 +560,7 @@ class Session:
         return RecallTool(self, limit=limit)
 
     def refresh(self) -> int:
-        """Read where the session stands, and return its version.
-
-        Another worker may have added to it.
-        """
+        """Read it again, as another worker may have added to it; return its version."""
         return self._runner.run(Core.refresh).version
 
     async def arefresh(self) -> int:
@@ -573,6 +591,7 @@ class Session:
     def extend(self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None) -> list[Event]:
         """Add messages in one step: all of them are stored, or none."""
         self._runner.check_summarizer()
+        self._runner.check_ranker()
         return self._runner.run_ahead(1, add_messages, *check_messages(messages, ids))
 
     async def aextend(
@@ -585,9 +604,8 @@ class Session:
         """Change the budget.
 
         Where a smaller one makes much leave, up to eight summaries are asked for; `status().hidden_messages`
-        says what is left, and `summarize` takes the rest.
-        A smaller one given when the session is opened again is caught up with by the
-        first `add` that needs room, in as many.
+        says what is left, and `summarize` takes the rest. A smaller one given when the session is opened
+        again is caught up with by the first `add` that needs room, in as many.
 
         Raises:
             ConfigurationError: It is below 100.
@@ -604,13 +622,14 @@ class Session:
         """Have everything that waits for a summary summarized now, due or not.
 
         That is what left the recent messages; see `status().pending_messages`. A call of the summarizer
-        is given one budget's worth at most, so that a long backlog takes several.
+        is given one budget's worth at most, so that a long backlog takes several. With a fact extractor, all
+        that left the view is read for facts then.
 
         Returns:
             How many messages a summary stands for now that did not before.
 
         Raises:
-            ConfigurationError: The session has no summarizer, or an async one.
+            ConfigurationError: The session has no summarizer and no fact extractor, or an async one.
             SummaryError: The summarizer failed; what is left goes on waiting.
         """
         self._runner.check_summarizer(sync_in_background=True)
@@ -701,7 +720,9 @@ class Session:
         await self._runner.arun(set_pin, event, pinned=False)
 
     def undo(self, event: Event | str | None = None, /) -> Event:
-        """Take back a summary or an eviction, and every one after it; messages stay.
+        """Take back a summary, facts or an eviction, and all after it.
+
+        Messages stay.
 
         Args:
             event: Which, or its id. None: the newest that is in force.
@@ -721,7 +742,8 @@ class Session:
         """Overwrite what messages say, in the log too.
 
         Summaries that cover one of them are marked stale and their text is removed; what they stood for
-        waits for a new summary. What stays is who said it, and which calls it makes or answers.
+        waits for a new summary. Facts that come from one lose their text, too. What
+        stays is who said it, and which calls it makes or answers.
 
         Args:
             events: What `add` returned, or ids; one or a list of them.
@@ -765,10 +787,7 @@ class Session:
         await self._runner.adrain()
 
     def close(self) -> None:
-        """Wait for a summary in the background.
-
-        The store stays open: others may use it.
-        """
+        """Wait for a summary in the background; the store stays open for others."""
         self.drain()
 
     async def aclose(self) -> None:

@@ -79,13 +79,20 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
                 event = replace(event, data=alone)
                 front = replace(front, newest_summary=len(made) + 1)
             put(event, front)
+    first = len(made) + 1
+    for event in (yield from _facts_alone(core, working_set, first)):
+        front = _with_fact_of(front, event, first, len(made) + 1)
+        put(event, front)
     units = yield from _units_to_keep(core, working_set)
     new: dict[int, int] = {}
+    old: dict[int, int] = {}
+    for event in (yield from _only_recalled(core, working_set, units)):
+        old[event.version] = put(_translate_unit(event, old), front)
     for event in (yield from _messages_of(core, working_set, units)):
-        data = event.data
-        if "joins" in data:
-            data = {**data, "joins": new[data["joins"]]}
-        new[event.version] = put(replace(event, data=data), front)
+        new[event.version] = put(_translate_unit(event, new), front)
+    if working_set.recollection is not None:
+        event = yield from event_at(core.session, working_set.state.recollection)
+        front = replace(front, recollection=put(_translate_recollection(event, old | new), front))
     last = core.event(working_set, "abridged", {"of": working_set.version})
     then = _translate(working_set.state, new, units, last=len(made) + 1)
     then = replace(
@@ -95,9 +102,61 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
         anchor_summary=front.anchor_summary,
         summary=front.summary,
         newest_summary=front.newest_summary,
+        recollection=front.recollection,
+        facts=front.facts,
+        newest_fact=front.newest_fact,
+        known_facts=front.known_facts,
+        stale_facts=0,
     )
     made.append(replace(last, version=len(made) + 1, state=then.to_dict()))
     return made
+
+
+def _translate_unit(event: Event, new: Mapping[int, int]) -> Event:
+    """Have a message name the one it belongs to by its new version."""
+    if "joins" not in event.data:
+        return event
+    return replace(event, data={**event.data, "joins": new[event.data["joins"]]})
+
+
+def _translate_recollection(event: Event, new: Mapping[int, int]) -> Event:
+    """Have what was recalled name its messages by their new versions."""
+    units = [[new[version] for version in members] for members in event.data["units"] if members[0] in new]
+    before = min((here for there, here in new.items() if there >= event.data["before"]), default=0)
+    question = new.get(event.data["question"], 0)
+    return replace(event, data={**event.data, "units": units, "before": before, "question": question})
+
+
+def _only_recalled(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) -> Steps[list[Event]]:
+    """Read the messages that are in view as earlier text, and kept for nothing else."""
+    kept = {unit.first for unit in units}
+    found = () if working_set.recollection is None else working_set.recollection.units
+    versions = {version for unit in found if unit.members[0] not in kept for version in unit.members}
+    events: list[Event] = []
+    for version in sorted(versions):
+        events.append((yield from event_at(core.session, version)))
+    return events
+
+
+def _facts_alone(core: Core, working_set: WorkingSet, first: int) -> Steps[list[Event]]:
+    """Make events of the facts in view, to stand from a version on; they name nothing that is not there."""
+    made: list[Event] = []
+    for version, _ in () if working_set.facts is None else working_set.facts.known:
+        event = yield from event_at(core.session, version)
+        older = first + len(made) - 1 if made else 0
+        alone = {**event.data, "supersedes": 0, "older": older, "at": len(made)}
+        made.append(replace(event, data=alone))
+    if made:
+        data = {"facts": len(made), "messages": 0, "previous": [0, 0]}
+        made.append(core.event(working_set, "facts", data))
+    return made
+
+
+def _with_fact_of(state: State, event: Event, first: int, version: int) -> State:
+    """Return the state with one of these events, which stands at a version; the last puts them in force."""
+    if event.kind == "fact":
+        return state.with_new_fact(version)
+    return replace(state, facts=(first, version), known_facts=version - first)
 
 
 def _units_to_keep(core: Core, working_set: WorkingSet) -> Steps[list[SessionUnit]]:
@@ -146,8 +205,12 @@ def _translate(state: State, new: Mapping[int, int], units: Sequence[SessionUnit
     return replace(
         state,
         live=border(state.live),
+        # What it says is only whether something left, and nothing of what did is here.
+        cleared=0 if state.has_left else border(state.cut) - 1,
         cut=border(state.cut),
         view=border(state.view) if state.view else 0,
+        read=border(state.read) if state.read else 0,
+        unread=tuple(new[first] for first in state.unread if first in new),
         beside=tuple(filter(None, map(translate, state.beside))),
         left=tuple(filter(None, map(translate, state.left))),
         waiting=tuple((translate(members), ids) for members, ids in state.waiting if translate(members)),

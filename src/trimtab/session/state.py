@@ -47,6 +47,10 @@ class State:
     newest_summary: int = -1
     """Version of the newest summary of the log, in force or not; each says which was before it. 0: there is
     none; -1: an older trimtab, which did not say, began the log."""
+    recollection: int = 0
+    """Version of the event that says what was recalled, and for which question; 0: nothing was."""
+    cleared: int = 0
+    """Version of the event all began anew with; 0: none. What was said before is recalled for no question."""
     live: int = 1
     cut: int = 1
     view: int = 0
@@ -76,6 +80,22 @@ class State:
     """Summaries that failed since the last one that did not."""
     retry_tokens: int = 0
     """Pending tokens from which the summarizer is asked again after a failure."""
+    facts: tuple[int, int] = (0, 0)
+    """Versions of the first and the last event of the newest facts in force; zeros: there are none."""
+    newest_fact: int = 0
+    """Version of the newest fact of the log, in force or not; each says which was before it."""
+    known_facts: int = 0
+    """Facts in force, in view or not."""
+    stale_facts: int = 0
+    """Facts that were in force until a source of theirs was redacted."""
+    read: int = 0
+    """Version up to which messages were read for facts, apart from the units named in `unread`."""
+    unread: tuple[int, ...] = ()
+    """First messages of the units before that which stayed in view then, or got a result since."""
+    fact_failures: int = 0
+    """Times that no facts could be had since the last one that they could."""
+    fact_retry_tokens: int = 0
+    """Tokens that left the view unread from which the fact extractor is asked again after a failure."""
     epoch: int = 0
     """Grows by what makes a summary that is being written stale: clear, undo, redact, anchors."""
     usage_tokens: int = 0
@@ -104,6 +124,11 @@ class State:
         if version < self.live:
             return None
         return "pending" if version < self.cut else "recent"
+
+    @property
+    def has_left(self) -> bool:
+        """Tell whether messages have left the recent ones since all began anew."""
+        return self.cut > self.cleared + 1
 
     @property
     def learned(self) -> Learned:
@@ -195,6 +220,10 @@ class State:
         """Go by the anchors of an event; 0: by those of the options."""
         return replace(self, anchors=version, epoch=self.epoch + 1)
 
+    def with_recollection(self, version: int, /) -> State:
+        """Show what an event says was recalled."""
+        return replace(self, recollection=version)
+
     def with_message(self, version: int, *, user: bool, turn: int | None, kept: bool) -> State:
         """Have a message as the latest; `turn` is where its turn begins, None if it is of none."""
         return replace(
@@ -215,7 +244,10 @@ class State:
         rows[at : at + 1] = [(unit, ids)] if ids else []
         waiting = tuple(rows[-MAX_WAITING:])
         beside = tuple(unit if members == before else members for members in self.beside)
-        return replace(self, beside=beside, waiting=waiting)
+        made = replace(self, beside=beside, waiting=waiting)
+        if before and before[0] < self.read and before[0] not in self.unread:
+            return replace(made, unread=tuple(sorted((*self.unread, before[0]))))
+        return made
 
     def with_unit_back(self, unit: Members, tokens: int) -> State:
         """Have a unit that waited among the recent ones: it is beside the cut from now on."""
@@ -285,6 +317,59 @@ class State:
         """Have one more summary that failed; the next is asked for when so much waits."""
         return replace(self, failures=self.failures + 1, retry_tokens=retry_tokens)
 
+    def with_new_fact(self, version: int, /) -> State:
+        """Have one more fact in the log; it is in force with the last event of its batch."""
+        return replace(self, newest_fact=version)
+
+    def with_facts(
+        self,
+        batch: tuple[int, int] | None,
+        *,
+        known: int,
+        until: int,
+        read: Collection[int],
+        unread: Collection[int],
+    ) -> State:
+        """Have units read for facts, and what was found in force.
+
+        Args:
+            batch: Versions of its first and last event; None: nothing was found.
+            known: Facts in force now.
+            until: Version up to which units were read.
+            read: First messages of those that were.
+            unread: First messages of those before `until` that were not.
+        """
+        return replace(
+            self,
+            facts=self.facts if batch is None else batch,
+            known_facts=known,
+            read=until,
+            unread=tuple(sorted({*self.unread, *unread}.difference(read))),
+            fact_failures=0,
+            fact_retry_tokens=0,
+        )
+
+    def with_fact_counts(self, known: int, stale: int) -> State:
+        """Have so many facts in force, and so many that were until they were redacted."""
+        return replace(self, known_facts=known, stale_facts=stale)
+
+    def with_facts_of(self, before: State, /) -> State:
+        """Have the facts of an earlier state: what was read since is to be read again."""
+        return replace(
+            self,
+            facts=before.facts,
+            known_facts=before.known_facts,
+            stale_facts=before.stale_facts,
+            read=before.read,
+            unread=before.unread,
+            fact_failures=0,
+            fact_retry_tokens=0,
+        )
+
+    def with_fact_failure(self, retry_tokens: int, /) -> State:
+        """Have one more time that no facts could be had; the next is when so much has left unread."""
+        return replace(self, fact_failures=self.fact_failures + 1, fact_retry_tokens=retry_tokens)
+
     def with_usage(self, tokens: int, counted: int, first: int, learned: Learned) -> State:
         """Go by what was reported for a view, and by what all reports have taught."""
         return replace(
@@ -314,8 +399,11 @@ class State:
             budget_tokens=self.budget_tokens,
             options=self.options,
             newest_summary=self.newest_summary,
+            cleared=version,
+            newest_fact=self.newest_fact,
             live=version + 1,
             cut=version + 1,
+            read=version + 1,
             epoch=self.epoch + 1,
         ).with_usage(self.usage_tokens, self.usage_counted, 0, self.learned)
 
@@ -388,7 +476,7 @@ class State:
             ) from error
 
 
-_UNITS = ("beside", "left", "waiting", "pins")
+_UNITS = ("beside", "left", "waiting", "pins", "facts", "unread")
 
 
 def _tuples(value: Any) -> Any:

@@ -9,6 +9,7 @@ from trimtab.errors import ConfigurationError, SummaryError, VersionConflictErro
 from trimtab.formats import Dict
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
+from trimtab.session.extract import extract_waiting
 from trimtab.session.log import live_units, oldest_waiting, summarized_messages
 from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.plain import copy_plain
@@ -157,6 +158,9 @@ def summarize_waiting(core: Core) -> Steps[int]:
     """Have everything that waits summarized, due or not; return how many messages that were."""
     working_set = yield from core.ready()
     if core.in_force.summarizer is None:
+        if core.in_force.fact_extractor is not None:
+            yield from extract_waiting(core)
+            return 0
         raise ConfigurationError(
             f"session {core.session!r} has no summarizer: pass summarizer=, a function of messages, where it"
             " is made or opened"
@@ -170,6 +174,7 @@ def summarize_waiting(core: Core) -> Steps[int]:
                     raise written
                 break  # another writer was there: what waits now is another matter
             messages += len(job.messages)
+        yield from extract_waiting(core)
     finally:
         tell_gone(core, seen)
     return messages

@@ -8,6 +8,7 @@ from dataclasses import replace
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.session.core import Core, id_of
 from trimtab.session.effects import Steps
+from trimtab.session.facts import recount_facts
 from trimtab.session.log import (
     Pages,
     event_at,
@@ -22,12 +23,12 @@ from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
 
-DECISIONS = frozenset({"summary", "evicted"})
+DECISIONS = frozenset({"summary", "evicted", "facts"})
 """Kinds of events that `undo` takes back."""
 
 
 def undo_decision(core: Core, given: Event | str | None, *, made: str) -> Steps[Event]:
-    """Take back a summary or an eviction, and those after it.
+    """Take back a summary, facts or an eviction, and those after it.
 
     `made` is the id of the event that says so: asked again after a lost answer, it takes back nothing more.
     """
@@ -39,7 +40,10 @@ def undo_decision(core: Core, given: Event | str | None, *, made: str) -> Steps[
         yield from core.known_event(event_id)
     working_set = yield from core.ready()
     target = yield from find_decision(core, working_set, event_id)
-    working_set.state = yield from state_without(core, working_set, target.version)
+    state = yield from state_without(core, working_set, target.version)
+    before = state_of((yield from event_at(core.session, target.version - 1)), core.session)
+    # Of the facts of then some may have been redacted since.
+    working_set.state = yield from recount_facts(core.session, state.with_facts_of(before))
     yield from core.write(working_set, "undone", {"event": target.id, "version": target.version}, id=made)
     yield from core.reread(working_set)
     return target
@@ -140,19 +144,28 @@ def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> 
                 break
             if event.kind in ("undone", "redacted"):
                 undone = min(undone, event.data["version"])
-            elif event.kind in DECISIONS and event.version < undone and event_id in (None, event.id):
+            elif _decides(event) and event.version < undone and event_id in (None, event.id):
                 return event
         else:
             continue
         break
-    what = "no summary and no eviction in force" if event_id is None else f"no such decision {event_id!r}"
+    what = (
+        "no summary, no facts and no eviction in force"
+        if event_id is None
+        else f"no such decision {event_id!r}"
+    )
     raise UnknownNameError(f"session {core.session!r} has {what} that could be undone", name=event_id or "")
+
+
+def _decides(event: Event) -> bool:
+    """Tell whether there is something to take back; where no facts were found there is nothing."""
+    return event.kind in DECISIONS and bool(event.data.get("facts", True))
 
 
 def redact_messages(
     core: Core, given: Sequence[Event | str] | Event | str, *, made: str
 ) -> Steps[list[Event]]:
-    """Overwrite what messages say, and drop the summaries that may repeat it.
+    """Overwrite what messages say, and drop the summaries and facts that may repeat it.
 
     `made` is the id of the event that says so: asked again after a lost answer, or where the store could not
     clean its files, it adds nothing more.
@@ -175,15 +188,21 @@ def redact_messages(
         for event in targets
     ]
     working_set.state = recount_rewritten(working_set.state, targets, rewrites, working_set.reader)
-    rewrites += [replace(event, data={**event.data, "text": "", "stale": True}) for event in stale.values()]
+    facts = yield from facts_of(core, working_set, targets)
+    rewrites += [
+        replace(event, data={**event.data, "text": "", "stale": True}) for event in (*stale.values(), *facts)
+    ]
     instead = {event.version: event for event in rewrites}
     first = yield from first_stale(core, working_set, set(stale))
     if first is not None:
         working_set.state = yield from state_without(core, working_set, first, instead)
     else:
         working_set.state = working_set.state.with_new_epoch()
+    if facts:
+        working_set.state = yield from recount_facts(core.session, working_set.state, instead)
     data = {
         "events": [event.id for event in targets],
+        "facts": [event.id for event in facts],
         "stale": [event.id for event in stale.values()],
         "version": working_set.version + 1 if first is None else first,
     }
@@ -194,7 +213,7 @@ def redact_messages(
 
 def _redacted_again(core: Core, done: Event) -> Steps[list[Event]]:
     """Have the store go on with a redaction it has: it knows the append by its id."""
-    ids = (*done.data["events"], *done.data["stale"])
+    ids = (*done.data["events"], *done.data["stale"], *done.data.get("facts", ()))
     rewritten: list[Event] = yield LoadRequest(session=core.session, ids=ids)
     working_set = yield from core.ready()
     yield from core.append(working_set, [done], rewrites=rewritten)
@@ -218,6 +237,20 @@ def summaries_over(core: Core, working_set: WorkingSet, versions: set[int]) -> S
         covers = {version for members in event.data["covers"] for version in members}
         if event.data["previous"] in found or not covers.isdisjoint(versions):
             found[event.version] = event
+    return found
+
+
+def facts_of(core: Core, working_set: WorkingSet, targets: Sequence[Event]) -> Steps[list[Event]]:
+    """Find every fact that comes from one of these messages, in force or not."""
+    after, ids = min(event.version for event in targets), {event.id for event in targets}
+    version, found = working_set.state.newest_fact, list[Event]()
+    while version > after:  # a fact is younger than what it comes from; each says which was before it
+        newest = yield from event_at(core.session, version)
+        batch: list[Event] = yield LoadRequest(
+            session=core.session, after=version - newest.data["at"] - 1, before=version + 1
+        )
+        found += [event for event in batch if not ids.isdisjoint(event.data["sources"])]
+        version = batch[0].data["older"]
     return found
 
 

@@ -13,18 +13,19 @@ from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask
 from trimtab._shared.checks import check_whole
 from trimtab.budget import Budget
-from trimtab.errors import ConfigurationError
 from trimtab.formats import Dict
-from trimtab.report.text import plural
+from trimtab.report.text import plural, runs
 from trimtab.session.core import Core, ViewGiven, id_of
 from trimtab.session.effects import FitContext, Steps
+from trimtab.session.facts import recount_facts
 from trimtab.session.in_context import NO_ROOM, request_of
 from trimtab.session.log import Pages, event_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.plain import copy_plain
+from trimtab.session.recollection import Recalled
 from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
-from trimtab.stores import Event, SearchRequest, query_terms
+from trimtab.stores import Event
 from trimtab.strategies.summarizer import drive
 
 
@@ -36,7 +37,7 @@ class Listed(NamedTuple):
     """Tokens of each, where they were counted when it came."""
     units: Collection[SessionUnit]
     leading: int
-    """Messages at the front that stay: system text, anchors, summary."""
+    """Messages at the front that stay: system text, anchors, facts, summary."""
     pins: list[int]
     latest_user: int | None
 
@@ -51,6 +52,8 @@ def fit_working_set(working_set: WorkingSet, notes: tuple[str, ...]) -> Fitted[A
     listed = listed_view(working_set)
     if working_set.summary is not None and not working_set.shows_summary:
         notes = (*notes, "The summary is left out: what must stay takes its room.")
+    if working_set.facts is not None and not working_set.shows_facts:
+        notes = (*notes, "The facts are left out: what must stay takes their room.")
     limit = working_set.view_limit_tokens
     if options.context is not None:  # which charges what stands beside the messages itself
         limit += working_set.reader.framing_tokens()
@@ -88,6 +91,8 @@ def listed_view(working_set: WorkingSet) -> Listed:
     front.extend(copy_plain(working_set.anchors))
     if anchor_summary is not None:
         front.append(copy_plain(anchor_summary.message))
+    if working_set.facts is not None and working_set.shows_facts:
+        front.append(copy_plain(working_set.facts.message))
     summary = (
         [copy_plain(working_set.summary.message)] if working_set.summary and working_set.shows_summary else []
     )
@@ -100,6 +105,8 @@ def listed_view(working_set: WorkingSet) -> Listed:
     else:
         front.extend(summary)
         columns = _columns(units)
+    if working_set.recollection and working_set.recalled and working_set.shows_recalled:
+        columns.insert(working_set.recalled, working_set.recollection.before)
     lead = len(front)
     index_of = dict(zip(columns.versions, range(lead, lead + len(columns.versions)), strict=True))
     return Listed(
@@ -133,6 +140,15 @@ class Columns(NamedTuple):
             self.versions + other.versions, self.messages + other.messages, self.sizes + other.sizes
         )
 
+    def insert(self, recalled: Recalled, before: int) -> None:
+        """Put what was recalled in front of a message, or of the first that came after it."""
+        at = len(self.versions)
+        while at and self.versions[at - 1] >= before:
+            at -= 1
+        self.versions.insert(at, -1)
+        self.messages.insert(at, copy_plain(recalled.message))
+        self.sizes.insert(at, recalled.tokens)
+
 
 def _columns(units: Iterable[SessionUnit]) -> Columns:
     """List the messages of units in the order of the log."""
@@ -151,8 +167,10 @@ def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str,
     state, notes = working_set.state, []
     if working_set.summary is not None:
         notes.append(f"A summary stands for {plural(working_set.summary.messages, 'message')}.")
+    notes += _fact_notes(working_set)
     units = (working_set.shown, working_set.recent)
     misplaced = sum(len(kept[one].members) for one in working_set.misplaced for kept in units if one in kept)
+    notes.extend(_notes_of_recall(working_set))
     if hidden := working_set.hidden_messages(seen) - misplaced:
         notes.append(f"Without room in view, but in the log: {plural(hidden, 'message')}.")
         waiting = state.pending_messages - sum(len(unit.members) for unit in working_set.shown.values())
@@ -181,6 +199,42 @@ def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str,
             f" {state.budget_tokens:,} is {state.room_tokens:,} here."
         )
     return tuple(notes)
+
+
+def _notes_of_recall(working_set: WorkingSet) -> Iterable[str]:
+    recalled, recollection = working_set.recalled, working_set.recollection
+    if recalled is not None:
+        count = plural(len(recalled.versions), "message")
+        where = runs(recalled.versions)
+        if working_set.shows_recalled:
+            yield f"Recalled from the log for the question, as earlier text: {count} (version {where})."
+        else:
+            yield f"Not shown, since what must stay takes the room: {count} recalled (version {where})."
+    if recollection is not None and recollection.error is not None:
+        yield f"Recalled by words, since the ranker was of no use: {recollection.error}."
+
+
+def _fact_notes(working_set: WorkingSet) -> list[str]:
+    state, notes = working_set.state, []
+    shown = shown_facts(working_set)
+    if state.known_facts:
+        out = state.known_facts - shown
+        without = f"; without room in view, but in the log: {out:,}" if out else ""
+        notes.append(f"Facts in view: {shown:,}{without}.")
+    if state.stale_facts:
+        notes.append(f"Facts taken out of view, since a source was redacted: {state.stale_facts:,}.")
+    if state.fact_failures:
+        notes.append(
+            f"Times that no facts could be had, one after the other: {state.fact_failures:,}. The fact"
+            f" extractor is asked again when {state.fact_retry_tokens:,} tokens have left the view unread."
+        )
+    return notes
+
+
+def shown_facts(working_set: WorkingSet) -> int:
+    """Return how many facts are in view."""
+    facts = working_set.facts
+    return len(facts.known) if facts is not None and working_set.shows_facts else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +268,20 @@ class SessionStatus:
     stale_summaries: int
     """Summaries this object dropped, since what they covered had changed meanwhile."""
     hook_errors: int
+    recalled_messages: int = 0
+    """Messages in view as earlier text, found for the newest question."""
+    facts: int = 0
+    """Facts in view."""
+    hidden_facts: int = 0
+    """Facts in force that find no room."""
+    stale_facts: int = 0
+    """Facts taken out of view, since a source was redacted."""
+    fact_failures: int = 0
+    """Times that no facts could be had since the last one that they could."""
+    fact_retry_tokens: int = 0
+    """Tokens that left the view unread from which the fact extractor is asked again; 0 if it did not fail."""
+    last_fact_failure: str | None = None
+    """Why no facts could be had last, as far as this object knows."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -240,6 +308,13 @@ def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
         last_failure=core.last_failure,
         stale_summaries=core.stale_summaries,
         hook_errors=core.hook_errors,
+        recalled_messages=len(_recalled_versions(working_set)),
+        facts=shown_facts(working_set),
+        hidden_facts=state.known_facts - shown_facts(working_set),
+        stale_facts=state.stale_facts,
+        fact_failures=state.fact_failures,
+        fact_retry_tokens=state.fact_retry_tokens,
+        last_fact_failure=core.last_fact_failure,
     )
 
 
@@ -253,6 +328,9 @@ class ViewDiff:
     """Messages in the first view only."""
     summary_before: str | None
     summary_after: str | None
+    recalled_before: tuple[Event, ...] = ()
+    """Messages the first view shows as earlier text."""
+    recalled_after: tuple[Event, ...] = ()
 
 
 def fit_view(core: Core, at: int | None) -> Steps[Fitted[Dict]]:
@@ -260,7 +338,8 @@ def fit_view(core: Core, at: int | None) -> Steps[Fitted[Dict]]:
     if at is not None:
         return (yield from _fit_in_context((yield from working_set_at(core, at)), ()))
     working_set = yield from core.ready()
-    notes = () if core.last_failure is None else (f"The last summary failed: {core.last_failure}.",)
+    failures = (("summary", core.last_failure), ("question for facts", core.last_fact_failure))
+    notes = tuple(f"The last {what} failed: {why}." for what, why in failures if why is not None)
     fitted = yield from _fit_in_context(working_set, notes)
     first = next(iter(working_set.view()), 0)
     # not from the report, which is made when somebody reads it
@@ -297,6 +376,7 @@ def working_set_at(core: Core, version: int) -> Steps[WorkingSet]:
         reader = MessageReader(options)
         state = state.without_usage()
         state = yield from recount(core.session, state, version=version, reader=reader)
+    state = yield from recount_facts(core.session, state)  # of those of then some may be stale by now
     return (yield from read_working_set(core.session, version, state, options))
 
 
@@ -307,13 +387,16 @@ def diff_views(core: Core, a: int, b: int) -> Steps[ViewDiff]:
     old, new = _versions_in(before), _versions_in(after)
     came, left = sorted(new - old), sorted(old - new)
     events: dict[int, Event] = {}
-    for version in (*came, *left):
+    recalled = [_recalled_versions(one) for one in (before, after)]
+    for version in {*came, *left, *recalled[0], *recalled[1]}:
         events[version] = yield from event_at(core.session, version)
     return ViewDiff(
         came=tuple(events[version] for version in came),
         left=tuple(events[version] for version in left),
         summary_before=None if before.summary is None else before.summary.text,
         summary_after=None if after.summary is None else after.summary.text,
+        recalled_before=tuple(events[version] for version in recalled[0]),
+        recalled_after=tuple(events[version] for version in recalled[1]),
     )
 
 
@@ -334,30 +417,10 @@ def message_whole(core: Core, event: Event | str) -> Steps[Dict]:
     return whole
 
 
-def recall_messages(core: Core, query: str, limit: int) -> Steps[list[Event]]:
-    """Find messages that are not in view."""
-    if not isinstance(query, str):
-        raise ConfigurationError(f"a query is a text, not {query!r:.80}")
-    check_whole("limit", limit, least=1)
-    working_set = yield from core.ready()
-    if (one := (yield from _by_handle(core, query))) is not None:
-        return [one]
-    terms = query_terms(query)
-    if not terms or not working_set.version:
-        return []
-    seen = _versions_in(working_set)
-    request = SearchRequest(session=core.session, terms=terms, limit=limit + len(seen))
-    found: list[Event] = yield request
-    return [event for event in found if event.version not in seen][:limit]
-
-
-def _by_handle(core: Core, query: str) -> Steps[Event | None]:
-    """Find the message whose id a query is: a marker names it where a result was cut."""
-    if core.in_force.result_share_tokens is None or not query or query != "".join(query.split()):
-        return None
-    event = yield from core.known_event(query)
-    return event if event is not None and event.kind == "message" else None
-
-
 def _versions_in(working_set: WorkingSet) -> set[int]:
     return {version for unit in working_set.in_view() for version in unit.members}
+
+
+def _recalled_versions(working_set: WorkingSet) -> tuple[int, ...]:
+    recalled = working_set.recalled if working_set.shows_recalled else None
+    return () if recalled is None else recalled.versions

@@ -14,9 +14,11 @@ from typing import Any, Self
 from trimtab.conversation.order import Row, find_misplaced, row_or_before, stands_apart
 from trimtab.errors import BudgetExceededError
 from trimtab.formats import Dict
+from trimtab.session.facts import Facts
 from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
+from trimtab.session.recollection import Recalled, Recollection
 from trimtab.session.state import Members, State
-from trimtab.session.zones import TokenBreakdown, limits_of, recent_target
+from trimtab.session.zones import TokenBreakdown, Zones, limits_of, recent_target, shares
 from trimtab.strategies.strides import HALVINGS
 
 _LEAST_PART = 4
@@ -33,6 +35,8 @@ class WorkingSet:
     anchors: list[Dict] = field(default_factory=list)
     summary: Summary | None = None
     anchor_summary: Summary | None = None
+    facts: Facts | None = None
+    """Those that fit their cap; None: there are none."""
     recent: dict[int, SessionUnit] = field(default_factory=dict)
     """Recent units by their first message, in order."""
     shown: dict[int, SessionUnit] = field(default_factory=dict)
@@ -45,6 +49,10 @@ class WorkingSet:
     """Units that find no room in the view, or are misplaced."""
     misplaced: set[int] = field(default_factory=set)
     """Units the provider would refuse where they would stand in the view."""
+    recollection: Recollection | None = None
+    """What was found for the newest question."""
+    recalled: Recalled | None = None
+    """What of it finds room in its share and is not in view otherwise."""
     system_tokens: int = 0
     anchor_tokens: int = 0
     _openers: tuple[State | None, frozenset[int]] = (None, frozenset())
@@ -79,9 +87,34 @@ class WorkingSet:
         return 0 if self.summary is None else self.summary.tokens
 
     @property
+    def fact_tokens(self) -> int:
+        """Tokens of the message with the facts."""
+        return 0 if self.facts is None else self.facts.tokens
+
+    @property
+    def reserved_tokens(self) -> int:
+        """What is always there, and the room of facts where they are asked for."""
+        options, cap = self.reader.options, 0
+        if options.fact_extractor is not None:
+            cap = limits_of(options, self.state.budget_tokens).max_fact_tokens
+        return self.permanent_tokens + max(cap, self.fact_tokens)
+
+    @property
     def total_tokens(self) -> int:
         """Tokens of everything that is in view or would be, if there was room for it."""
-        return self.permanent_tokens + self.summary_tokens + self.shown_tokens + self.state.recent_tokens
+        return self.front_tokens + self.shown_tokens + self.state.recent_tokens
+
+    @property
+    def front_tokens(self) -> int:
+        """Tokens that messages as they are do not have."""
+        kept = self.recall_share * self.state.has_left
+        return self.permanent_tokens + self.fact_tokens + self.summary_tokens + kept
+
+    @property
+    def recall_share(self) -> int:
+        """The most that what is recalled may take, kept free for it once something has left."""
+        ratio = self.reader.options.recall_ratio
+        return int(ratio * max(0, self.state.room_tokens - self.permanent_tokens)) if ratio else 0
 
     @property
     def over(self) -> bool:
@@ -126,14 +159,41 @@ class WorkingSet:
         return first is not None and not self.reader.leads(first)
 
     @property
+    def shows_facts(self) -> bool:
+        """True if facts are in view: what must stay may take their room, and the summary goes before them."""
+        if self.facts is None:
+            return False
+        summary = self.summary_tokens if self.shows_summary else 0
+        tokens = self.permanent_tokens + summary + self.facts.tokens + self.messages_tokens
+        return tokens <= self.state.room_tokens
+
+    @property
+    def shows_recalled(self) -> bool:
+        """True if what was recalled is in view: what must stay, the summary and facts may take its room."""
+        if self.recalled is None:
+            return False
+        front = self.permanent_tokens + (self.summary_tokens if self.shows_summary else 0)
+        front += self.fact_tokens if self.shows_facts else 0
+        return front + self.messages_tokens + self.recalled.tokens <= self.state.room_tokens
+
+    @property
+    def zones(self) -> Zones:
+        """How the budget is shared now; what is kept free for facts and what is recalled is in no zone."""
+        kept = self.reserved_tokens + self.recall_share * self.state.has_left
+        zones = shares(self.reader.options, self.state.room_tokens, kept)
+        return zones._replace(system_tokens=self.permanent_tokens)
+
+    @property
     def breakdown(self) -> TokenBreakdown:
         """Tokens of what is in view, by zone."""
         return TokenBreakdown(
             system=self.system_tokens,
             anchors=self.anchor_tokens,
+            facts=self.fact_tokens if self.shows_facts else 0,
             summary=self.summary_tokens if self.shows_summary else 0,
             recent=self.messages_tokens,
             pending=self.waiting_tokens,
+            recalled=self.recalled.tokens if self.recalled and self.shows_recalled else 0,
         )
 
     @property
@@ -286,7 +346,7 @@ class WorkingSet:
         return recent_target(
             self.reader.options,
             self.state.room_tokens,
-            permanent_tokens=self.permanent_tokens,
+            permanent_tokens=self.reserved_tokens + self.recall_share,
             summary_tokens=self.summary_tokens,
             stride=stride,
         )
@@ -318,7 +378,7 @@ class WorkingSet:
     def _cut_view(self) -> None:
         """Let what waits leave the view down to its share of the room, and remember where that was (C3)."""
         ratio, room = self.reader.options.target_ratio, self.state.room_tokens
-        fixed = self.permanent_tokens + self.summary_tokens
+        fixed = self.front_tokens
         self._hide_down_to(fixed + int(ratio * max(0, room - fixed)))
         first = next(iter(self.shown), self.state.cut)
         self.state = self.state.with_view_from(max(self.state.view, first))
@@ -365,6 +425,8 @@ class WorkingSet:
         self.out = {unit.first for unit in self._without_room()} if self.over else set()
         self.misplaced = self._find_misplaced() if self.reader.format.rules.ordered else set()
         self.out = self.out | self.misplaced
+        found, share = self.recollection, self.recall_share * self.state.has_left
+        self.recalled = found.choose(self.reader, share, self.view()) if found else None
 
     def _find_misplaced(self) -> set[int]:
         """Return the first messages of the units in view that may not stand where they came to stand.
@@ -372,7 +434,7 @@ class WorkingSet:
         What stays is not among them: then what stands before it is, if that may leave. Nothing is as long as
         all that was said is in view: it is as it was said.
         """
-        summarized = self.summary is not None or self.anchor_summary is not None
+        summarized = any(one is not None for one in (self.summary, self.anchor_summary, self.facts))
         moved = self.hidden or self.out or summarized or self.reader.options.pending_first
         if not moved:
             return set()
@@ -386,6 +448,8 @@ class WorkingSet:
         front = [*self.anchors]
         if self.anchor_summary is not None:
             front.append(self.anchor_summary.message)
+        if self.facts is not None and self.shows_facts:
+            front.append(self.facts.message)
         ahead = [Row(-2, message) for message in front]
         summary = [Row(-2, self.summary.message)] if self.summary and self.shows_summary else []
         waiting, recent = list[Row](), list[Row]()
@@ -403,7 +467,7 @@ class WorkingSet:
 
     def _without_room(self) -> Iterator[SessionUnit]:
         """List the recent units that find no room: free ones, from the first that does not fit on back."""
-        room = self.state.room_tokens - self.permanent_tokens - self.summary_tokens
+        room = self.state.room_tokens - self.front_tokens
         free = [unit for unit in self.recent.values() if not self.exempt(unit)]
         room -= self.state.recent_tokens - sum(unit.tokens for unit in free)
         full = False
@@ -450,7 +514,13 @@ class WorkingSet:
     def total_messages(self) -> int:
         """How many messages a view has, with system text, anchors and the summary."""
         put_there = (self.reader.system_message(), self.anchor_summary)
-        others = len(self.anchors) + self.shows_summary + sum(one is not None for one in put_there)
+        others = (
+            len(self.anchors)
+            + self.shows_facts
+            + self.shows_summary
+            + self.shows_recalled
+            + sum(one is not None for one in put_there)
+        )
         return self.messages + others
 
     def hidden_messages(self, seen: Collection[SessionUnit], /) -> int:

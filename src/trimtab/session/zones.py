@@ -14,6 +14,7 @@ _SUMMARY = (3, 10)
 _RECENT = (3, 10)
 _THRESHOLD = (1, 10)
 _ANCHORS = (4, 10)
+_FACTS = (1, 10)
 
 
 class Zones(NamedTuple):
@@ -39,11 +40,15 @@ class TokenBreakdown:
     """Messages as they are, those that wait for a summary included as far as they are in view."""
     pending: int
     """Of the recent ones, those that wait for a summary."""
+    recalled: int = 0
+    """What was found for the newest question."""
+    facts: int = 0
 
     @property
     def total(self) -> int:
         """Tokens of the whole view."""
-        return self.system + self.anchors + self.summary + self.recent
+        front = self.system + self.anchors + self.facts + self.summary
+        return front + self.recent + self.recalled
 
 
 class Limits(NamedTuple):
@@ -54,6 +59,7 @@ class Limits(NamedTuple):
     threshold_tokens: int
     threshold_messages: int
     max_anchor_tokens: int
+    max_fact_tokens: int
 
 
 def _part(tokens: int, part: tuple[int, int]) -> int:
@@ -73,6 +79,7 @@ def limits_of(options: Options, budget_tokens: int, /) -> Limits:
         threshold_tokens=max(1, part_or(options.summarize_threshold_tokens, budget_tokens, _THRESHOLD)),
         threshold_messages=options.summarize_threshold_messages,
         max_anchor_tokens=part_or(options.max_anchor_tokens, most, _ANCHORS),
+        max_fact_tokens=part_or(options.max_fact_tokens, budget_tokens, _FACTS),
     )
 
 

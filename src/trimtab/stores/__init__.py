@@ -10,7 +10,7 @@ from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, Retry, SearchRequest, Store
 from trimtab.stores.copy import acopy_session, copy_session
 from trimtab.stores.memory import MemoryStore
-from trimtab.stores.search import query_terms, search_terms, searchable_text
+from trimtab.stores.search import searchable_text
 from trimtab.stores.secrets import show
 
 __all__ = [
@@ -28,8 +28,6 @@ __all__ = [
     "acopy_session",
     "copy_session",
     "open_store",
-    "query_terms",
-    "search_terms",
     "searchable_text",
 ]
 

@@ -116,11 +116,12 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What to look for among the messages of a session."""
+    """What to look for among the messages and the facts of a session."""
 
     session: str
     terms: tuple[str, ...]
-    """Words to find, as `query_terms` makes them of a text; a message with any of them is found."""
+    """What to find, as `trimtab.relevance.question_terms` makes it of a text: messages that have any of it,
+    and those up to two versions beside them."""
     limit: int
     """At most so many."""
     incarnation: str | None = None
@@ -162,9 +163,13 @@ class Store(Protocol):
         ...
 
     def search(self, request: SearchRequest, /) -> list[Event]:
-        """Find messages with any of the terms.
+        """Find messages that have the terms, or stand beside them, best first.
 
-        Those with more of the terms come first, newer before older where they have as many.
+        That is by BM25 over the texts of the session's messages, as `trimtab.relevance.Index` has it: terms
+        that few messages have count more, a long text has to say more. A message one version away from
+        another has at least half of its score, two versions away a quarter. Newer before older where they
+        score the same. Of a term that 1,000 messages or more have, only the newest 1,000 are looked at, and
+        it counts for as rare as it is among the versions since the oldest of these.
         """
         ...
 

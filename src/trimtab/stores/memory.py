@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
 from threading import RLock
 
+from trimtab.relevance.index import Index
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
 from trimtab.stores.fork import Forked
 from trimtab.stores.rows import (
@@ -19,7 +22,7 @@ from trimtab.stores.rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores.search import TermIndex, usable_terms
+from trimtab.stores.search import FOUND_KINDS, MAX_POSTINGS, Ranking, searchable_text, usable_terms
 
 
 class _Log:
@@ -28,8 +31,18 @@ class _Log:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.places: dict[str, int] = {}
-        self.index = TermIndex()
+        self.index = Index()
+        """Of its messages, by version."""
         self.incarnation = new_incarnation()
+
+    def change_index(self, old: Sequence[Event], new: Sequence[Event]) -> None:
+        """Take events out of the index, and put others into it."""
+        for event in old:
+            if text := searchable_text(event):
+                self.index.remove(text, place=event.version)
+        for event in new:
+            if text := searchable_text(event):
+                self.index.add(text, place=event.version)
 
 
 def _rows(log: _Log, request: LoadRequest) -> list[Row]:
@@ -85,12 +98,9 @@ class MemoryStore(Forked, ThreadedStore):
                 if row[:4] != log.rows[row.version - 1][:4]:
                     raise not_stored(request, row.version)
             old = [from_row(log.rows[row.version - 1], session=request.session) for row in rewrites]
-            for event in old:
-                log.index.remove(event)
+            log.change_index(old, (*request.rewrites, *request.numbered()))
             for row in rewrites:
                 log.rows[row.version - 1] = row
-            for event in (*request.rewrites, *request.numbered()):
-                log.index.add(event)
             log.places.update((row.id, row.version - 1) for row in rows)
             log.rows += rows
             self._logs[request.session] = log
@@ -108,8 +118,11 @@ class MemoryStore(Forked, ThreadedStore):
         check_session_name(request.session)
         with self._lock:
             log = self._log(request)
-            best = log.index.best(usable_terms(request.terms), request.limit)
-            rows = [log.rows[version - 1] for version in best]
+            index = log.index
+            postings = {term: index.newest(term, MAX_POSTINGS) for term in usable_terms(request.terms)}
+            ranking = Ranking(len(log.rows), len(index), index.sum_chars, index.chars, postings)
+            found = (log.rows[version - 1] for version in ranking.best(request.limit))
+            rows = list(islice((row for row in found if row.kind in FOUND_KINDS), request.limit))
         return [from_row(row, session=request.session, incarnation=log.incarnation) for row in rows]
 
     def _log(self, request: AppendRequest | LoadRequest | SearchRequest) -> _Log:

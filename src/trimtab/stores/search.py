@@ -1,6 +1,6 @@
-"""What of an event can be found, by which words, and in which order: the same on every store.
+"""What of an event can be found, by which terms, and in which order: the same on every store.
 
-A store's own index may only preselect; what is found, and in which order, is said here.
+The terms are those of `trimtab.relevance`. A store's index only keeps numbers; what they mean is said here.
 """
 
 from __future__ import annotations
@@ -8,17 +8,22 @@ from __future__ import annotations
 import heapq
 import json
 import re
-from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from trimtab.relevance.scripts import patterns, plain_text
+from trimtab.relevance.index import NEIGHBOR_SHARE, add_scores
+from trimtab.relevance.terms import text_terms
 from trimtab.stores.base import Event
 
-MAX_TERM_CHARS = 64
-"""A longer word is found by its beginning: an index refuses keys of kilobytes, and nobody types them."""
+MAX_POSTINGS = 1_000
+"""Of a term that so many messages have, only the newest so many are looked at: what a search reads does not
+grow with the log. How rare it is, is then known from how close together these stand."""
+
+NEIGHBOR_STEPS = 2
+"""How far from a message that has a term others are found with it: it has half of its score one version
+away, and a quarter two."""
 
 _OPAQUE = frozenset(
     (
@@ -39,66 +44,23 @@ _ENCODED = re.compile(r"data:[^,\s]{0,200},|[A-Za-z0-9+/_-]{200,}={0,2}\s*\Z")
 """A data URL, or a long run of base64 without a space."""
 
 
-def search_terms(text: str, /) -> tuple[str, ...]:
-    """Return the terms a text is found by, each once, in order.
-
-    Words of letters and digits, without case (NFKC, casefold). Where words are not spaced (Chinese,
-    Japanese, Korean, Thai…) each character, and each two neighbours.
-
-    Example:
-        >>> search_terms("Weather in Berlin, 北京天气")
-        ('weather', 'in', 'berlin', '北', '京', '天', '气', '北京', '京天', '天气')
-    """
-    return tuple(dict.fromkeys(_terms(text, all_sizes=True)))
-
-
-def query_terms(text: str, /) -> tuple[str, ...]:
-    """Return the terms to ask a store for.
-
-    As `search_terms`, but of two neighbours that are not spaced only the pair: it says more.
-
-    Example:
-        >>> query_terms("Berlin 天气")
-        ('berlin', '天气')
-    """
-    return tuple(dict.fromkeys(_terms(text, all_sizes=False)))
-
-
 def usable_terms(terms: Iterable[str], /) -> tuple[str, ...]:
     """Return those of a request's terms that an event can have, each once; others are found nowhere."""
-    return tuple(term for term in dict.fromkeys(terms) if term in search_terms(term))
+    return tuple(term for term in dict.fromkeys(terms) if term.isprintable() and term and " " not in term)
 
 
-def _terms(text: str, *, all_sizes: bool) -> Iterator[str]:
-    if text.isascii():
-        yield from (word[:MAX_TERM_CHARS] for word in _ASCII_WORD.findall(text.lower()))
-        return
-    for match in _words().finditer(plain_text(text)):
-        run = match[1]
-        if run is None:
-            yield match[0][:MAX_TERM_CHARS]
-            continue
-        if all_sizes or len(run) == 1:
-            yield from run
-        yield from (run[at : at + 2] for at in range(len(run) - 1))
-
-
-_ASCII_WORD = re.compile("[a-z0-9]+")
-
-
-@lru_cache(maxsize=1)
-def _words() -> re.Pattern[str]:
-    """Match a run of a script without spaces (group 1), or a word of any other."""
-    run, word = patterns()
-    return re.compile(rf"({run})|{word}")
+FOUND_KINDS = frozenset({"message", "fact"})
+"""Kinds of events that a search answers with."""
 
 
 def searchable_text(event: Event, /) -> str:
-    """Return what a "message" event can be found by; empty for every other kind.
+    """Return what a message or fact can be found by; empty for every other kind.
 
-    All texts and numbers of its message: content of any shape, names, arguments of calls. Not roles,
-    types, ids, nor what is encoded (base64, data URLs, signatures).
+    Of a fact its text. Of a message all texts and numbers: content of any shape, names, arguments of
+    calls. Not roles, types, ids, nor what is encoded (base64, data URLs, signatures).
     """
+    if event.kind == "fact":
+        return str(event.data.get("text", ""))
     return "\n".join(_strings(event.message)) if event.kind == "message" else ""
 
 
@@ -132,41 +94,86 @@ def _readable(text: str) -> str:
         return text
 
 
-def count_terms(event: Event, terms: Iterable[str], /) -> int:
-    """Tell how many of the terms, each given once, an event has."""
-    there = set(search_terms(searchable_text(event)))
-    return sum(term in there for term in terms)
+def event_terms(event: Event, /) -> tuple[int, Counter[str]]:
+    """Return how long an event's text is, in characters, and how often it has each of its terms."""
+    text = searchable_text(event)
+    return len(text), Counter(text_terms(text))
 
 
-class TermIndex:
-    """Knows which events of one session have a term."""
+@dataclass(slots=True)
+class Ranking:
+    """What an index knows of the terms that are asked for, and which messages are the best by that."""
 
-    def __init__(self) -> None:
-        self._versions: dict[str, list[int]] = {}
-        """By term, ascending."""
+    version: int
+    """Of the session."""
+    texts: int
+    """How many messages have a text."""
+    sum_chars: int
+    """How long these are together."""
+    chars: Mapping[int, int] = field(default_factory=dict)
+    """How long each is that has a term, by version."""
+    postings: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """By term: at least the newest `MAX_POSTINGS` versions that have it, in any order, and how often."""
 
-    def add(self, event: Event, /) -> None:
-        """Put an event into it, which is not there."""
-        for term in search_terms(searchable_text(event)):
-            insort(self._versions.setdefault(term, []), event.version)
+    @classmethod
+    def of_rows(
+        cls, head: tuple[int, int, int], terms: Sequence[str], rows: Iterable[Sequence[Any]], /
+    ) -> Ranking:
+        """Make one of (version, texts, sum of characters) and rows of (term, version, often, characters)."""
+        chars: dict[int, int] = {}
+        postings: dict[str, list[tuple[int, int]]] = {term: [] for term in terms}
+        for term, version, often, length in rows:
+            postings[term].append((version, often))
+            chars[version] = length
+        return cls(*head, chars, postings)
 
-    def remove(self, event: Event, /) -> None:
-        """Take an event out of it that was put in as it is."""
-        for term in search_terms(searchable_text(event)):
-            versions = self._versions[term]
-            del versions[bisect_left(versions, event.version)]
-            if not versions:
-                del self._versions[term]
+    def with_events(self, events: Iterable[Event], /) -> Ranking:
+        """Return it with events that the index does not know yet."""
+        chars, postings = dict(self.chars), {term: list(them) for term, them in self.postings.items()}
+        texts, sum_chars = self.texts, self.sum_chars
+        for event in events:
+            length, terms = event_terms(event)
+            texts, sum_chars = texts + (length > 0), sum_chars + length
+            chars[event.version] = length
+            for term in postings.keys() & terms.keys():
+                postings[term].append((event.version, terms[term]))
+        return Ranking(self.version, texts, sum_chars, chars, postings)
 
-    def best(self, terms: Iterable[str], limit: int, /) -> list[int]:
-        """Return the versions to answer with; see `best_versions`."""
-        found: Counter[int] = Counter()
-        for term in terms:
-            found.update(self._versions.get(term, ()))
-        return best_versions(found, limit)
+    def best(self, limit: int, /) -> list[int]:
+        """Return the versions to answer with, the best first, newer before older where they are as good.
+
+        Beside messages that have a term these are the versions around the best of them, up to
+        `NEIGHBOR_STEPS` away, at most `1 + 2 * NEIGHBOR_STEPS` times the limit: whoever answers leaves out
+        what is no message, and ends at the limit.
+        """
+        hits = self._scores()
+        # What stands beside a hit scores less than the hit: the best so many are enough to know.
+        best = heapq.nlargest(limit, ((score, version) for version, score in hits.items()))
+        found = {version: score for score, version in best}
+        for score, version in best:
+            for step in range(1, NEIGHBOR_STEPS + 1):
+                share = score * NEIGHBOR_SHARE**step
+                for near in (version - step, version + step):
+                    if 1 <= near <= self.version:
+                        found[near] = max(found.get(near, hits.get(near, 0.0)), share)
+        return sorted(found, key=lambda version: (found[version], version), reverse=True)
+
+    def _scores(self) -> dict[int, float]:
+        """Return what each message that has a term scores, by version."""
+        scores: dict[int, float] = {}
+        for them in self.postings.values():
+            newest = sorted(them)[-MAX_POSTINGS:]
+            holders = float(len(newest))
+            if len(newest) == MAX_POSTINGS:
+                span = self.version - newest[0][0] + 1
+                holders = min(float(self.texts), holders * self.version / span)
+            add_scores(
+                scores, newest, self.chars, texts=self.texts, sum_chars=self.sum_chars, holders=holders
+            )
+        return scores
 
 
-def best_versions(found: Mapping[int, int], limit: int, /) -> list[int]:
-    """Return the versions to answer with, by how many terms each has: more first, then newer first."""
-    hits = ((terms, version) for version, terms in found.items() if terms > 0)
-    return [version for _, version in heapq.nlargest(limit, hits)]
+def messages_in_order(versions: list[int], events: Iterable[Event], /) -> list[Event]:
+    """Return those events that are messages or facts, in the order of these versions."""
+    at = {event.version: event for event in events if event.kind in FOUND_KINDS}
+    return [at[version] for version in versions if version in at]

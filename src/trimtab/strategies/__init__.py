@@ -14,6 +14,7 @@ from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.truncate_text import TruncateText
 
 if TYPE_CHECKING:
+    from trimtab.strategies.cheapest import Cheapest
     from trimtab.strategies.clamp_results import ClampResults
     from trimtab.strategies.clear_tool_results import ClearToolResults
     from trimtab.strategies.data import StrategyKind, create_strategy
@@ -31,6 +32,7 @@ else:
             **dict.fromkeys(("StrategyKind", "create_strategy"), _HERE + "data"),
             **dict.fromkeys(("Place", "Score", "default_score"), _HERE + "scores"),
             **dict.fromkeys(("Drop", "DropNewest", "Strict"), _HERE + "drop"),
+            "Cheapest": _HERE + "cheapest",
             "ClampResults": _HERE + "clamp_results",
             "PriorityBased": _HERE + "priority",
             "Relevant": _HERE + "relevant",
@@ -42,6 +44,7 @@ else:
 __all__ = [
     "CUT_MARKER",
     "Cascade",
+    "Cheapest",
     "ClampResults",
     "ClearToolResults",
     "Drop",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
+from trimtab._shared.steps import Steps
 from trimtab.errors import ConfigurationError
 from trimtab.strategies.base import (
     Edit,
@@ -18,7 +19,7 @@ from trimtab.strategies.base import (
 )
 from trimtab.strategies.runner import check_step, checked_answer, clears_results, is_ours, reads_newest
 from trimtab.strategies.sliding_window import SlidingWindow
-from trimtab.strategies.summarizer import SummaryCall, drive
+from trimtab.strategies.summarizer import drive
 
 __all__ = ["Cascade"]
 
@@ -94,7 +95,7 @@ class Cascade:
         answer = self._looked_over(0, step.evict(request), request)
         return answer if answer.fits else drive(self._going_on(request, answer, later))
 
-    def evicting(self, request: EvictionRequest, /) -> Generator[SummaryCall, str | None, EvictionResult]:
+    def evicting(self, request: EvictionRequest, /) -> Steps[EvictionResult]:
         """Run the steps; yields what they need from outside."""
         later, request.later = request.later, (*self.steps[1:], *request.later)
         answer = yield from self._ask(0, request)
@@ -102,7 +103,7 @@ class Cascade:
 
     def _going_on(
         self, request: EvictionRequest, answer: EvictionResult, later: tuple[Strategy, ...]
-    ) -> Generator[SummaryCall, str | None, EvictionResult]:
+    ) -> Steps[EvictionResult]:
         """Run the steps after the first, whose answer does not fit.
 
         Args:
@@ -140,7 +141,7 @@ class Cascade:
             oldest_cut=left.oldest_cut,
         )
 
-    def _ask(self, at: int, request: EvictionRequest) -> Generator[SummaryCall, str | None, EvictionResult]:
+    def _ask(self, at: int, request: EvictionRequest) -> Steps[EvictionResult]:
         """Ask a step and check its answer."""
         step = self.steps[at]
         answer = (yield from cast("Any", step).evicting(request)) if waits(step) else step.evict(request)

@@ -38,7 +38,8 @@ class ClearToolResults:
     """Blank old tool results, oldest first, until the rest fits.
 
     The newest `keep_results` stay as they are. It goes on to the next mark of a stride, so that the same
-    results are blank from call to call, also where another strategy follows in a Cascade.
+    results are blank from call to call, also where another strategy follows in a Cascade. A SlidingWindow
+    that follows cuts as soon as clearing would leave less than a quarter of a stride free.
 
     Args:
         keep_results: The newest results that are left alone.
@@ -112,7 +113,9 @@ class ClearToolResults:
         oldest_cut = 0
         # In a block that others left little room a stride of the whole budget would clear next to nothing.
         has_room = 2 * request.limit_tokens >= request.constant_limit_tokens
-        if count and self.target_ratio < 1.0 and has_room:
+        # Results cleared long ago may stand too far back to be listed; what they made leave stays away, too.
+        clears = count or (not fits and self.keep_results)
+        if clears and self.target_ratio < 1.0 and has_room:
             goes_on = bool(request.later) and (not fits or self._was_cut(request, blanks))
             if goes_on:
                 mark = next(marks_back(request, end, self._stride(request)), 0)
@@ -129,9 +132,10 @@ class ClearToolResults:
         )
 
     def _was_cut(self, request: EvictionRequest, blanks: list[_Blank]) -> bool:
-        """Tell whether a window that comes next has cut at an earlier moment, when clearing was not enough.
+        """Tell whether a window that comes next took over earlier, when clearing left too little.
 
-        What it cut away does not come back when the results that were the newest then are cleared.
+        To clear the last few results, one by one, writes the prompt anew each time for next to no room. And
+        what the window cut away does not come back when the results that were the newest then are cleared.
         """
         if not isinstance(request.later[0], SlidingWindow) or not request.additive or not request.is_whole:
             return False
@@ -146,7 +150,8 @@ class ClearToolResults:
         peaks = (
             tokens[index] - spared[max(0, number - self.keep_results)] for number, index in enumerate(results)
         )
-        return any(peak > request.constant_limit_tokens for peak in peaks)
+        enough = request.constant_limit_tokens - _LEAST_ROOM * self._stride(request)
+        return any(peak > enough for peak in peaks)
 
     def _stride(self, request: EvictionRequest) -> float:
         return (1.0 - self.target_ratio) * request.constant_limit_tokens
@@ -239,6 +244,8 @@ class ClearToolResults:
         return low
 
 
+_LEAST_ROOM = 0.25
+"""Share of a stride that clearing must be able to leave free; with less, a window that comes next cuts."""
 _FAR = 64
 """Messages before the room in which the newest results are looked for."""
 

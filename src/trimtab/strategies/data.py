@@ -11,6 +11,7 @@ from trimtab._shared.checks import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.strategies.base import Strategy, as_strategy
 from trimtab.strategies.cascade import Cascade
+from trimtab.strategies.cheapest import Cheapest
 from trimtab.strategies.clamp_results import ClampResults
 from trimtab.strategies.clear_tool_results import ClearToolResults
 from trimtab.strategies.drop import Drop, DropNewest, Strict
@@ -28,6 +29,7 @@ class StrategyKind(StrEnum):
     """The words for strategies in data: class names in snake_case."""
 
     SLIDING_WINDOW = "sliding_window"
+    CHEAPEST = "cheapest"
     PRIORITY_BASED = "priority_based"
     RELEVANT = "relevant"
     STRICT = "strict"
@@ -61,6 +63,7 @@ PRESETS: Mapping[str, Strategy] = {
 
 CLASSES: Mapping[StrategyKind, type[Any]] = {
     StrategyKind.SLIDING_WINDOW: SlidingWindow,
+    StrategyKind.CHEAPEST: Cheapest,
     StrategyKind.PRIORITY_BASED: PriorityBased,
     StrategyKind.RELEVANT: Relevant,
     StrategyKind.STRICT: Strict,

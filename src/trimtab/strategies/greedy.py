@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from trimtab.conversation import Unit
 from trimtab.conversation.units import Span, span_of, unit_of
-from trimtab.strategies.base import EvictionRequest
+from trimtab.strategies.base import EvictionRequest, EvictionResult
 
-__all__ = ["take_best"]
+__all__ = ["must_stay", "take_best"]
+
+
+def must_stay(request: EvictionRequest) -> tuple[list[int], list[Unit], EvictionResult | None]:
+    """Count everything, and find what must stay.
+
+    Returns:
+        Its places in the row of the request, its units, and the answer where these alone do not fit.
+    """
+    request.count_each()
+    row = request.row
+    stays = [at for at, span in enumerate(row) if request._must_stay(span)]
+    staying = [unit_of(row[at]) for at in stays]
+    if request.fits(staying):
+        return stays, staying, None
+    return stays, staying, EvictionResult(kept=staying, fits=False, actions=("evicted",))
 
 
 def take_best(request: EvictionRequest, stays: list[int], ranked: list[int]) -> list[Unit]:

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from trimtab._shared.checks import check_parameters
-from trimtab.conversation.units import Span, unit_of
+from trimtab.conversation.units import Span
 from trimtab.errors import ConfigurationError
 from trimtab.formats import mapping_of
 from trimtab.strategies.base import EvictionRequest, EvictionResult
-from trimtab.strategies.greedy import take_best
+from trimtab.strategies.greedy import must_stay, take_best
 from trimtab.strategies.scores import (
     BANDS,
     OTHERS,
@@ -95,12 +95,9 @@ class PriorityBased:
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Take units greedily by score."""
-        request.count_each()
-        row = request.row
-        stays = [at for at, span in enumerate(row) if request._must_stay(span)]
-        staying = [unit_of(row[at]) for at in stays]
-        if not request.fits(staying):
-            return EvictionResult(kept=staying, fits=False, actions=("evicted",))
+        stays, _, impossible = must_stay(request)
+        if impossible is not None:
+            return impossible
         kept = take_best(request, stays, self._rank(request, stays))
         return EvictionResult(kept=kept, actions=("evicted",))
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
+import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, TypeAlias, cast
+from string import Formatter
+from typing import Any, cast
 
-from trimtab._shared.checks import answers_later, check_parameters, is_number
+from trimtab._shared.checks import is_number
+from trimtab._shared.steps import Steps
 from trimtab.conversation import Unit
 from trimtab.conversation.assemble import Insertion
 from trimtab.conversation.units import Span, unit_of
 from trimtab.errors import ConfigurationError
+from trimtab.relevance.ranker import RankCall, RankerLike, check_ranker
 from trimtab.strategies.base import EvictionRequest, EvictionResult
-from trimtab.strategies.greedy import take_best
+from trimtab.strategies.greedy import must_stay, take_best
 from trimtab.strategies.scores import (
     SCORE_NAMES,
     Weights,
@@ -25,11 +28,9 @@ from trimtab.strategies.scores import (
     weigh,
     weights_of,
 )
+from trimtab.strategies.summarizer import drive
 
-__all__ = ["RelevanceScore", "Relevant"]
-
-RelevanceScore: TypeAlias = Callable[[str, Sequence[Any]], Iterable[float]]
-"""Says how much each message says about a query; higher stays. The messages are to be read only."""
+__all__ = ["Relevant"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +45,18 @@ class Relevant:
         query: What to look for; None: what the user wrote last, in a Context in whatever block it stands.
         score: What a message is worth: `"relevance"` (BM25 over stems, half a score for the messages beside
             a hit), `"role"` and `"recency"`, several with weights, as in
-            `{"relevance": 1, "role": 0.3}`, or a function `(query, messages)` that returns a number for each.
+            `{"relevance": 1, "role": 0.3}`, or a function `(query, messages)` that returns a number for each:
+            embeddings, a reranker. `afit` awaits an async one.
         recent_ratio: Part of the room beside what must stay that the newest units take, from 0 to 1.
         gap: A line that stands, as a user's message, where messages were left out, as in
-            `"[… {count} messages left out …]"`; None: nothing does.
+            `"[… {count} messages left out …]"`; None: nothing does. None stands behind the latest user
+            message, where it would be taken for the question. A line of an earlier fit that comes back is
+            known by its words, and what it stands for is added to the new one's.
         score_name: Name a function was registered under, for `to_dict`.
 
     Raises:
         ConfigurationError: `recent_ratio` is not from 0 to 1, `score` is neither a function nor names with
-            weights, or is async, or `gap` is no text or names something else than `count`.
+            weights, or `gap` is no text or names something else than `count`.
         UnknownNameError: `score` is a name nobody knows.
 
     Example:
@@ -67,7 +71,7 @@ class Relevant:
     """
 
     query: str | None = None
-    score: WeightsLike | RelevanceScore = "relevance"
+    score: WeightsLike | RankerLike = "relevance"
     recent_ratio: float = 0.5
     gap: str | None = None
     score_name: str | None = None
@@ -76,7 +80,7 @@ class Relevant:
         self,
         query: str | None = None,
         *,
-        score: WeightsLike | RelevanceScore = "relevance",
+        score: WeightsLike | RankerLike = "relevance",
         recent_ratio: float = 0.5,
         gap: str | None = None,
         score_name: str | None = None,
@@ -97,6 +101,11 @@ class Relevant:
         """The word for it in reports and data."""
         return "relevant"
 
+    @property
+    def asks_model(self) -> bool:
+        """True if a function scores: it is not asked a second time for one fit."""
+        return not isinstance(self.score, Weights)
+
     def to_dict(self) -> dict[str, Any]:
         """Write it as data for `create_strategy`.
 
@@ -113,25 +122,29 @@ class Relevant:
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Take the newest units, then the best of the others while they fit."""
-        request.count_each()
+        return drive(self.evicting(request))
+
+    def evicting(self, request: EvictionRequest, /) -> Steps[EvictionResult]:
+        """Take the newest units, then the best of the others; yields calls of a ranker."""
+        stays, staying, impossible = must_stay(request)
+        if impossible is not None:
+            return impossible
         row = request.row
-        stays = [at for at, span in enumerate(row) if request._must_stay(span)]
-        staying = [unit_of(row[at]) for at in stays]
-        if not request.fits(staying):
-            return EvictionResult(kept=staying, fits=False, actions=("evicted",))
-        recent = self._recent(request, staying)
-        taken, scores = {*stays, *recent}, self._scores(request)
+        gap = None if self.gap is None else _Gap(self.gap, request)
+        lines = set() if gap is None else gap.old.keys()
+        recent = [at for at in self._recent(request, staying) if row[at][0] not in lines]
+        taken, scores = {*stays, *recent}, (yield from self._scores(request))
         best = {
             at: (
                 scores[span[0]] if span[0] + 1 == span[1] else max(map(scores.__getitem__, _indices(span))),
                 at,
             )
             for at, span in enumerate(row)
-            if at not in taken
+            if at not in taken and span[0] not in lines
         }
         ranked = [*recent, *sorted(best, key=best.__getitem__, reverse=True)]
-        if self.gap is not None:
-            return self._mark_gaps(request, stays, ranked, self.gap)
+        if gap is not None:
+            return _mark_gaps(request, stays, ranked, gap)
         return EvictionResult(kept=take_best(request, stays, ranked), actions=("evicted",))
 
     def _recent(self, request: EvictionRequest, staying: Sequence[Unit]) -> list[int]:
@@ -152,32 +165,68 @@ class Relevant:
                 found.append(at)
         return found
 
-    def _scores(self, request: EvictionRequest) -> Mapping[int, float]:
-        """Score every message that is still there."""
+    def _scores(self, request: EvictionRequest) -> Steps[Mapping[int, float]]:
+        """Score every message that is still there; in a plan by words where a ranker is async."""
         if isinstance(self.score, Weights):
             return weigh(request, self.score, query=self.query)
         indices = messages_of(request)
         query = request.question if self.query is None else self.query
-        answer = cast("RelevanceScore", self.score)(query, list(map(request.message, indices)))
-        if inspect.isawaitable(answer):
-            if inspect.iscoroutine(answer):
-                answer.close()  # one that nobody awaits would be warned of
-            raise _is_async()
-        return dict(zip(indices, _check_scores(answer, len(indices)), strict=True))
+        call = RankCall(cast("RankerLike", self.score), query, list(map(request.message, indices)))
+        scores: list[float] | None = yield call
+        if scores is None:
+            return weigh(request, weights_of("relevance"), query=self.query)
+        return dict(zip(indices, scores, strict=True))
 
-    def _mark_gaps(
-        self, request: EvictionRequest, stays: list[int], ranked: list[int], gap: str
-    ) -> EvictionResult:
-        """Choose what stays beside a line for each gap."""
-        choose = _with_lines if request.additive else _with_lines_by_halves
-        if (found := choose(request, stays, ranked, gap)) is not None:
-            return EvictionResult(kept=found[0], insertions=found[1], actions=("evicted",))
-        note = f"Block {request.block!r} has no room for lines that mark gaps."
-        return EvictionResult(kept=take_best(request, stays, ranked), actions=("evicted",), notes=(note,))
+
+class _Gap:
+    """The line that stands where messages were left out, and those of earlier fits that came back."""
+
+    __slots__ = ("_text", "old")
+
+    def __init__(self, text: str, request: EvictionRequest) -> None:
+        self._text = text
+        history, known = request.history, _pattern(text)
+        self.old: dict[int, int] = {}
+        """Lines of earlier fits that may leave, by position, and for how many messages each stands."""
+        for span in request.row:
+            at = span[0]
+            if span[1] == at + 1 and history.kind(at) == "user" and not request._must_stay(span):
+                match = known.fullmatch(history.format.full_text(request.message(at)))
+                if match is not None:
+                    digits = re.sub(r"\D", "", match[1]) if known.groups else ""
+                    self.old[at] = int(digits or 1)
+
+    def insertion(self, request: EvictionRequest, run: Sequence[int]) -> Insertion:
+        """Make the line for neighboring messages that were left out."""
+        count = sum(self.old.get(index, 1) for index in run)
+        return Insertion(
+            at=run[0],
+            message=request.history.format.message("user", [self._text.format(count=count)]),
+            why=f"{count:,} messages left out",
+            covers=frozenset(run),
+            reason="over_limit",
+        )
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """Match the lines of a gap; the first group is the number, where it has one."""
+    parts = []
+    for literal, field, _, _ in Formatter().parse(text):
+        parts += [re.escape(literal), "" if field is None else r"\s*([0-9][0-9,._]*)\s*"]
+    return re.compile("".join(parts))
+
+
+def _mark_gaps(request: EvictionRequest, stays: list[int], ranked: list[int], gap: _Gap) -> EvictionResult:
+    """Choose what stays beside a line for each gap."""
+    choose = _with_lines if request.additive else _with_lines_by_halves
+    if (found := choose(request, stays, ranked, gap)) is not None:
+        return EvictionResult(kept=found[0], insertions=found[1], actions=("evicted",))
+    note = f"Block {request.block!r} has no room for lines that mark gaps."
+    return EvictionResult(kept=take_best(request, stays, ranked), actions=("evicted",), notes=(note,))
 
 
 def _with_lines(
-    request: EvictionRequest, stays: list[int], ranked: list[int], gap: str
+    request: EvictionRequest, stays: list[int], ranked: list[int], gap: _Gap
 ) -> tuple[list[Unit], list[Insertion]] | None:
     """Choose again beside the room that the lines of the choice before take, until it is the same."""
     best: tuple[list[Unit], list[Insertion]] | None = None
@@ -196,7 +245,7 @@ def _with_lines(
 
 
 def _with_lines_by_halves(
-    request: EvictionRequest, stays: list[int], ranked: list[int], gap: str
+    request: EvictionRequest, stays: list[int], ranked: list[int], gap: _Gap
 ) -> tuple[list[Unit], list[Insertion]] | None:
     """Choose once, for a black box, and let go of what was taken last until the lines have room."""
     units = request.units
@@ -223,7 +272,7 @@ _ROUNDS = 4
 """Choices until the lines of one take the room set aside for them; mostly the second or third does."""
 
 
-def _check_score(score: Any) -> Weights | RelevanceScore:
+def _check_score(score: Any) -> Weights | RankerLike:
     if isinstance(score, (str, Mapping)):
         return weights_of(score)
     if not callable(score):
@@ -231,35 +280,7 @@ def _check_score(score: Any) -> Weights | RelevanceScore:
             f"score must be a function of a query and messages, one of {', '.join(SCORE_NAMES)}, or several"
             f" of these with weights, not {score!r}"
         )
-    if answers_later(score):
-        raise _is_async()
-    check_parameters("score", score, "query", "messages")
-    return cast("RelevanceScore", score)
-
-
-def _is_async() -> ConfigurationError:
-    return ConfigurationError(
-        "score must answer at once: await the scores before the fit, and give a function that returns them"
-    )
-
-
-def _check_scores(answer: Any, count: int) -> list[float]:
-    """Return a number for each message, as the function answered them."""
-    if isinstance(answer, (str, bytes)) or not isinstance(answer, Iterable):
-        raise ConfigurationError(
-            f"score answered {type(answer).__name__}; it answers a number for each message"
-        )
-    values = list(answer)
-    if len(values) != count:
-        raise ConfigurationError(f"score answered {len(values):,} numbers for {count:,} messages")
-    try:
-        numbers = list(map(float, values))
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(f"score answers numbers: {error}") from error
-    if any(number != number for number in numbers):
-        at = next(at for at, number in enumerate(numbers) if number != number)
-        raise ConfigurationError(f"score answered {values[at]!r} for message {at}; it must be a number")
-    return numbers
+    return check_ranker("score", score)
 
 
 def _check_gap(gap: Any) -> str:
@@ -276,8 +297,11 @@ def _check_gap(gap: Any) -> str:
     return gap
 
 
-def _lines(request: EvictionRequest, kept: Sequence[Unit], gap: str) -> Iterator[Insertion]:
-    """Make the line for each gap where one may stand: not between a call and its results."""
+def _lines(request: EvictionRequest, kept: Sequence[Unit], gap: _Gap) -> Iterator[Insertion]:
+    """Make the line for each gap where one may stand: before the question, outside a call and its results."""
+    asked = request.history.latest_user
+    if asked is None:
+        return  # a line would be the only word of the user's, and taken for the question
     history, open_at = request.history, {index for unit in kept if unit.open for index in unit.indices}
     there = {index for unit in kept for index in unit.indices}
     inside, waits, run = _inside(kept, history.count), False, list[int]()
@@ -285,14 +309,8 @@ def _lines(request: EvictionRequest, kept: Sequence[Unit], gap: str) -> Iterator
         if index not in there and index < history.count:
             run.append(index)
             continue
-        if run and not waits and not inside[run[0]]:
-            yield Insertion(
-                at=run[0],
-                message=history.format.message("user", [gap.format(count=len(run))]),
-                why=f"{len(run):,} messages left out",
-                covers=frozenset(run),
-                reason="over_limit",
-            )
+        if run and run[0] < asked and not waits and not inside[run[0]]:
+            yield gap.insertion(request, run)
         run = []
         if index in open_at:
             waits = True  # for its result, which a user's message would end

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import reprlib
 from bisect import bisect_left
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from trimtab._shared.steps import Steps
 from trimtab.conversation import Unit
 from trimtab.conversation.assemble import Insertion, assemble_one, merge_edits, owns_text, put_in
 from trimtab.conversation.units import Span, unit_of
@@ -27,7 +28,7 @@ from trimtab.strategies.base import (
     unit_key,
     waits,
 )
-from trimtab.strategies.summarizer import SummaryCall, drive
+from trimtab.strategies.summarizer import drive
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
@@ -278,7 +279,7 @@ def run(strategy: Strategy, request: EvictionRequest) -> Settled:
     return drive(steps(strategy, request))
 
 
-def steps(strategy: Strategy, request: EvictionRequest) -> Generator[SummaryCall, str | None, Settled]:
+def steps(strategy: Strategy, request: EvictionRequest) -> Steps[Settled]:
     """Ask a strategy and check what it answers; yields what it needs from outside.
 
     Raises:

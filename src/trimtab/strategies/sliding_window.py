@@ -12,7 +12,7 @@ from trimtab.strategies.base import EvictionRequest, EvictionResult
 from trimtab.strategies.cuts import Cuts
 from trimtab.strategies.strides import HALVINGS, Strides
 
-__all__ = ["SlidingWindow"]
+__all__ = ["SlidingWindow", "beside_cut"]
 
 
 def stride_cut(
@@ -134,7 +134,7 @@ class SlidingWindow:
 
         cut = cuts.oldest(fits, also)
         if cut is None:
-            least = _beside_cut(request, cuts, also(cuts.end))
+            least = beside_cut(request, cuts, also(cuts.end))
             return EvictionResult(
                 cut=cuts.end, kept=least, fits=False, actions=("evicted",), protected=self._protects(request)
             )
@@ -146,9 +146,9 @@ class SlidingWindow:
         # Under a black box fewer messages may count more, so a newer cut has to be asked about too.
         if moved != cut and (request.additive or fits(moved)):
             cut = moved
-        kept = _beside_cut(request, cuts, also(cut))
+        kept = beside_cut(request, cuts, also(cut))
         if self.min_messages and _count_remaining(request, cut, kept) < self.min_messages:
-            least = _beside_cut(request, cuts, also(cuts.end))
+            least = beside_cut(request, cuts, also(cuts.end))
             return EvictionResult(cut=cuts.end, kept=least, actions=("evicted",), reason="min_messages")
         return EvictionResult(cut=cut, kept=kept, actions=("evicted",))
 
@@ -175,7 +175,7 @@ class SlidingWindow:
         return also
 
 
-def _beside_cut(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> list[Unit]:
+def beside_cut(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> list[Unit]:
     """List what stays beside a cut, in order; pinned and held units do so anyway."""
     kept = {first: cuts.unit(first) for first in firsts}
     if not request.protected:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
 
 from trimtab._shared.checks import check_choice, check_whole
+from trimtab._shared.steps import Steps
 from trimtab.conversation import Unit
 from trimtab.conversation.assemble import Insertion, assemble
 from trimtab.errors import ConfigurationError, SummaryError
@@ -175,7 +176,7 @@ class Summarize:
         """
         return drive(self.evicting(request))
 
-    def evicting(self, request: EvictionRequest, /) -> Generator[SummaryCall, str | None, EvictionResult]:
+    def evicting(self, request: EvictionRequest, /) -> Steps[EvictionResult]:
         """Summarize what does not fit beside the cap; yields the request for the summary."""
         limit = request.limit_tokens
         cap = self.max_summary_tokens
@@ -242,7 +243,7 @@ class Summarize:
         *,
         keys: Sequence[bytes],
         known: tuple[int, str] | None,
-    ) -> Generator[SummaryCall, str | None, Insertion]:
+    ) -> Steps[Insertion]:
         """Ask for a summary of these units: of all, or of what came since the one that is known.
 
         Raises:
@@ -288,9 +289,7 @@ class Summarize:
     def _message(self, request: EvictionRequest, text: str, messages: int) -> dict[str, Any]:
         return summary_message(request.history.format, self.role, text, messages=messages)
 
-    def _fall_back(
-        self, request: EvictionRequest, why: str | None
-    ) -> Generator[SummaryCall, str | None, EvictionResult]:
+    def _fall_back(self, request: EvictionRequest, why: str | None) -> Steps[EvictionResult]:
         other = cast("Any", self.fallback)
         answer: EvictionResult = (
             (yield from other.evicting(request)) if waits(other) else other.evict(request)

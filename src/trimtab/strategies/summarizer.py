@@ -7,14 +7,15 @@ what a tool said cannot end the mark and go on as if the user had written it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from trimtab._shared.checks import answers_later
-from trimtab._shared.steps import Missing, arun, run
+from trimtab._shared.checks import answers_later, is_later, name_of
+from trimtab._shared.steps import Missing, Steps, arun, run
 from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.formats import Format, detect, mapping_of
+from trimtab.relevance.ranker import RankCall
 
 __all__ = [
     "SUMMARY_TAG",
@@ -25,8 +26,10 @@ __all__ = [
     "adrive",
     "arun_summarizer",
     "asummary_by",
+    "cause_of",
     "default_prompt",
     "drive",
+    "failure_of",
     "marked_summary",
     "reads_all",
     "require_summarizer",
@@ -99,7 +102,7 @@ class FunctionSummarizer:
     def __init__(self, function: Callable[..., Any], *, takes_existing: bool) -> None:
         self._function = function
         self.takes_existing = takes_existing
-        self.name = str(getattr(function, "__name__", type(function).__name__))
+        self.name = name_of(function)
         """The function's own name, for reports."""
 
     def __repr__(self) -> str:
@@ -227,11 +230,8 @@ def summary_by(summarizer: Summarizer, request: SummaryRequest, /) -> str:
     try:
         answer = summarizer.summarize(request)
     except BaseException as error:
-        raise _failure(summarizer, error) from _cause(error)
-    if inspect.isawaitable(answer):
-        close = getattr(answer, "close", None)
-        if close is not None:
-            close()  # a coroutine nobody awaits would be warned of
+        raise failure_of(word_of(summarizer), error) from cause_of(error)
+    if is_later(answer):
         raise ConfigurationError(
             f"{word_of(summarizer)} is async: await afit(...) instead of calling fit(...)"
         )
@@ -249,12 +249,12 @@ async def asummary_by(summarizer: Summarizer, request: SummaryRequest, /) -> str
         if inspect.isawaitable(answer):
             answer = await answer
     except BaseException as error:
-        raise _failure(summarizer, error) from _cause(error)
+        raise failure_of(word_of(summarizer), error) from cause_of(error)
     return _text_of(summarizer, answer)
 
 
-def _failure(summarizer: Summarizer, error: BaseException) -> SummaryError:
-    """Make the error for what a summarizer raised; its traceback is logged.
+def failure_of(word: str, error: BaseException) -> SummaryError:
+    """Make the error for what a summarizer raised; its traceback is logged. `word` names who did.
 
     Raises:
         BaseException: What stops us, too: an interrupt, or the cancellation of our own task.
@@ -263,13 +263,14 @@ def _failure(summarizer: Summarizer, error: BaseException) -> SummaryError:
         raise error
     import logging  # not above: only a failure needs it
 
-    logging.getLogger("trimtab.summaries").debug("%s failed", word_of(summarizer), exc_info=error)
+    logging.getLogger("trimtab.summaries").debug("%s failed", word, exc_info=error)
     if isinstance(error, SummaryError):
         return error  # it says what went wrong better than the name of its class
-    return SummaryError(f"{word_of(summarizer)} failed with {type(error).__name__}")
+    return SummaryError(f"{word} failed with {type(error).__name__}")
 
 
-def _cause(error: BaseException) -> BaseException | None:
+def cause_of(error: BaseException) -> BaseException | None:
+    """Return what an error is raised from: what was raised, unless that says all itself."""
     return error.__cause__ if isinstance(error, SummaryError) else error
 
 
@@ -301,39 +302,61 @@ class SummaryCall(NamedTuple):
     summarizer: Summarizer
     request: SummaryRequest
 
+    def now(self) -> str:
+        """Ask a summarizer that answers at once; see `summary_by`."""
+        return summary_by(*self)
+
+    async def later(self) -> str:
+        """Ask a summarizer, awaited if it has to be; see `asummary_by`."""
+        return await asummary_by(*self)
+
+    def for_plan(self) -> None:
+        """Ask nobody: a plan is no reason to pay a model."""
+
 
 T = TypeVar("T")
 
+Call: TypeAlias = SummaryCall | RankCall
+"""What a strategy yields when it needs something from outside."""
 
-def drive(steps: Generator[SummaryCall, str | None, T], /, *, planned: bool = False) -> T:
-    """Run an algorithm to its end, with summarizers that answer at once; `planned` asks none of them.
+
+def drive(steps: Steps[T], /, *, planned: bool = False) -> T:
+    """Run an algorithm to its end, with summarizers and rankers that answer at once.
+
+    Args:
+        steps: The algorithm; it yields calls.
+        planned: Ask no model: no summarizer, and no ranker that has to be awaited.
 
     Raises:
-        ConfigurationError: A summarizer is async.
+        ConfigurationError: A summarizer or a ranker is async.
     """
-    return run(steps, lambda call: None if planned else summary_by(*call))
+
+    def answer(call: Call) -> Any:
+        return call.for_plan() if planned else call.now()
+
+    return run(steps, answer)
 
 
-async def adrive(make: Callable[[], Generator[SummaryCall, str | None, T]], /) -> T:
-    """Run an algorithm to its end, awaiting summarizers and counters.
+async def adrive(make: Callable[[], Steps[T]], /) -> T:
+    """Run an algorithm to its end, awaiting summarizers, rankers and counters.
 
-    Where counts are missing it is made and run again; summaries already written are given again to the
-    same question, so that no summarizer is asked twice.
+    Where counts are missing it is made and run again; what was answered is given again to the same
+    question, so that no model is asked twice.
     """
-    texts: list[tuple[SummaryCall, str | SummaryError]] = []
+    answers: list[tuple[Call, Any]] = []
 
-    async def answer(call: SummaryCall) -> str:
+    async def answer(call: Call) -> Any:
         # by what was asked, not in order: a strategy that remembers its summary asks no second time
-        text = next((text for asked, text in texts if asked == call), None)
-        if text is None:
+        known = next((known for asked, known in answers if asked == call), None)
+        if known is None:
             try:
-                text = await asummary_by(*call)
+                known = await call.later()
             except SummaryError as error:
-                text = error
-            texts.append((call, text))
-        if isinstance(text, SummaryError):
-            raise text
-        return text
+                known = error
+            answers.append((call, known))
+        if isinstance(known, SummaryError):
+            raise known
+        return known
 
     while True:
         try:
@@ -345,7 +368,7 @@ async def adrive(make: Callable[[], Generator[SummaryCall, str | None, T]], /) -
 
 def word_of(summarizer: Any, /) -> str:
     """Return the word for a summarizer in reports and errors."""
-    return f"summarizer {getattr(summarizer, 'name', None) or type(summarizer).__name__}"
+    return f"summarizer {name_of(summarizer)}"
 
 
 def reads_all(summarizer: Any, /) -> bool:

@@ -1,10 +1,17 @@
-"""Summarizers: an endpoint of a model, one that needs no model, and the seam for one of your own."""
+"""Summarizers and fact extractors: by an endpoint of a model, without a model, and of your own."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from trimtab._shared.lazy import later
+from trimtab.strategies.fact_extractor import (
+    Fact,
+    FactExtractor,
+    FactExtractorLike,
+    FactRequest,
+    fact_extractor_from,
+)
 from trimtab.strategies.summarizer import (
     Summarizer,
     SummarizerLike,
@@ -18,27 +25,47 @@ from trimtab.strategies.summarizer import (
 
 if TYPE_CHECKING:
     from trimtab.summaries.extractive import ExtractiveSummarizer
-    from trimtab.summaries.openai import AsyncOpenAISummarizer, OpenAISummarizer
+    from trimtab.summaries.openai import (
+        AsyncOpenAIFactExtractor,
+        AsyncOpenAISummarizer,
+        OpenAIFactExtractor,
+        OpenAISummarizer,
+    )
 else:
     # They stand on `fit`, which stands on the strategies, which ask summarizers.
     _HERE = "trimtab.summaries."
     __getattr__ = later(
         globals(),
         {
-            **dict.fromkeys(("AsyncOpenAISummarizer", "OpenAISummarizer"), _HERE + "openai"),
+            **dict.fromkeys(
+                (
+                    "AsyncOpenAIFactExtractor",
+                    "AsyncOpenAISummarizer",
+                    "OpenAIFactExtractor",
+                    "OpenAISummarizer",
+                ),
+                _HERE + "openai",
+            ),
             "ExtractiveSummarizer": _HERE + "extractive",
         },
     )
 
 __all__ = [
+    "AsyncOpenAIFactExtractor",
     "AsyncOpenAISummarizer",
     "ExtractiveSummarizer",
+    "Fact",
+    "FactExtractor",
+    "FactExtractorLike",
+    "FactRequest",
+    "OpenAIFactExtractor",
     "OpenAISummarizer",
     "Summarizer",
     "SummarizerLike",
     "SummaryRequest",
     "arun_summarizer",
     "default_prompt",
+    "fact_extractor_from",
     "marked_summary",
     "run_summarizer",
     "summarizer_from",

@@ -1,10 +1,12 @@
-"""`OpenAISummarizer`: summaries by a chat model behind an OpenAI-compatible endpoint.
+"""`OpenAISummarizer`, `OpenAIFactExtractor`: a chat model behind an OpenAI-compatible endpoint.
 
 Needs extra `openai`. Connections, retries with their pauses, and timeouts are the openai client's.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from trimtab._shared.checks import check_whole, is_number
@@ -14,8 +16,16 @@ from trimtab.counting import CounterLike, EstimateCounter, counter_for
 from trimtab.counting.door import as_counter
 from trimtab.errors import ConfigurationError, SummaryError, UnknownNameError
 from trimtab.models import facts_for
+from trimtab.strategies.fact_extractor import Fact, FactRequest
 from trimtab.strategies.summarizer import SummaryRequest
-from trimtab.summaries.prompt import INSTRUCTIONS, SummaryPrompt
+from trimtab.summaries.prompt import (
+    FACT_INSTRUCTIONS,
+    INSTRUCTIONS,
+    FactPrompt,
+    Prompt,
+    Request,
+    SummaryPrompt,
+)
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
@@ -24,12 +34,50 @@ LimitParameter = Literal["max_tokens", "max_completion_tokens"]
 """What an endpoint calls the most tokens it may answer."""
 
 Client = TypeVar("Client", "OpenAI", "AsyncOpenAI")
+T = TypeVar("T")
+
+_FACT: Mapping[str, Any] = {
+    "text": {"type": "string"},
+    "sources": {"type": "array", "items": {"type": "integer"}},
+    "supersedes": {"type": ["integer", "null"]},
+}
+_FACTS: Mapping[str, Any] = {
+    "facts": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": _FACT,
+            "required": list(_FACT),
+            "additionalProperties": False,
+        },
+    }
+}
+FACTS_FORMAT: Mapping[str, Any] = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "facts",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": _FACTS,
+            "required": ["facts"],
+            "additionalProperties": False,
+        },
+    },
+}
+"""What an answer with facts looks like."""
 
 
-class ChatEndpoint(Generic[Client]):
+class ChatEndpoint(Generic[Client, Request]):
     """A model behind an endpoint: the body of a request to it, and how its answer is read."""
 
     _client_name: ClassVar[str]
+    _prompt_kind: ClassVar[type[SummaryPrompt] | type[FactPrompt]]
+    _instructions: ClassVar[str]
+    _what: ClassVar[str]
+    """The word for what is asked for, in errors."""
+    _extra: ClassVar[Mapping[str, Any]] = {}
+    """What the body of a request has beside the usual."""
 
     # An endpoint has that many settings; all but the model have defaults.
     def __init__(
@@ -71,8 +119,9 @@ class ChatEndpoint(Generic[Client]):
         check_whole("max_retries", max_retries, least=0)
         self.name = model
         """The model's name, for reports."""
-        self._prompt = SummaryPrompt(
-            instructions=INSTRUCTIONS if instructions is None else instructions,
+        kind: Any = self._prompt_kind
+        self._prompt: Prompt[Request] = kind(
+            instructions=self._instructions if instructions is None else instructions,
             budget=_budget_of(model, budget),
             counter=_counter_of(model) if counter is None else as_counter(counter),
         )
@@ -88,21 +137,22 @@ class ChatEndpoint(Generic[Client]):
         """Name the model."""
         return f"{type(self).__name__}({self.name!r})"
 
-    def messages(self, request: SummaryRequest, /) -> list[dict[str, Any]]:
+    def messages(self, request: Request, /) -> list[dict[str, Any]]:
         """Write the messages that are sent for a request; they fit the window.
 
         Raises:
-            BudgetExceededError: Instructions and summary so far alone do not fit.
-            FormatError: What is to be summarized is no message.
+            BudgetExceededError: Instructions and what is known already alone do not fit.
+            FormatError: What is to be read is no message.
             CountingError: The counter failed or answered nonsense.
         """
         return self._prompt.messages(request)
 
-    def _body(self, request: SummaryRequest) -> dict[str, Any]:
+    def _body(self, request: Request) -> dict[str, Any]:
         # The limit is the whole room, not the tokens asked for in words: a reasoning model thinks within
         # it, and an answer that runs into it is cut off and of no use.
         limit = self._prompt.budget.output_reserve
-        return {"model": self.name, "messages": self.messages(request), self._limit_parameter: limit}
+        body = {"model": self.name, "messages": self.messages(request), self._limit_parameter: limit}
+        return {**body, **self._extra}
 
     def _text_of(self, answer: Any) -> str:
         choices = getattr(answer, "choices", None)
@@ -110,7 +160,7 @@ class ChatEndpoint(Generic[Client]):
             raise SummaryError(f"{self.name} answered without a choice")
         message, reason = choices[0].message, choices[0].finish_reason
         if message.refusal:
-            raise SummaryError(f"{self.name} refused to write a summary")
+            raise SummaryError(f"{self.name} refused to write {self._what}")
         if reason == "length":
             limit = self._prompt.budget.output_reserve
             raise SummaryError(
@@ -140,7 +190,41 @@ class ChatEndpoint(Generic[Client]):
             ) from error
 
 
-class OpenAISummarizer(ChatEndpoint["OpenAI"]):
+class _Summaries(ChatEndpoint[Client, SummaryRequest]):
+    _prompt_kind = SummaryPrompt
+    _instructions = INSTRUCTIONS
+    _what = "a summary"
+
+
+class _Facts(ChatEndpoint[Client, FactRequest]):
+    _prompt_kind = FactPrompt
+    _instructions = FACT_INSTRUCTIONS
+    _what = "facts"
+    _extra: ClassVar[Mapping[str, Any]] = {"response_format": FACTS_FORMAT}
+
+    def _facts_of(self, answer: Any, request: FactRequest) -> list[Fact]:
+        text = self._text_of(answer)
+        try:
+            return [_fact_of(row, request) for row in json.loads(text)["facts"]]
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise SummaryError(
+                f"{self.name} answered what is no list of facts in JSON ({type(error).__name__})"
+            ) from error
+
+
+def _fact_of(row: Mapping[str, Any], request: FactRequest) -> Fact:
+    """Read a fact of an answer; a number that names nothing is passed over."""
+    at = row.get("supersedes")
+    known = _by_number(request.known, [] if at is None else [at])
+    sources = _by_number(request.ids, row.get("sources") or ())
+    return Fact(text=str(row["text"]), sources=sources, supersedes=known[0].text if known else None)
+
+
+def _by_number(listed: Sequence[T], numbers: Sequence[Any]) -> list[T]:
+    return [listed[one - 1] for one in numbers if type(one) is int and 0 < one <= len(listed)]
+
+
+class OpenAISummarizer(_Summaries["OpenAI"]):
     """Summaries by a chat model, asked through the `openai` package.
 
     The conversation goes out as data, in one user message that fits the model's window; where the oldest
@@ -170,7 +254,7 @@ class OpenAISummarizer(ChatEndpoint["OpenAI"]):
         return self._text_of(self.client.chat.completions.create(**self._body(request)))
 
 
-class AsyncOpenAISummarizer(ChatEndpoint["AsyncOpenAI"]):
+class AsyncOpenAISummarizer(_Summaries["AsyncOpenAI"]):
     """`OpenAISummarizer` with an `AsyncOpenAI` client, for `afit`.
 
     Cancelling the task that awaits it ends the request.
@@ -188,6 +272,53 @@ class AsyncOpenAISummarizer(ChatEndpoint["AsyncOpenAI"]):
         return self._text_of(await self.client.chat.completions.create(**self._body(request)))
 
 
+class OpenAIFactExtractor(_Facts["OpenAI"]):
+    """Facts by a chat model, asked through the `openai` package for JSON of a schema.
+
+    The messages go out as data, as `OpenAISummarizer` sends them, each with a number, and beside them the
+    facts that are known. Retries and timeouts are the client's; an answer that is no JSON of that kind fails.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+        ConfigurationError: No key; no known window; a number out of range; an async client.
+
+    Example:
+        >>> from trimtab import Budget
+        >>> OpenAIFactExtractor("llama3.2", base_url="http://127.0.0.1:11434/v1", api_key="none",
+        ...                     budget=Budget(8_192, output_reserve=1_000))
+        OpenAIFactExtractor('llama3.2')
+    """
+
+    _client_name = "OpenAI"
+
+    def extract(self, request: FactRequest, /) -> list[Fact]:
+        """Ask the model for facts, and wait.
+
+        Raises:
+            SummaryError: The model refused, was cut off, or wrote no list of facts.
+            BudgetExceededError: Instructions and known facts alone do not fit the window.
+        """
+        return self._facts_of(self.client.chat.completions.create(**self._body(request)), request)
+
+
+class AsyncOpenAIFactExtractor(_Facts["AsyncOpenAI"]):
+    """`OpenAIFactExtractor` with an `AsyncOpenAI` client, for `aadd`.
+
+    Cancelling the task that awaits it ends the request.
+    """
+
+    _client_name = "AsyncOpenAI"
+
+    async def extract(self, request: FactRequest, /) -> list[Fact]:
+        """Ask the model for facts.
+
+        Raises:
+            SummaryError: The model refused, was cut off, or wrote no list of facts.
+            BudgetExceededError: Instructions and known facts alone do not fit the window.
+        """
+        return self._facts_of(await self.client.chat.completions.create(**self._body(request)), request)
+
+
 def _budget_of(model: str, budget: Budget | None) -> Budget:
     if budget is None:
         facts = facts_for(model)
@@ -196,7 +327,7 @@ def _budget_of(model: str, budget: Budget | None) -> Budget:
         budget = Budget(facts.window_tokens, output_reserve=facts.output_reserve_tokens)
     if not isinstance(budget, Budget) or not budget.output_reserve:
         raise ConfigurationError(
-            f"budget must leave room for the summary, as Budget(8_192, output_reserve=1_000), not {budget!r}"
+            f"budget must leave room for the answer, as Budget(8_192, output_reserve=1_000), not {budget!r}"
         )
     return budget
 

@@ -34,7 +34,7 @@ from trimtab.counting.tokenizers import LOADED, PACKAGES, Tokenizer, load_tokeni
 from trimtab.counting.tokenizers.tiktoken import PIECE_CHARS, VOCABULARIES, guard, pieces_of
 from trimtab.stores.postgres.connections import Pool as PostgresPool
 from trimtab.stores.postgres.connections import store_error as postgres_error
-from trimtab.stores.postgres.operations import MIGRATIONS, Tables, term_parts
+from trimtab.stores.postgres.operations import MIGRATIONS, Tables
 from trimtab.stores.postgres.operations import Operations as PostgresOperations
 from trimtab.stores.redis.connections import store_error as redis_error
 from trimtab.stores.redis.operations import FILL_EVENTS, FILL_TERMS, PAGE_EVENTS, Command
@@ -75,7 +75,6 @@ __all__ = [
     "redis_error",
     "run_steps",
     "shorten",
-    "term_parts",
     "to_row",
     "unicodedata_rule",
 ]

@@ -430,6 +430,7 @@ def redact(one: Session, yes: bool, event_ids: tuple[str, ...]) -> Answer:
     orders = one.history(after=before, kinds=("redacted",))
     done = next(order for order in orders if set(order.data["events"]) == set(event_ids))
     found = {"redacted": done.data["events"], "stale_summaries": done.data["stale"]}
+    found["stale_facts"] = done.data["facts"]
     stale = len(found["stale_summaries"])
     summaries = f", and {stale:,} {'summary' if stale == 1 else 'summaries'} lost the text" if stale else ""
     return Answer(found, lambda: f"{plural(len(found['redacted']), 'message')} overwritten{summaries}")

@@ -24,7 +24,7 @@ from trimtab.context import Fitted
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Request, detect, format_of
-from trimtab.report.text import clip, plain, plural
+from trimtab.report.text import clip, plain, plural, runs
 from trimtab.session import Session
 from trimtab.session.options import session_budget
 from trimtab.stores import Event
@@ -78,6 +78,13 @@ def _check_message(value: Any, at: int) -> None:
             raise FormatError(f"a mapping with {key!r} is no message: add the messages alone")
 
 
+RATIOS = {
+    "target_ratio": "Share of its room that a cut leaves.",
+    "max_result_ratio": "Largest share of the budget for one tool result.",
+    "recall_ratio": "Share of the view for what is recalled for the newest question.",
+}
+"""Options of `Session` that are shares, and what each is."""
+
 begin_options = together(
     click.option(
         "--anchor",
@@ -85,6 +92,10 @@ begin_options = together(
         metavar="TEXT|JSON|@FILE",
         multiple=True,
         help="Message that never leaves, after the system text. Repeatable.",
+    ),
+    *(
+        click.option(f"--{name.replace('_', '-')}", name, type=float, metavar="RATIO", help=about)
+        for name, about in RATIOS.items()
     ),
     format_option,
     room_options,
@@ -106,6 +117,7 @@ def options_in(given: Mapping[str, Any]) -> dict[str, Any]:
         if given["anchors"]
         else None,
         "budget": _budget(given, asked),
+        **{name: given[name] for name in RATIOS},
     }
     return {name: value for name, value in options.items() if value is not None}
 
@@ -197,15 +209,7 @@ def _what(event: Event) -> str:
 
 
 def _runs(units: Iterable[Iterable[int]]) -> str:
-    """Write versions as `1–3, 5`."""
-    versions = sorted(version for unit in units for version in unit)
-    runs: list[list[int]] = []
-    for version in versions:
-        if runs and version == runs[-1][1] + 1:
-            runs[-1][1] = version
-        else:
-            runs.append([version, version])
-    return ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in runs)
+    return runs(version for unit in units for version in unit)
 
 
 _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
@@ -216,7 +220,10 @@ _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "summary": lambda data: (
         "removed by redact" if data.get("stale") else f"of {_runs(data['covers'])}: {data['text']}"
     ),
-    "failed": lambda data: f"no summary: {data['why']}",
+    "recalled": lambda data: f"{_runs(data['units']) or 'nothing'} for the question in {data['question']}",
+    "fact": lambda data: "removed by redact" if data.get("stale") else data["text"],
+    "facts": lambda data: f"{data['facts']:,} from {data['messages']:,} messages",
+    "failed": lambda data: f"no {data.get('of', 'summary')}: {data['why']}",
     "budget": lambda data: f"{data['budget_tokens']:,} tokens from here",
     "usage": lambda data: (
         f"{data['input_tokens']:,} tokens reported for a view counted as {data['counted_tokens']:,}"
@@ -259,6 +266,11 @@ def say_missing(session: Session, *, adds: bool = False) -> None:
     if "summarizer" in missing:
         effect = "what leaves waits for who opens it with one" if adds else "the view is as it was left"
         told.append(f"it has the summarizer {missing['summarizer']}, so no summary is written here: {effect}")
+    if "ranker" in missing:
+        told.append(f"it has the ranker {missing['ranker']}, so messages are found by their words here")
+    if "fact_extractor" in missing:
+        effect = "what leaves is read by who opens it with one" if adds else "the view is as it was left"
+        told.append(f"it has the fact extractor {missing['fact_extractor']}, not asked here: {effect}")
     if "context" in missing:
         told.append("it is a block of a Context, so the other blocks are not in the view")
     for one in told:

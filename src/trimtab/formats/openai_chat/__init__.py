@@ -269,7 +269,7 @@ class OpenAIChat(Format):
 
     def full_text(self, message: Dict, /) -> str:
         content, made = message.get("content"), message.get("tool_calls")
-        if type(content) is str and not message.keys() - _BESIDE_TEXT:
+        if type(content) is str and _BESIDE_TEXT.issuperset(message):
             return content
         try:
             if type(made) is list and len(message) == 3 and (content is None or type(content) is str):

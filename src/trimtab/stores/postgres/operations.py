@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
@@ -23,7 +23,7 @@ from trimtab.stores.rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores.search import best_versions, search_terms, searchable_text, usable_terms
+from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, messages_in_order, usable_terms
 
 # Tables, and the migrations that make them.
 #
@@ -105,12 +105,31 @@ def _short_list(tables: Tables) -> Iterator[str]:
     yield f"ALTER INDEX {tables.prefix}terms_found SET (gin_pending_list_limit = 64)"
 
 
+def _relevance(tables: Tables) -> Iterator[str]:
+    # How often, and in how long a text: a row for each term of a message, the newest of a term side by side.
+    yield f"DROP TABLE {tables.terms}"
+    yield f"""
+        CREATE TABLE {tables.terms} (
+            session bigint NOT NULL,
+            term text COLLATE "C" NOT NULL,
+            version bigint NOT NULL,
+            often integer NOT NULL,
+            chars integer NOT NULL,
+            PRIMARY KEY (session, term, version)
+        )"""
+    yield f"ALTER TABLE {tables.terms} ALTER term SET STATISTICS 0"
+    yield f"ALTER TABLE {tables.sessions} ADD COLUMN texts bigint NOT NULL DEFAULT 0"
+    yield f"ALTER TABLE {tables.sessions} ADD COLUMN chars bigint NOT NULL DEFAULT 0"
+    yield f"UPDATE {tables.sessions} SET indexed = 0"
+
+
 Migration: TypeAlias = Callable[[Tables], Iterator[str]]
 
 MIGRATIONS: tuple[tuple[str, Migration], ...] = (
     ("001_logs", _logs),
     ("002_search", _search),
     ("003_short_list", _short_list),
+    ("004_relevance", _relevance),
 )
 """Each applied once, in this order, and recorded by its name. One that was released never changes."""
 
@@ -168,9 +187,6 @@ MOST = 2**62
 FILL_EVENTS = 200
 """Events whose terms are written in one transaction, by the append that makes so many wait for it; writers
 of the session wait meanwhile."""
-
-PART_BYTES = 500_000
-"""Most bytes of terms in one row: a tsvector holds less than 1 MiB."""
 
 SCRUBBING_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds between attempts to rewrite a table that an older transaction still sees the rows of."""
@@ -268,6 +284,14 @@ class Operations:
 
     def _rewrite(self, request: AppendRequest, key: int, rewrites: list[Row], *, indexed: int) -> Steps[None]:
         """Replace bodies, and the terms they are found by; the row of the session is locked by now."""
+        changed = [event for event in request.rewrites if event.version <= indexed]
+        sql = f"SELECT {_COLUMNS} FROM {self._tables.events} e WHERE e.session = %s AND e.version = ANY(%s)"
+        rows = yield Execute(sql, (key, [event.version for event in changed]))
+        try:
+            old = [from_row(row, session=request.session) for row in rows]
+        except CorruptSessionError:
+            yield Execute("ROLLBACK")
+            raise
         sql = f"""
             UPDATE {self._tables.events} e SET body = r.body, seal = r.seal FROM {_ROWS}
             WHERE e.session = %s AND (e.version, e.id, e.kind, e.time) = (r.version, r.id, r.kind, r.time)
@@ -276,9 +300,8 @@ class Operations:
         for row in rewrites:
             if row.version not in done:
                 raise not_stored(request, row.version)
-        sql = f"DELETE FROM {self._tables.terms} WHERE session = %s AND version = ANY(%s)"
-        yield Execute(sql, (key, sorted(done)))
-        yield from self._add_terms(key, (one for one in request.rewrites if one.version <= indexed))
+        yield from self._remove_terms(key, old)
+        yield from self._add_terms(key, changed)
         yield Execute(f"UPDATE {self._tables.scrubbing} SET wanted = wanted + 1")
 
     def load(self, request: LoadRequest) -> Steps[list[Event]]:
@@ -313,26 +336,35 @@ class Operations:
         """Find messages."""
         check_session_name(request.session)
         terms = usable_terms(request.terms)
-        sql = f"SELECT key, version, indexed FROM {self._tables.sessions} WHERE name = %s"
+        sql = f"SELECT key, version, indexed, texts, chars FROM {self._tables.sessions} WHERE name = %s"
         rows = yield Execute(sql, (request.session,))
         check_incarnation(request.session, request.incarnation, _incarnation(rows[0][0] if rows else None))
         if not rows or not terms or not request.limit:
             return []
-        key, version, indexed = rows[0]
+        key, version, indexed, *_ = rows[0]
         while indexed < version:
             indexed = yield from self._fill(key, request.session)
+            rows = yield Execute(sql, (request.session,))
+            if not rows:
+                return []  # it was deleted meanwhile
+        head = (rows[0][1], *rows[0][3:])
+        # Each term by itself, from its newest place on: the rest of its places is not read.
         sql = f"""
-            SELECT t.version, count(DISTINCT q.place)
-            FROM unnest(%s::text[]) WITH ORDINALITY AS q(term, place)
-            JOIN {self._tables.terms} t ON t.terms @@ q.term::tsquery
-            WHERE t.session = %s GROUP BY 1 ORDER BY 2 DESC, 1 DESC LIMIT %s"""
-        lexemes = [_lexeme(key, term) for term in terms]
-        found = dict((yield Execute(sql, (lexemes, key, min(request.limit, MOST)))))
-        best = best_versions(found, request.limit)
+            SELECT q.term, t.version, t.often, t.chars
+            FROM unnest(%s::text[]) AS q(term) CROSS JOIN LATERAL (
+                SELECT version, often, chars FROM {self._tables.terms}
+                WHERE session = %s AND term = q.term ORDER BY version DESC LIMIT %s
+            ) t"""
+        postings = yield Execute(sql, (list(terms), key, MAX_POSTINGS))
+        best = Ranking.of_rows(head, terms, postings).best(min(request.limit, MOST))
         sql = f"SELECT {_COLUMNS} FROM {self._tables.events} e WHERE e.session = %s AND e.version = ANY(%s)"
-        rows = yield Execute(sql, (key, best))
-        at = {row[0]: from_row(row, session=request.session, incarnation=str(key)) for row in rows}
-        return [at[version] for version in best if version in at]
+        found: list[Event] = []
+        while best and len(found) < request.limit:
+            some, best = best[: request.limit - len(found)], best[request.limit - len(found) :]
+            rows = yield Execute(sql, (key, some))
+            events = [from_row(row, session=request.session, incarnation=str(key)) for row in rows]
+            found += messages_in_order(some, events)
+        return found
 
     def _fill(self, key: int, session: str, *, least: int = 1) -> Steps[int]:
         """Write the terms of the next events, if at least so many wait; say up to which version it was done.
@@ -363,17 +395,34 @@ class Operations:
         return indexed
 
     def _add_terms(self, key: int, events: Iterable[Event]) -> Steps[None]:
-        parts = [
-            (event.version, number, part)
-            for event in events
-            for number, part in enumerate(term_parts(key, search_terms(searchable_text(event))))
+        found = [(event.version, *event_terms(event)) for event in events]
+        rows = [
+            (term, version, often, chars)
+            for version, chars, terms in found
+            for term, often in sorted(terms.items())
         ]
-        if parts:
+        if rows:
             sql = f"""
-                INSERT INTO {self._tables.terms} (session, version, part, terms)
-                SELECT %s, r.version, r.part, r.terms::tsvector
-                FROM unnest(%s::bigint[], %s::int[], %s::text[]) AS r(version, part, terms)"""
-            yield Execute(sql, (key, *(list(column) for column in zip(*parts, strict=True))))
+                INSERT INTO {self._tables.terms} (session, term, version, often, chars)
+                SELECT %s, r.* FROM unnest(%s::text[], %s::bigint[], %s::int[], %s::int[])
+                    AS r(term, version, often, chars)"""
+            yield Execute(sql, (key, *_columns(rows)))
+        yield self._count(key, [chars for _, chars, _ in found], sign=1)
+
+    def _remove_terms(self, key: int, events: Iterable[Event]) -> Steps[None]:
+        found = [(event.version, *event_terms(event)) for event in events]
+        rows = [(term, version) for version, _, terms in found for term in terms]
+        if rows:
+            sql = f"""
+                DELETE FROM {self._tables.terms} t USING unnest(%s::text[], %s::bigint[]) AS r(term, version)
+                WHERE t.session = %s AND t.term = r.term AND t.version = r.version"""
+            yield Execute(sql, (*_columns(rows), key))
+        yield self._count(key, [chars for _, chars, _ in found], sign=-1)
+
+    def _count(self, key: int, chars: list[int], *, sign: int) -> Execute:
+        """Note how many texts came into the index, and how long they are; or left it."""
+        sql = f"UPDATE {self._tables.sessions} SET texts = texts + %s, chars = chars + %s WHERE key = %s"
+        return Execute(sql, (sign * sum(one > 0 for one in chars), sign * sum(chars), key))
 
     def delete(self, session: str, incarnation: str | None) -> Steps[None]:
         """Remove the rows of a session."""
@@ -427,32 +476,9 @@ def _incarnation(key: int | None) -> str | None:
     return None if key is None else str(key)
 
 
-def _columns(rows: list[Row]) -> list[list[Any]]:
+def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """Turn rows into one list a column, as `unnest` takes them."""
     return [list(column) for column in zip(*rows, strict=True)]
-
-
-def _lexeme(key: int, term: str) -> str:
-    """Write a term of a session as PostgreSQL reads a lexeme; its key keeps sessions apart in the index.
-
-    A term is of letters, digits and marks: nothing in it needs quoting.
-    """
-    return f"'{key} {term}'"
-
-
-def term_parts(key: int, terms: Iterable[str]) -> Iterator[str]:
-    """Write terms as texts of a tsvector each."""
-    part: list[str] = []
-    size = 0
-    for term in terms:
-        lexeme = _lexeme(key, term)
-        size += len(lexeme.encode())
-        if size > PART_BYTES:
-            yield " ".join(part)
-            part, size = [], len(lexeme.encode())
-        part.append(lexeme)
-    if part:
-        yield " ".join(part)
 
 
 def _leading_number(detail: str) -> int:

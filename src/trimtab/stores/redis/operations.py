@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import inf
-from struct import iter_unpack
+from struct import Struct
 from typing import Any, NamedTuple
 
 from trimtab._shared.steps import Pause, Steps
@@ -29,23 +28,28 @@ from trimtab.stores.rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores.search import best_versions, count_terms, search_terms, searchable_text, usable_terms
+from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, messages_in_order, usable_terms
 
 # Scripts. Each touches one key, so that it runs on any cluster.
 #
 # A session is one hash: field `v` its version, `n` its incarnation, `e<version>` a row, `i<id>` the version
 # of an id. One key is removed, evicted or expired whole, never by half.
 #
-# So its index of terms is in there too: `x` the version up to which it is indexed, `r` that of the last
-# rewrite, `t<term>` the numbers of the spans of `SPAN_EVENTS` versions that have the term, `t<term> <span>`
-# which of them have it, two bytes each. Of a term one span at most is written anew when events are added.
+# So its index of terms is in there too: `x` the version up to which it is indexed, how many texts that are
+# and how long these are together, `r` the version of the last rewrite, `t<term>` the numbers of the spans of
+# `SPAN_EVENTS` versions that have the term, `t<term> <span>` a posting of ten bytes for each that has it:
+# which version (two), how often (four), how long the text is (four). Of a term one span at most is written
+# anew when events are added.
 
 
 PAGE_EVENTS = 500
 """Rows read by one command: what a server that answers one command at a time does in about a millisecond."""
 
-SPAN_EVENTS = 1_000
-"""Versions of one field of a term: at most 2 kB are written anew when an event with it is added."""
+SPAN_EVENTS = 250
+"""Versions of one field of a term: at most 2.5 kB are written anew when an event with it is added."""
+
+POSTING = Struct(">HII")
+"""Which version of a span has a term, how often, and how long its text is."""
 
 
 class Script(NamedTuple):
@@ -70,21 +74,31 @@ end
 known by the id of its first event: reading must not write, as a full server and a replica only read."""
 
 _TERMS = """
-local function add(term, span, offsets)
+local index = redis.call('HGET', key, 'x') or ''
+if index ~= '' and not string.find(index, ' ') then
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    if string.sub(field, 1, 1) == 't' then redis.call('HDEL', key, field) end
+  end
+  redis.call('HDEL', key, 'x')
+  index = ''
+end
+local indexed, texts, chars = string.match(index, '^(%d+) (%d+) (%d+)$')
+indexed, texts, chars = tonumber(indexed or '0'), tonumber(texts or '0'), tonumber(chars or '0')
+local function add(term, span, postings)
   local field = 't' .. term .. ' ' .. span
   local there = redis.call('HGET', key, field)
   if not there then
     local spans = redis.call('HGET', key, 't' .. term)
     redis.call('HSET', key, 't' .. term, (spans or '') .. ' ' .. span)
   end
-  redis.call('HSET', key, field, (there or '') .. offsets)
+  redis.call('HSET', key, field, (there or '') .. postings)
 end
 local function remove(term, span, offset)
   local field = 't' .. term .. ' ' .. span
   local there = redis.call('HGET', key, field) or ''
-  for at = 1, string.len(there), 2 do
+  for at = 1, string.len(there), 10 do
     if string.sub(there, at, at + 1) == offset then
-      there = string.sub(there, 1, at - 1) .. string.sub(there, at + 2)
+      there = string.sub(there, 1, at - 1) .. string.sub(there, at + 10)
       break
     end
   end
@@ -104,7 +118,10 @@ local function remove(term, span, offset)
   end
 end
 """
-"""The name of a field is the term: what nothing has any more leaves no field."""
+"""The name of a field is the term: what nothing has any more leaves no field.
+
+An index of schema 2 knew which texts have a term, and not how often: it goes, and is made anew in batches.
+"""
 
 APPEND = _script(
     _INCARNATION
@@ -123,7 +140,7 @@ if version ~= expected or (rewritten > 0 and ARGV[6] ~= version .. ' ' .. (incar
   return {'conflict', version, incarnation}
 end
 local first_rewrite = 7 + 2 * added
-local first_term = first_rewrite + 3 * rewritten
+local first_term = first_rewrite + 5 * rewritten
 for at = 1, added do
   local id = ARGV[5 + 2 * at]
   if redis.call('HEXISTS', key, 'i' .. id) == 1 then
@@ -134,7 +151,7 @@ for at = 1, added do
   end
 end
 for at = 0, rewritten - 1 do
-  local place, head = ARGV[first_rewrite + 3 * at], ARGV[first_rewrite + 3 * at + 1]
+  local place, head = ARGV[first_rewrite + 5 * at], ARGV[first_rewrite + 5 * at + 1]
   local row = redis.call('HGET', key, 'e' .. place)
   if not row or string.sub(row, 1, string.len(head)) ~= head then
     return {'other', version, incarnation, tonumber(place)}
@@ -145,9 +162,14 @@ for at = 1, added do
   redis.call('HSET', key, 'e' .. (version + at), row, 'i' .. id, version + at)
 end
 for at = 0, rewritten - 1 do
-  redis.call('HSET', key, 'e' .. ARGV[first_rewrite + 3 * at], ARGV[first_rewrite + 3 * at + 2])
+  local first = first_rewrite + 5 * at
+  redis.call('HSET', key, 'e' .. ARGV[first], ARGV[first + 2])
+  if tonumber(ARGV[first]) <= indexed then
+    texts, chars = texts + tonumber(ARGV[first + 3]), chars + tonumber(ARGV[first + 4])
+    index = string.format('%.0f %.0f %.0f', indexed, texts, chars)
+    redis.call('HSET', key, 'x', index)
+  end
 end
-local indexed = tonumber(redis.call('HGET', key, 'x') or '0')
 for at = first_term, #ARGV, 5 do
   if tonumber(ARGV[at + 1]) <= indexed then
     if ARGV[at] == '+' then
@@ -165,22 +187,22 @@ if not incarnation then
   redis.call('HSET', key, 'n', incarnation)
 end
 redis.call('HSET', key, 'v', version + added)
-return {'added', version + added, incarnation, indexed}
+return {'added', version + added, incarnation, index}
 """
 )
 """Check everything, then write everything: a script is not undone, so it may not fail in between.
 
 ARGV: expected version, events, rewrites; the incarnation that is meant (none: '') and one for a session that
 begins; version and incarnation that the rewritten rows were read at; id and row of each event; version, head
-and row of each rewrite; "+" or "-", version, term, span and two bytes of each term that a rewrite adds or
-removes.
+and row of each rewrite, how many texts more that makes and how many characters; "+" or "-", version, term,
+span and posting of each term that a rewrite adds or removes, of what it removes the first two bytes.
 """
 
 LOAD = _script(
     _INCARNATION
     + """
 local version = tonumber(redis.call('HGET', key, 'v') or '0')
-local rows = {version, incarnation, tonumber(redis.call('HGET', key, 'x') or '0'),
+local rows = {version, incarnation, redis.call('HGET', key, 'x') or '',
   redis.call('HGET', key, 'r') or '0'}
 if ARGV[1] == 'versions' then
   for at = 2, #ARGV do
@@ -221,12 +243,14 @@ rows.
 
 INDEX = _script(
     _INCARNATION
-    + _TERMS
     + """
-if incarnation ~= ARGV[1] or (redis.call('HGET', key, 'x') or '0') ~= ARGV[2]
+if incarnation ~= ARGV[1] or (redis.call('HGET', key, 'x') or '') ~= ARGV[2]
     or (redis.call('HGET', key, 'r') or '0') ~= ARGV[3] then
   return 0
 end
+"""
+    + _TERMS
+    + """
 for at = 5, #ARGV, 3 do
   add(ARGV[at], ARGV[at + 1], ARGV[at + 2])
 end
@@ -236,27 +260,39 @@ return 1
 )
 """Put terms into the index, unless somebody else did or rewrote a text since it was read; 1 if done.
 
-ARGV: incarnation, version up to which it was indexed, version of the last rewrite, all as they were read; up
-to which it is indexed now; term, span and two bytes an event, of each.
+ARGV: incarnation, `x` and version of the last rewrite, all as they were read; `x` as it is now; term, span
+and postings, of each.
 """
 
 FIND = _script(
     _INCARNATION
     + """
-local found = {tonumber(redis.call('HGET', key, 'v') or '0'), incarnation,
-  tonumber(redis.call('HGET', key, 'x') or '0')}
-for at = 1, #ARGV do
-  for span in string.gmatch(redis.call('HGET', key, 't' .. ARGV[at]) or '', '%d+') do
-    found[#found + 1] = span
-    found[#found + 1] = redis.call('HGET', key, 't' .. ARGV[at] .. ' ' .. span) or ''
+local index = redis.call('HGET', key, 'x') or ''
+local found = {tonumber(redis.call('HGET', key, 'v') or '0'), incarnation, index}
+for at = 2, #ARGV do
+  local spans, postings, left = {}, {}, 10 * tonumber(ARGV[1])
+  if string.find(index, ' ') then
+    for span in string.gmatch(redis.call('HGET', key, 't' .. ARGV[at]) or '', '%d+') do
+      spans[#spans + 1] = tonumber(span)
+    end
   end
+  table.sort(spans, function(one, other) return one > other end)
+  for _, span in ipairs(spans) do
+    if left <= 0 then break end
+    local some = redis.call('HGET', key, 't' .. ARGV[at] .. ' ' .. string.format('%.0f', span)) or ''
+    left = left - string.len(some)
+    postings[#postings + 1] = span
+    postings[#postings + 1] = some
+  end
+  found[#found + 1] = postings
 end
 return found
 """
 )
-"""Look terms up: (version, incarnation, indexed, span, two bytes an event, span, two bytes an event…).
+"""Look terms up, each in its newest spans until these have enough of it: (version, incarnation, `x`, (span,
+postings, span, postings…), …).
 
-ARGV: the terms.
+ARGV: how many postings of each term are enough; the terms.
 """
 
 MARK = _script(
@@ -289,8 +325,8 @@ ARGV: the one that is meant; '' for whichever is there.
 # Operations.
 
 
-SCHEMA = 2
-"""How sessions are kept; a number of one key beside them. Sessions of 1 get an index as they grow."""
+SCHEMA = 3
+"""How sessions are kept; a number of one key beside them. Sessions of 1 and 2 get an index as they grow."""
 
 FILL_EVENTS = 100
 """So many events without an index are put into it at once; fewer are read where they stand."""
@@ -366,12 +402,12 @@ class Operations:
         """Add events, and say the version."""
         rows, rewrites = to_rows(request)
         words: list[Any] = [request.expected_version, len(rows), len(rewrites)]
-        seen, terms = yield from self._changed_terms(request)
+        seen, grown, terms = yield from self._changed_terms(request)
         words += (request.incarnation or "", new_incarnation(), seen)
         for row in rows:
             words += (row.id, _pack(row))
         for row in rewrites:
-            words += (row.version, _head(row), _pack(row))
+            words += (row.version, _head(row), _pack(row), *grown.get(row.version, (0, 0)))
         words += terms
         if not self._is_marked:
             yield from self._mark()
@@ -380,7 +416,7 @@ class Operations:
         incarnation = _incarnation(told)
         check_incarnation(request.session, request.incarnation, incarnation)
         if outcome == b"added":
-            head = _Head(version, incarnation, what[0])
+            head = _Head(version, incarnation, _text(what[0]))
             # One batch more than was added, so that the log of an older version catches up.
             yield from self._fill(request.session, head, most=1 + len(rows) // FILL_EVENTS)
             return Appended(version, incarnation=incarnation or "")
@@ -396,20 +432,25 @@ class Operations:
             raise not_stored(request, what[0])
         raise event_beyond(request.session, version, at=version + 1)
 
-    def _changed_terms(self, request: AppendRequest) -> Steps[tuple[str, list[Any]]]:
-        """Say which terms the rewrites of a request remove and add, and of which moment that is."""
+    def _changed_terms(
+        self, request: AppendRequest
+    ) -> Steps[tuple[str, dict[int, tuple[int, int]], list[Any]]]:
+        """Say how rewrites change the index: as of which moment, by how many texts, and in which terms."""
         if not request.rewrites:
-            return "", []
+            return "", {}, []
         new = {event.version: event for event in request.rewrites}
         head, _, events = yield from self._read(request.session, "versions", *new)
+        grown: dict[int, tuple[int, int]] = {}
         changes: list[Any] = []
         for old in events:
-            before, after = _search_terms(old), _search_terms(new[old.version])
+            (chars, terms), (more, others) = event_terms(old), event_terms(new[old.version])
+            grown[old.version] = ((more > 0) - (chars > 0), more - chars)
             span, offset = divmod(old.version, SPAN_EVENTS)
-            for sign, terms in (("-", before - after), ("+", after - before)):
-                for term in terms:
-                    changes += (sign, old.version, term, span, _packed_offset(offset))
-        return f"{head.version} {head.incarnation or ''}", changes
+            for term in terms:
+                changes += ("-", old.version, term, span, POSTING.pack(offset, 0, 0)[:2])
+            for term, often in others.items():
+                changes += ("+", old.version, term, span, POSTING.pack(offset, often, more))
+        return f"{head.version} {head.incarnation or ''}", grown, changes
 
     def _fill(self, session: str, head: _Head, *, most: float = inf) -> Steps[None]:
         """Put what is not in the index into it, batch by batch; fewer events than one are left.
@@ -418,16 +459,17 @@ class Operations:
         """
         errors = self._redis.exceptions
         with suppress(errors.RedisError, errors.RedisClusterException, CorruptSessionError):
-            while most > 0 and head.version - head.indexed >= FILL_EVENTS:
-                first, last = head.indexed + 1, head.indexed + FILL_EVENTS
+            while most > 0 and head.version - head.indexed.version >= FILL_EVENTS:
+                first, last = head.indexed.version + 1, head.indexed.version + FILL_EVENTS
                 now, rewrite, events = yield from self._read(session, "span", first, last, 1, FILL_EVENTS)
                 if len(events) < FILL_EVENTS or now[1:] != head[1:]:
                     return  # an event is missing, or somebody else is at it
-                last, terms = _batch(events)
-                words = [head.incarnation, head.indexed, rewrite, last, *terms]
+                indexed, terms = _batch(head.indexed, events)
+                progress = " ".join(map(str, indexed))
+                words = [head.incarnation, head.progress, rewrite, progress, *terms]
                 if not (yield from self._script(INDEX, self._key(session), words)):
                     return
-                head = head._replace(indexed=last)
+                head = head._replace(progress=progress)
                 most -= 1
 
     def _read(
@@ -437,8 +479,8 @@ class Operations:
 
         A row that is missing is left out, and noticed as a gap.
         """
-        version, told, indexed, rewrite, *rows = yield from self._script(LOAD, self._key(session), words)
-        head = _Head(version, _incarnation(told), indexed)
+        version, told, progress, rewrite, *rows = yield from self._script(LOAD, self._key(session), words)
+        head = _Head(version, _incarnation(told), _text(progress))
         check_incarnation(session, wanted, head.incarnation)
         pairs = zip(rows[::2], rows[1::2], strict=True)
         events = [
@@ -492,45 +534,39 @@ class Operations:
         terms = usable_terms(request.terms)
         if not terms or not request.limit:
             return []
-        head, found = yield from self._look_up(request, terms)
-        if head.version - head.indexed >= FILL_EVENTS:
+        head, ranking = yield from self._look_up(request, terms)
+        if head.version - head.indexed.version >= FILL_EVENTS:
             yield from self._fill(request.session, head)
-            head, found = yield from self._look_up(request, terms)
-        kept: dict[int, Event] = {}
-        before: int | None = None
-        while head.indexed < head.version:
+            head, ranking = yield from self._look_up(request, terms)
+        at = head.indexed.version
+        while at < head.version:
             page = LoadRequest(
-                session=request.session,
-                after=head.indexed,
-                before=before,
-                limit=PAGE_EVENTS,
-                newest_first=True,
-                incarnation=head.incarnation,
+                session=request.session, after=at, limit=PAGE_EVENTS, incarnation=head.incarnation
             )
             events = yield from self.load(page)
-            found.update({event.version: count_terms(event, terms) for event in events})
-            kept.update((event.version, event) for event in events)
-            best = best_versions(found, request.limit)
-            kept = {at: kept[at] for at in best if at in kept}
-            if len(events) < PAGE_EVENTS:
-                break
-            before = events[-1].version
-        best = best_versions(found, request.limit)
-        if rest := [at for at in best if at not in kept]:
-            _, _, events = yield from self._read(request.session, "versions", *rest, wanted=head.incarnation)
-            kept.update((event.version, event) for event in events)
-        return [kept[at] for at in best if at in kept]
+            ranking = ranking.with_events(events)
+            at = events[-1].version if events else head.version
+        best, found = ranking.best(min(request.limit, MOST)), list[Event]()
+        while best and len(found) < request.limit:
+            some, best = best[: request.limit - len(found)], best[request.limit - len(found) :]
+            _, _, events = yield from self._read(request.session, "versions", *some, wanted=head.incarnation)
+            found += messages_in_order(some, events)
+        return found
 
-    def _look_up(self, request: SearchRequest, terms: Sequence[str]) -> Steps[tuple[_Head, Counter[int]]]:
-        """Count the terms of each event in the index."""
-        version, told, indexed, *spans = yield from self._script(FIND, self._key(request.session), [*terms])
+    def _look_up(self, request: SearchRequest, terms: Sequence[str]) -> Steps[tuple[_Head, Ranking]]:
+        """Ask the index which events have the terms."""
+        words = (MAX_POSTINGS, *terms)
+        version, told, progress, *found = yield from self._script(FIND, self._key(request.session), words)
         incarnation = _incarnation(told)
         check_incarnation(request.session, request.incarnation, incarnation)
-        found: Counter[int] = Counter()
-        for span, offsets in zip(spans[::2], spans[1::2], strict=True):
-            first = int(span) * SPAN_EVENTS
-            found.update(first + offset for (offset,) in iter_unpack(">H", offsets))
-        return _Head(version, incarnation, indexed), found
+        head = _Head(version, incarnation, _text(progress))
+        rows = (
+            (term, int(span) * SPAN_EVENTS + offset, often, chars)
+            for term, spans in zip(terms, found, strict=True)
+            for span, postings in zip(spans[::2], spans[1::2], strict=True)
+            for offset, often, chars in POSTING.iter_unpack(postings)
+        )
+        return head, Ranking.of_rows((version, head.indexed.texts, head.indexed.chars), terms, rows)
 
     def delete(self, session: str, incarnation: str | None) -> Steps[None]:
         """Remove the key of a session."""
@@ -613,36 +649,47 @@ _STILL_THERE = (
 _WRITES = ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
 
 
+class _Indexed(NamedTuple):
+    """How far a session is in its index."""
+
+    version: int = 0
+    texts: int = 0
+    """How many of its messages have a text."""
+    chars: int = 0
+    """How long these are together."""
+
+
 class _Head(NamedTuple):
     """What a session says of itself."""
 
     version: int
     incarnation: str | None
-    indexed: int
-    """Up to which version its events are in its index."""
+    progress: str
+    """How far it is in its index, as it is written there."""
+
+    @property
+    def indexed(self) -> _Indexed:
+        """How far it is in its index; an index that an older trimtab made is none."""
+        numbers = self.progress.split()
+        return _Indexed(*map(int, numbers)) if len(numbers) == len(_Indexed._fields) else _Indexed()
 
 
-def _search_terms(event: Event) -> set[str]:
-    return set(search_terms(searchable_text(event)))
-
-
-def _packed_offset(offset: int) -> bytes:
-    return offset.to_bytes(2, "big")
-
-
-def _batch(events: list[Event]) -> tuple[int, list[Any]]:
-    """Write the terms of events, the first at least, as the index takes them; say of which is the last."""
+def _batch(indexed: _Indexed, events: list[Event]) -> tuple[_Indexed, list[Any]]:
+    """Write the terms of events, the first at least, as the index takes them; say how far it is then."""
     places: dict[tuple[str, int], bytearray] = {}
-    count, last = 0, 0
+    version, texts, sum_chars = indexed
+    count = 0
     for event in events:
-        terms = _search_terms(event)
-        if last and count + len(terms) > FILL_TERMS:
+        chars, terms = event_terms(event)
+        if version > indexed.version and count + len(terms) > FILL_TERMS:
             break
-        count, last = count + len(terms), event.version
+        count, version = count + len(terms), event.version
+        texts, sum_chars = texts + (chars > 0), sum_chars + chars
         span, offset = divmod(event.version, SPAN_EVENTS)
-        for term in terms:
-            places.setdefault((term, span), bytearray()).extend(_packed_offset(offset))
-    return last, [word for (term, span), offsets in places.items() for word in (term, span, bytes(offsets))]
+        for term, often in terms.items():
+            places.setdefault((term, span), bytearray()).extend(POSTING.pack(offset, often, chars))
+    words = [word for (term, span), postings in places.items() for word in (term, span, bytes(postings))]
+    return _Indexed(version, texts, sum_chars), words
 
 
 def _head(row: Row) -> str:

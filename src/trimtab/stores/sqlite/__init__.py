@@ -38,11 +38,10 @@ from trimtab.stores.sqlite.rows import (
 from trimtab.stores.sqlite.search import (
     BATCH_EVENTS,
     best_rows,
-    has_fts5,
+    forget_session,
     index_batch,
-    is_indexed,
+    index_rewrites,
     waiting_events,
-    wipe_index,
 )
 
 # What SQLite reports, as our errors.
@@ -91,6 +90,11 @@ def store_error(error: sqlite3.Error, path: str, /) -> StoreError:
         return StoreUnavailableError(f"{where} {_PASSING[code]} ({error})")
     if code in _DAMAGED:
         return CorruptSessionError(f"{where} {_DAMAGED[code]} ({error}). {_RESCUE}")
+    if "no such module" in str(error):
+        return StoreError(
+            f"{where} has a search index of an older trimtab, which this build of SQLite cannot remove"
+            f" ({error}). Open the file once with a Python whose SQLite has FTS5; nothing was changed"
+        )
     if "decode to UTF-8" in str(error):
         return CorruptSessionError(f"{where} holds text that is none ({error}). {_RESCUE}")
     return StoreError(f"{where} failed: {type(error).__name__}: {error}")
@@ -166,7 +170,7 @@ class SQLiteStore(Forked, ThreadedStore):
         def work(connection: sqlite3.Connection) -> tuple[Appended, int]:
             answer = append_rows(connection, request, rows)
             if rewrites and not answer.duplicate:
-                self._wipe(connection, request.session, versions=[row.version for row in rewrites])
+                index_rewrites(connection, request.session, request.rewrites)
                 rewrite_rows(connection, request, rewrites)
             return answer, waiting_events(connection, request.session)
 
@@ -182,7 +186,7 @@ class SQLiteStore(Forked, ThreadedStore):
 
     def _index(self, session: str, *, most: float = math.inf) -> None:
         """Put what is not in the index into it, batch by batch; fewer events than one are left."""
-        while most > 0 and self._run(self._has_fts5):
+        while most > 0:
             if self._run(lambda one: waiting_events(one, session)) < BATCH_EVENTS:
                 return
             self._run(lambda one: index_batch(one, session), writes=True)
@@ -202,9 +206,8 @@ class SQLiteStore(Forked, ThreadedStore):
     def search(self, request: SearchRequest, /) -> list[Event]:
         """Find messages with any of the terms; see `Store.search`.
 
-        What is added is put into an index every 200 events. After a deletion or redaction the index is built
-        anew, a part with each append and the rest by the first search. Without FTS5 in this build of SQLite,
-        each search reads the whole session.
+        What is added is put into an index every 200 events. A log that an older trimtab wrote is put into it
+        as it grows, a part with each append, and the rest by the first search.
         """
         session = check_session_name(request.session)
         terms = usable_terms(request.terms)
@@ -219,21 +222,6 @@ class SQLiteStore(Forked, ThreadedStore):
         head, rows = self._run(work)
         return [from_row(row, session=session, incarnation=head.incarnation) for row in rows]
 
-    def _has_fts5(self, connection: sqlite3.Connection) -> bool:
-        return has_fts5(connection)
-
-    def _wipe(
-        self, connection: sqlite3.Connection, session: str, *, versions: list[int] | None = None
-    ) -> None:
-        """Empty the index if any of these events (None: all) is in it."""
-        if is_indexed(connection, session, versions=versions):
-            if not self._has_fts5(connection):
-                raise StoreError(
-                    f"session {session!r} is in a search index, and this build of SQLite has no FTS5 to erase"
-                    " it from there. Nothing was changed; use one that has it"
-                )
-            wipe_index(connection)
-
     def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
         """Remove a session; no byte of it is left in the files.
 
@@ -247,7 +235,7 @@ class SQLiteStore(Forked, ThreadedStore):
         def work(connection: sqlite3.Connection) -> None:
             if head_of(connection, session, None) and head_of(connection, session, incarnation):
                 connection.execute("DELETE FROM trimtab_sessions WHERE session = ?", (session,))
-                self._wipe(connection, session)
+                forget_session(connection, session)
                 connection.execute("DELETE FROM trimtab_events WHERE session = ?", (session,))
                 ask_erasure(connection)
 

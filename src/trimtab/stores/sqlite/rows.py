@@ -81,6 +81,29 @@ MIGRATIONS = (
             "UPDATE trimtab_sessions SET incarnation = lower(hex(randomblob(8)))",
         ),
     ),
+    Migration(
+        "relevance",
+        (
+            # The index knew which words a message has, not how often; sessions are indexed anew as they grow.
+            "DROP TABLE IF EXISTS trimtab_search",
+            "DROP TABLE trimtab_indexed",
+            """CREATE TABLE trimtab_indexed (
+                session TEXT PRIMARY KEY NOT NULL,
+                number INTEGER NOT NULL UNIQUE,
+                version INTEGER NOT NULL,
+                texts INTEGER NOT NULL,
+                chars INTEGER NOT NULL
+            ) WITHOUT ROWID""",
+            """CREATE TABLE trimtab_terms (
+                number INTEGER NOT NULL,
+                term TEXT NOT NULL,
+                version INTEGER NOT NULL,
+                often INTEGER NOT NULL,
+                chars INTEGER NOT NULL,
+                PRIMARY KEY (number, term, version)
+            ) WITHOUT ROWID""",
+        ),
+    ),
 )
 """Only ever added to: a released one is never changed."""
 

@@ -1,114 +1,145 @@
-"""The full-text index of `SQLiteStore`: an FTS5 table that is filled every 200 events.
+"""The index of `SQLiteStore`: a table of terms that is filled every 200 events.
 
-It holds terms and numbers of events, no text and no order of words, and is thrown away as a whole when
-anything in it is to be erased: FTS5 keeps deleted words in its older parts.
+It holds terms, how often each message has them, and how long that message is.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import NamedTuple
 
+from trimtab.stores.base import Event
 from trimtab.stores.rows import Row, from_row, missing_event
-from trimtab.stores.search import best_versions, count_terms, search_terms, searchable_text
+from trimtab.stores.search import FOUND_KINDS, MAX_POSTINGS, Ranking, event_terms
 from trimtab.stores.sqlite.rows import COLUMNS
 
 BATCH_EVENTS = 200
 """So many events are indexed in one transaction, and fewer are read where they stand: neither an append nor
 a search of a session that grows writes to the index each time, and no other writer waits long."""
 
-_SESSION_BITS = 32
-"""The index knows version v of session number n as n << 32 | v, so that a session is one range."""
+
+class Indexed(NamedTuple):
+    """How far a session is in the index."""
+
+    number: int = 0
+    """What the index calls it; 0 if it is not in there."""
+    version: int = 0
+    texts: int = 0
+    """How many of its messages have a text."""
+    chars: int = 0
+    """How long these are together."""
 
 
-def has_fts5(connection: sqlite3.Connection, /) -> bool:
-    """Tell whether this build of SQLite has FTS5."""
-    found = connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone()
-    return found is not None
-
-
-def _index_state(connection: sqlite3.Connection, session: str) -> tuple[int, int]:
-    """Return the number of a session and the version up to which it is indexed; (0, 0) if it is not."""
-    query = "SELECT number, version FROM trimtab_indexed WHERE session = ?"
+def _progress(connection: sqlite3.Connection, session: str) -> Indexed:
+    query = "SELECT number, version, texts, chars FROM trimtab_indexed WHERE session = ?"
     found = connection.execute(query, (session,)).fetchone()
-    return (0, 0) if found is None else (int(found[0]), int(found[1]))
+    return Indexed() if found is None else Indexed(*found)
+
+
+def _head_version(connection: sqlite3.Connection, session: str) -> int:
+    query = "SELECT version FROM trimtab_sessions WHERE session = ?"
+    head = connection.execute(query, (session,)).fetchone()
+    return 0 if head is None else int(head[0])
 
 
 def waiting_events(connection: sqlite3.Connection, session: str, /) -> int:
     """Return how many of a session's events are not in the index."""
-    query = "SELECT version FROM trimtab_sessions WHERE session = ?"
-    head = connection.execute(query, (session,)).fetchone()
-    return 0 if head is None else int(head[0]) - _index_state(connection, session)[1]
+    head = _head_version(connection, session)
+    return head - _progress(connection, session).version if head else 0
 
 
 def index_batch(connection: sqlite3.Connection, session: str, /) -> None:
     """Index the next events of a session; inside a transaction that writes."""
-    # `ascii` takes every character beyond ASCII for a letter: the terms stay as they were made.
-    connection.execute(
-        "CREATE VIRTUAL TABLE IF NOT EXISTS trimtab_search"
-        " USING fts5(terms, content='', columnsize=0, detail=none, tokenize='ascii')"
-    )
-    number, version = _index_state(connection, session)
-    if not number:
-        number = int(
-            connection.execute("SELECT coalesce(max(number), 0) + 1 FROM trimtab_indexed").fetchone()[0]
+    known = _progress(connection, session)
+    rows = _rows(connection, session, after=known.version, limit=BATCH_EVENTS)
+    if not rows:
+        if waiting_events(connection, session):
+            raise missing_event(
+                session, known.version + 1
+            )  # else whoever asks for the rest would ask for ever
+        return
+    if not known.number:
+        newest = connection.execute("SELECT coalesce(max(number), 0) FROM trimtab_indexed").fetchone()
+        known = known._replace(number=int(newest[0]) + 1)
+    known = _add(connection, known, (from_row(row, session=session) for row in rows))
+    known = known._replace(version=rows[-1][0])
+    connection.execute("INSERT OR REPLACE INTO trimtab_indexed VALUES (?, ?, ?, ?, ?)", (session, *known))
+
+
+def _add(connection: sqlite3.Connection, known: Indexed, events: Iterable[Event]) -> Indexed:
+    """Put events into the index, and return how far it is then."""
+    for event in events:
+        chars, terms = event_terms(event)
+        connection.executemany(
+            "INSERT INTO trimtab_terms VALUES (?, ?, ?, ?, ?)",
+            [(known.number, term, event.version, often, chars) for term, often in terms.items()],
         )
-    last = version
-    for row in _rows(connection, session, after=version, limit=BATCH_EVENTS):
-        event = from_row(row, session=session)
-        terms = " ".join(search_terms(searchable_text(event)))
-        if terms:
-            place = number << _SESSION_BITS | event.version
-            connection.execute("INSERT INTO trimtab_search (rowid, terms) VALUES (?, ?)", (place, terms))
-        last = event.version
-    if last == version and waiting_events(connection, session):
-        raise missing_event(session, version + 1)  # else whoever asks for the rest would ask for ever
-    connection.execute("INSERT OR REPLACE INTO trimtab_indexed VALUES (?, ?, ?)", (session, number, last))
+        known = known._replace(texts=known.texts + (chars > 0), chars=known.chars + chars)
+    return known
 
 
-def _rows(connection: sqlite3.Connection, session: str, *, after: int, limit: int = -1) -> Iterable[Row]:
+def index_rewrites(connection: sqlite3.Connection, session: str, rewrites: Sequence[Event], /) -> None:
+    """Take the terms of stored events out of the index, and put in those of what stands there from now on."""
+    known = _progress(connection, session)
+    changed = [event for event in rewrites if event.version <= known.version]
+    for event in changed:
+        row = _row(connection, session, event.version)
+        if row is None:
+            raise missing_event(session, event.version)
+        chars, terms = event_terms(from_row(row, session=session))
+        connection.executemany(
+            "DELETE FROM trimtab_terms WHERE number = ? AND term = ? AND version = ?",
+            [(known.number, term, event.version) for term in terms],
+        )
+        known = known._replace(texts=known.texts - (chars > 0), chars=known.chars - chars)
+    if changed:
+        known = _add(connection, known, changed)
+        update = "UPDATE trimtab_indexed SET texts = ?, chars = ? WHERE session = ?"
+        connection.execute(update, (known.texts, known.chars, session))
+
+
+def _rows(connection: sqlite3.Connection, session: str, *, after: int, limit: int = -1) -> list[Row]:
     return connection.execute(
         f"SELECT {COLUMNS} FROM trimtab_events WHERE session = ? AND version > ? ORDER BY version LIMIT ?",
         (session, after, limit),
     ).fetchall()
 
 
+def _row(connection: sqlite3.Connection, session: str, version: int) -> Row | None:
+    query = f"SELECT {COLUMNS} FROM trimtab_events WHERE session = ? AND version = ?"
+    found: Row | None = connection.execute(query, (session, version)).fetchone()
+    return found
+
+
 def best_rows(
     connection: sqlite3.Connection, session: str, terms: Sequence[str], /, *, limit: int
 ) -> list[Row]:
     """Return the rows to answer with, by the index and by reading what is not in it."""
-    number, version = _index_state(connection, session)
-    found = _term_counts(connection, number, terms) if number else Counter()
-    for row in _rows(connection, session, after=version):
-        event = from_row(row, session=session)
-        found[event.version] = count_terms(event, terms)
-    query = f"SELECT {COLUMNS} FROM trimtab_events WHERE session = ? AND version = ?"
-    rows = [connection.execute(query, (session, best)).fetchone() for best in best_versions(found, limit)]
-    return [row for row in rows if row is not None]
+    known = _progress(connection, session)
+    query = (
+        "SELECT term, version, often, chars FROM trimtab_terms WHERE number = ? AND term = ?"
+        " ORDER BY version DESC LIMIT ?"
+    )
+    postings = chain.from_iterable(
+        connection.execute(query, (known.number, term, MAX_POSTINGS)) for term in terms
+    )
+    head = (_head_version(connection, session), known.texts, known.chars)
+    waiting = (from_row(row, session=session) for row in _rows(connection, session, after=known.version))
+    ranking = Ranking.of_rows(head, terms, postings).with_events(waiting)
+    rows: list[Row] = []
+    for version in ranking.best(limit):
+        if len(rows) == limit:
+            break
+        row = _row(connection, session, version)
+        if row is not None and row[2] in FOUND_KINDS:
+            rows.append(row)
+    return rows
 
 
-def _term_counts(connection: sqlite3.Connection, number: int, terms: Sequence[str]) -> Counter[int]:
-    found: Counter[int] = Counter()
-    first, last = number << _SESSION_BITS, (number + 1) << _SESSION_BITS
-    for term in terms:
-        rows = connection.execute(
-            "SELECT rowid FROM trimtab_search WHERE trimtab_search MATCH ? AND rowid > ? AND rowid < ?",
-            (f'"{term}"', first, last),
-        )
-        found.update(rowid - first for (rowid,) in rows.fetchall())
-    return found
-
-
-def is_indexed(
-    connection: sqlite3.Connection, session: str, /, *, versions: Sequence[int] | None = None
-) -> bool:
-    """Tell whether any of these events of a session (None: of all) is in the index."""
-    number, indexed = _index_state(connection, session)
-    return bool(number) and (versions is None or any(version <= indexed for version in versions))
-
-
-def wipe_index(connection: sqlite3.Connection, /) -> None:
-    """Empty the whole index; sessions are put into it again when they are searched."""
-    connection.execute("INSERT INTO trimtab_search (trimtab_search) VALUES ('delete-all')")
-    connection.execute("DELETE FROM trimtab_indexed")
+def forget_session(connection: sqlite3.Connection, session: str, /) -> None:
+    """Take a session out of the index."""
+    known = _progress(connection, session)
+    connection.execute("DELETE FROM trimtab_terms WHERE number = ?", (known.number,))
+    connection.execute("DELETE FROM trimtab_indexed WHERE session = ?", (session,))

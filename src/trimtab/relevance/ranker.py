@@ -1,0 +1,78 @@
+"""A function of the caller's that says how much messages say about a question: embeddings, a reranker."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from trimtab._shared.checks import check_numbers, check_parameters, is_later
+from trimtab.errors import ConfigurationError
+
+__all__ = ["RankCall", "RankerLike", "check_ranker"]
+
+RankerLike: TypeAlias = Callable[[str, Sequence[Any]], Iterable[float] | Awaitable[Iterable[float]]]
+"""Says how much each message says about a query, a number for each, higher is more; may be async.
+
+It is called as `ranker(query, messages)`; the messages are to be read only.
+"""
+
+
+def check_ranker(name: str, ranker: Any, /) -> RankerLike:
+    """Refuse what is no function of a query and messages.
+
+    Args:
+        name: The option, for the error.
+        ranker: What was given for it.
+
+    Raises:
+        ConfigurationError: It cannot be called with a query and messages.
+    """
+    if isinstance(ranker, type) or not callable(ranker):
+        raise ConfigurationError(f"{name} must be a function of a query and messages, not {ranker!r:.80}")
+    check_parameters(name, ranker, "query", "messages")
+    checked: RankerLike = ranker
+    return checked
+
+
+class RankCall(NamedTuple):
+    """What an algorithm yields when it needs scores of a ranker; it is sent a number for each message."""
+
+    ranker: RankerLike
+    query: str
+    messages: Sequence[Any]
+    option: str = "score"
+    """The option the ranker was given as, for errors."""
+
+    def now(self) -> list[float]:
+        """Ask a ranker that answers at once.
+
+        Raises:
+            ConfigurationError: It is async, or answers no number for each message.
+        """
+        answer = self.ranker(self.query, self.messages)
+        if is_later(answer):
+            raise ConfigurationError(
+                f"{self.option} is async, and only afit and other async methods await it: call afit(...)"
+                " in place of fit(...), or give a function that answers at once"
+            )
+        return self._check(answer)
+
+    async def later(self) -> list[float]:
+        """Ask a ranker, and await its answer if it has to be.
+
+        Raises:
+            ConfigurationError: It answers no number for each message.
+        """
+        answer = self.ranker(self.query, self.messages)
+        return self._check(await answer if inspect.isawaitable(answer) else answer)
+
+    def for_plan(self) -> list[float] | None:
+        """Ask a ranker that answers at once; None for one that would have to be awaited."""
+        answer = self.ranker(self.query, self.messages)
+        if is_later(answer):
+            return None
+        return self._check(answer)
+
+    def _check(self, answer: Any) -> list[float]:
+        return check_numbers(self.option, answer, len(self.messages))

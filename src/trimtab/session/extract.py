@@ -1,0 +1,316 @@
+"""When facts are due and of what, asking for them, and putting them in force (SPEC E13, E7)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from trimtab.errors import SummaryError, VersionConflictError
+from trimtab.formats import Dict
+from trimtab.session.core import Core
+from trimtab.session.effects import AskFacts, Steps
+from trimtab.session.facts import KnownFact
+from trimtab.session.log import Span, oldest_messages
+from trimtab.session.plain import copy_plain
+from trimtab.session.state import State
+from trimtab.session.working_set import WorkingSet
+from trimtab.session.zones import limits_of
+from trimtab.stores import Event, LoadRequest
+from trimtab.strategies.fact_extractor import MAX_FACTS, Fact, FactRequest
+
+_log = logging.getLogger("trimtab.session")
+
+MAX_FACT_CHARS = 500
+"""A longer fact is cut: it is a line, and one must not take the room of all others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactJob:
+    """Messages to be read for facts."""
+
+    ids: tuple[str, ...]
+    """Of the events of the messages."""
+    messages: list[Dict]
+    """As a view shows them, in order."""
+    known: tuple[KnownFact, ...]
+    units: frozenset[int]
+    """First messages of the units they are of."""
+    in_view: frozenset[int]
+    """First messages of the units among them that are still in view, and are read later."""
+    until: int
+    """Version up to which all that left is read then."""
+    tokens: int
+    """Of all that left and was not read yet."""
+    base: State
+    """Where the session stood when it was decided."""
+
+    @property
+    def request(self) -> FactRequest:
+        """What the extractor is asked."""
+        return FactRequest(
+            messages=self.messages, ids=self.ids, known=[one.fact for one in self.known], max_facts=MAX_FACTS
+        )
+
+
+@dataclass(slots=True)
+class Weighed:
+    """What left the view unread, as far as it was counted."""
+
+    after: State
+    """The state it was counted in first."""
+    until: int
+    tokens: int = 0
+    messages: int = 0
+
+
+def left_until(working_set: WorkingSet) -> int:
+    """Return the version before which every unit left the view, but for those that are in it."""
+    return max(working_set.state.live, working_set.hidden + 1)
+
+
+def is_in_view(working_set: WorkingSet, first: int) -> bool:
+    """Tell whether a unit did not leave: it is recent, or waits and is shown."""
+    return first in working_set.recent or first in working_set.shown
+
+
+def fact_job(core: Core, working_set: WorkingSet, *, due: bool = True) -> Steps[FactJob | None]:
+    """Make the job of reading what left the view: the oldest of it, one budget's worth at most.
+
+    Args:
+        due: Only where enough of it left (SPEC E6, E7).
+    """
+    state = working_set.state
+    late = [one for one in state.unread if not is_in_view(working_set, one) and one < left_until(working_set)]
+    if core.in_force.fact_extractor is None or (left_until(working_set) <= state.read and not late):
+        return None
+    weighed = yield from _weigh(core, working_set)
+    if due and not _is_due(core, state, weighed):
+        return None
+    reader, groups = working_set.reader, dict[int, list[Event]]()
+    for first in late:
+        span = Span(first, first + 1, ends=state.cut)
+        groups.update((yield from oldest_messages(core.session, span, reader, limit_tokens=0))[0])
+    span = Span(max(1, state.read), left_until(working_set), ends=state.cut)
+    found, until = yield from oldest_messages(core.session, span, reader, limit_tokens=state.room_tokens)
+    groups.update(found)
+    in_view = frozenset(first for first in groups if is_in_view(working_set, first))
+    units = frozenset(groups) - in_view
+    if not units:
+        return None
+    events = sorted((event for first in units for event in groups[first]), key=lambda event: event.version)
+    return FactJob(
+        ids=tuple(event.id for event in events),
+        messages=[copy_plain(reader.show(event.data, event.id).message) for event in events],
+        known=() if working_set.facts is None else working_set.facts.known,
+        units=units,
+        in_view=in_view,
+        until=until,
+        tokens=weighed.tokens,
+        base=state,
+    )
+
+
+def _weigh(core: Core, working_set: WorkingSet) -> Steps[Weighed]:
+    """Count what left the view unread; what was counted before is not read again."""
+    state, reader = working_set.state, working_set.reader
+    until = left_until(working_set)
+    known: Weighed | None = core.weighed
+    if known is None or not _same_facts(known.after, state) or known.until > until:
+        known = core.weighed = Weighed(state, max(1, state.read))
+    span = Span(known.until, until, ends=state.cut)
+    if span.start < span.stop:
+        found, _ = yield from oldest_messages(core.session, span, reader, limit_tokens=state.room_tokens)
+        for first, events in found.items():
+            if not is_in_view(working_set, first):
+                known.messages += len(events)
+                known.tokens += sum(reader.tokens(reader.show(one.data, one.id).message) for one in events)
+            known.until = first + 1
+        known.until = until if not found else known.until
+    return known
+
+
+def _same_facts(one: State, other: State) -> bool:
+    """Tell whether the same was read in two states, and nothing was taken back or redacted between."""
+    return (one.facts, one.read, one.epoch) == (other.facts, other.read, other.epoch)
+
+
+def _is_due(core: Core, state: State, weighed: Weighed) -> bool:
+    if weighed.tokens < max(1, state.fact_retry_tokens):
+        return False
+    limits = limits_of(core.in_force, state.room_tokens)
+    many = weighed.messages >= limits.threshold_messages
+    return weighed.tokens * (2 if many else 1) >= limits.threshold_tokens
+
+
+def extract_if_due(core: Core, *, times: int = 1) -> Steps[None]:
+    """Have what left the view read for facts while enough of it did, so many times at most."""
+    for _ in range(times):
+        if core.working_set is None:
+            return
+        job = yield from fact_job(core, core.working_set)
+        if job is None or not (yield from conclude_facts(core, job, (yield from try_extract(core, job)))):
+            return
+
+
+def extract_waiting(core: Core) -> Steps[None]:
+    """Have all that left the view read for facts, due or not; a failure is told, and ends it."""
+    while (job := (yield from fact_job(core, (yield from core.ready()), due=False))) is not None:
+        if not (yield from conclude_facts(core, job, (yield from try_extract(core, job)))):
+            return
+
+
+def try_extract(core: Core, job: FactJob) -> Steps[list[Fact] | SummaryError]:
+    """Ask for facts, or say why there are none."""
+    options = core.in_force
+    try:
+        found: list[Fact] = yield AskFacts(
+            options.fact_extractor, job.request, options.summary_timeout_seconds
+        )
+    except SummaryError as error:
+        return error
+    return found
+
+
+def conclude_facts(core: Core, job: FactJob, found: list[Fact] | SummaryError) -> Steps[bool]:
+    """Carry out what came of a question; True if messages were read. A failure loses nothing (SPEC E7)."""
+    if isinstance(found, SummaryError):
+        core.last_fact_failure = why = str(found)
+        _log.warning("session %r: no facts: %s", core.session, why)
+        try:
+            yield from _remember_failure(core, job, why)
+        finally:
+            core.tell("on_error", found)
+        return False
+    return (yield from _put_in_force(core, job, found))
+
+
+def _remember_failure(core: Core, job: FactJob, why: str) -> Steps[None]:
+    while True:
+        working_set = yield from core.ready()
+        state = working_set.state
+        if not _same_facts(state, job.base):
+            return
+        threshold = limits_of(core.in_force, state.room_tokens).threshold_tokens
+        # As for summaries: growth by 1, 2, 4… thresholds, and never less than twice what waits.
+        grown = max(job.tokens + threshold * 2 ** min(state.fact_failures, 40), 2 * job.tokens)
+        working_set.state = state.with_fact_failure(grown)
+        try:
+            yield from core.write(
+                working_set, "failed", {"why": why, "messages": len(job.messages), "of": "facts"}
+            )
+        except VersionConflictError:
+            continue
+        return
+
+
+def _put_in_force(core: Core, job: FactJob, found: Sequence[Fact]) -> Steps[bool]:
+    """Write facts down, if what they were read from is still as it was; else drop them."""
+    for attempt in range(20):
+        working_set = (yield from core.again()) if attempt else (yield from core.ready())
+        if not (yield from _still_holds(core, working_set, job)):
+            break
+        facts = usable_facts(found, job, working_set)
+        events = _fact_events(core, working_set, job, facts)
+        try:
+            yield from core.append(working_set, events)
+        except VersionConflictError:
+            continue
+        core.last_fact_failure = core.weighed = None
+        try:
+            yield from core.reread(working_set)
+        finally:
+            if facts:
+                core.tell("on_facts", copy_plain(job.messages), [fact for fact, _ in facts])
+        return True
+    core.stale_summaries += 1
+    return False
+
+
+def _still_holds(core: Core, working_set: WorkingSet, job: FactJob) -> Steps[bool]:
+    """Tell whether what was read is still to be read, and says the same."""
+    state, base = working_set.state, job.base
+    if (state.facts, state.read) != (base.facts, base.read):
+        return False
+    if state.epoch == base.epoch:
+        return True
+    events: list[Event] = yield LoadRequest(session=core.session, ids=job.ids)
+    now = {event.id: event for event in events}
+    show = working_set.reader.show
+    return all(
+        one in now and show(now[one].data, one).message == message
+        for one, message in zip(job.ids, job.messages, strict=True)
+    )
+
+
+def usable_facts(
+    found: Sequence[Fact], job: FactJob, working_set: WorkingSet
+) -> list[tuple[Fact, KnownFact | None]]:
+    """List the facts of an answer that say something new, each as a line, with the one it supersedes.
+
+    A fact that names none of the messages comes from all of them, and one that supersedes another from the
+    sources of that one, too: what is redacted then is in no fact that holds on.
+    """
+    now = () if working_set.facts is None else working_set.facts.known
+    known = {_key(one.fact.text): one for one in (*job.known, *now)}
+    made: list[tuple[Fact, KnownFact | None]] = []
+    said = set(known)
+    for fact in found[:MAX_FACTS]:
+        text = _line(fact.text)
+        if not text or _key(text) in said:
+            continue
+        said.add(_key(text))
+        old = known.pop(_key(_line(fact.supersedes)), None) if isinstance(fact.supersedes, str) else None
+        sources = [one for one in dict.fromkeys(fact.sources) if one in job.ids] or list(job.ids)
+        if old is not None:
+            sources = list(dict.fromkeys((*old.fact.sources, *sources)))
+        made.append(
+            (Fact(text=text, sources=sources, supersedes=None if old is None else old.fact.text), old)
+        )
+    return made
+
+
+def _line(text: str) -> str:
+    """Return a text as one line that any store can keep, no longer than a fact may be."""
+    line = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+    return line if len(line) <= MAX_FACT_CHARS else line[: MAX_FACT_CHARS - 1] + "…"
+
+
+def _key(line: str) -> str:
+    return line.casefold().rstrip(".。!！ ")
+
+
+def _fact_events(
+    core: Core, working_set: WorkingSet, job: FactJob, facts: Sequence[tuple[Fact, KnownFact | None]]
+) -> list[Event]:
+    """Make an event of each fact, and the one behind them that puts them in force."""
+    made, before = core.first_events(working_set), working_set.state
+    first = working_set.version + len(made) + 1
+    superseded: set[int] = set()
+    for at, (fact, old) in enumerate(facts):
+        if old is not None:
+            superseded.add(old.version)
+        data: Mapping[str, object] = {
+            "text": fact.text,
+            "sources": fact.sources,
+            "supersedes": 0 if old is None else old.version,
+            "older": working_set.state.newest_fact,
+            "at": at,
+        }
+        working_set.state = working_set.state.with_new_fact(first + at)
+        made.append(core.event(working_set, "fact", data))
+    working_set.state = working_set.state.with_facts(
+        (first, first + len(facts)) if facts else None,
+        known=before.known_facts + len(facts) - len(superseded),
+        until=max(before.read, job.until),
+        read=job.units,
+        unread=job.in_view,
+    )
+    made.append(
+        core.event(
+            working_set,
+            "facts",
+            {"facts": len(facts), "messages": len(job.messages), "previous": list(before.facts)},
+        )
+    )
+    return made

@@ -1,0 +1,334 @@
+"""Finding what was said before: by a query, and for each view by the newest question."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from heapq import nlargest
+
+from trimtab._shared.checks import check_whole
+from trimtab.errors import (
+    ConfigurationError,
+    RankerError,
+    SessionDeletedError,
+    StoreUnavailableError,
+    VersionConflictError,
+)
+from trimtab.formats import Dict
+from trimtab.relevance import question_terms
+from trimtab.relevance.stems import stem
+from trimtab.session.core import Core
+from trimtab.session.effects import Steps
+from trimtab.session.facts import facts_back_to
+from trimtab.session.log import Pages, event_at
+from trimtab.session.plain import copy_plain
+from trimtab.session.ranker import AskScores
+from trimtab.session.recollection import (
+    RecalledUnit,
+    Recollection,
+    choose,
+    compose,
+    recalled_data,
+    unit_text,
+)
+from trimtab.session.working_set import WorkingSet
+from trimtab.stores import Event, LoadRequest, SearchRequest
+
+_log = logging.getLogger("trimtab.session")
+
+PAGE = 256
+"""Messages a ranker is given at once, where it ranks all of them."""
+
+_MOST_TERMS = 64
+"""Terms a question is searched by: of a longer one the first and the last, where it is asked."""
+
+_MOST_FOUND = 512
+"""Messages looked at for one question."""
+
+_LEAST_TOKENS = 8
+"""What a message takes at least: no more of them are looked for than have room."""
+
+_FILLED = (9, 10)
+"""How much of its share is filled: so that where reported usage or other blocks of a Context take a little of
+the room, what was found goes on to fit and the prompt stays as it is."""
+
+_REACH = 32
+"""Events behind the first message of a unit in which the rest of it is looked for."""
+
+_ATTEMPTS = 20
+"""How often what was found is written, while other writers are faster."""
+
+_WORDS = (
+    "ok okay yes yeah yep no nope sure thank thanks pleas please go ahead continue continu next right good"
+    " great fine cool do it more again try done hi hello hey now well ja nein bitte danke weiter oui non"
+    " merci si vale gracias 好 好的 是 是的 对 对的 不 不是 继续 谢谢 行 嗯 はい いいえ どうぞ"
+)
+_ASSENTS = frozenset(form for word in _WORDS.split() for form in (word, stem(word)))
+"""Words of an answer that asks for nothing; stems of them, too."""
+
+
+def recall_messages(core: Core, query: str, limit: int) -> Steps[list[Event]]:
+    """Find messages that are not in view, and facts in force that are not."""
+    if not isinstance(query, str):
+        raise ConfigurationError(f"a query is a text, not {query!r:.80}")
+    check_whole("limit", limit, least=1)
+    working_set = yield from core.ready()
+    if (one := (yield from _by_handle(core, query))) is not None:
+        return [one]
+    terms = question_terms(query)
+    if not terms or not working_set.version:
+        return []
+    return (yield from _rank(core, working_set, query, terms, limit=limit, after=0, facts=True))
+
+
+def _by_handle(core: Core, query: str) -> Steps[Event | None]:
+    """Find the message whose id a query is: a marker names it where a result was cut."""
+    if core.in_force.result_share_tokens is None or not query or query != "".join(query.split()):
+        return None
+    event = yield from core.known_event(query)
+    return event if event is not None and event.kind == "message" else None
+
+
+def _rank(
+    core: Core,
+    working_set: WorkingSet,
+    query: str,
+    terms: Sequence[str],
+    *,
+    limit: int,
+    after: int,
+    facts: bool = False,
+) -> Steps[list[Event]]:
+    """List messages, and facts if asked, that are out of view and newer than a version, the best first."""
+    options = core.in_force
+    ranker, most = options.ranker, options.max_candidates
+    if ranker is None:
+        return (yield from _by_words(core, working_set, terms, limit=limit, after=after, facts=facts))
+    if most is not None:
+        found = yield from _by_words(core, working_set, terms, limit=most, after=after, facts=facts)
+        return (yield from _best(core, query, found, limit)) if found else []
+    best: list[Event] = []
+    scores: dict[int, float] = {}
+    pages = Pages(core.session, after=after, before=working_set.version + 1, newest_first=True)
+    while events := (yield from pages.next()):
+        hidden = (yield from _hidden_facts(core, working_set, events)) if facts else ()
+        unseen = _unseen(working_set, events, hidden)
+        listed = [event for event in unseen if not event.data.get("redacted")]
+        for at in range(0, len(listed), PAGE):
+            page = listed[at : at + PAGE]
+            scores.update((yield from _score(core, query, page)))
+            best = _top(scores, [*best, *page], limit)
+    return best
+
+
+def _by_words(
+    core: Core,
+    working_set: WorkingSet,
+    terms: Sequence[str],
+    *,
+    limit: int,
+    after: int,
+    facts: bool = False,
+) -> Steps[list[Event]]:
+    """Ask the index of the store."""
+    asked = limit + sum(len(unit.members) for unit in working_set.in_view())
+    while True:
+        found: list[Event] = yield SearchRequest(session=core.session, terms=tuple(terms), limit=asked)
+        hidden = (yield from _hidden_facts(core, working_set, found)) if facts else ()
+        new = [event for event in _unseen(working_set, found, hidden) if event.version > after]
+        others = sum(event.kind == "fact" for event in found)
+        if len(new) >= limit or len(found) < asked or not others:
+            return new[:limit]
+        asked *= 2  # facts that are not wanted stood in front
+
+
+def _unseen(working_set: WorkingSet, events: Iterable[Event], facts: Collection[int] = ()) -> Iterator[Event]:
+    """List the messages among events that are not in view, and the facts named."""
+    seen = {version for unit in working_set.in_view() for version in unit.members}
+    return (
+        event
+        for event in events
+        if (event.kind == "message" and event.version not in seen) or event.version in facts
+    )
+
+
+def _hidden_facts(core: Core, working_set: WorkingSet, events: Iterable[Event]) -> Steps[set[int]]:
+    """Return which events are facts in force that are not in view."""
+    listed = {event.version for event in events if event.kind == "fact"}
+    if not listed:
+        return listed
+    force, _ = yield from facts_back_to(core.session, working_set.state, min(listed))
+    shown = working_set.facts.known if working_set.facts is not None and working_set.shows_facts else ()
+    return listed & force - {one.version for one in shown}
+
+
+def _best(core: Core, query: str, found: Sequence[Event], limit: int) -> Steps[list[Event]]:
+    return _top((yield from _score(core, query, found)), found, limit)
+
+
+def _score(core: Core, query: str, events: Sequence[Event]) -> Steps[dict[int, float]]:
+    """Ask the ranker for the score of messages, by version."""
+    if core.in_force.ranker is None or not events:
+        return {}
+    message = core.in_force.wire_format.message
+    messages = [
+        message("user", [event.data["text"]]) if event.kind == "fact" else copy_plain(event.message)
+        for event in events
+    ]
+    scores: list[float] = yield AskScores(core.in_force.ranker, query, messages)
+    return dict(zip((event.version for event in events), scores, strict=True))
+
+
+def _top(scores: dict[int, float], events: Iterable[Event], limit: int) -> list[Event]:
+    """List those with the best scores; newer ones first where they have the same."""
+    return nlargest(limit, events, key=lambda event: (scores[event.version], event.version))
+
+
+def recollect(core: Core, question: int, message: Dict) -> Steps[None]:
+    """Find what the log knows about a question that was just stored, and remember it with one event.
+
+    A question without a word to look for, "yes, do it", is about what the one before was about: what was
+    recalled for that stays, and stays where it stands. The question is stored: a store that goes away here
+    costs what would be recalled, and nothing else.
+    """
+    if not core.in_force.recall_ratio:
+        return
+    query = "\n".join(slot.text for slot in core.in_force.wire_format.texts(message))
+    terms = telling_terms(query)
+    if not terms:
+        return
+    try:
+        for _ in range(_ATTEMPTS):
+            working_set = yield from core.ready()
+            state = working_set.state
+            if question < max(state.recollection, state.cleared):
+                return  # another writer came, with a question of its own or an order to begin anew
+            made = yield from _recollection(core, working_set, question, query, terms)
+            if not (made.units or made.error or state.recollection):
+                return
+            working_set.state = state.with_recollection(core.next_version(working_set))
+            try:
+                yield from core.write(working_set, "recalled", recalled_data(question, made))
+            except VersionConflictError:
+                continue
+            working_set.recollection = made
+            working_set.truncate()
+            return
+    except (StoreUnavailableError, SessionDeletedError) as error:
+        core.working_set = None
+        _log.warning("session %r: nothing was recalled: %s", core.session, error)
+
+
+def telling_terms(text: str, /) -> tuple[str, ...]:
+    """Return the terms of a message that say what it is about; none of "yes, do it" or "what is it?"."""
+    telling = [term for term in question_terms(text) if term not in _ASSENTS and _tells(term)]
+    half = _MOST_TERMS // 2
+    return tuple(telling if len(telling) <= _MOST_TERMS else [*telling[:half], *telling[-half:]])
+
+
+def _tells(term: str) -> bool:
+    # Alone a word that most questions have is taken for one that counts; beside another it is not.
+    return not {*question_terms(f"ok {term}")} <= _ASSENTS
+
+
+def _recollection(
+    core: Core, working_set: WorkingSet, question: int, query: str, terms: Sequence[str]
+) -> Steps[Recollection]:
+    """Find as much about a question as has room."""
+    before = _place(working_set, question)
+    share = working_set.recall_share if working_set.state.has_left else 0
+    limit_tokens, error = share * _FILLED[0] // _FILLED[1], None
+    most = min(_MOST_FOUND, limit_tokens // _LEAST_TOKENS)
+    if not most:
+        return Recollection(before=before)
+    after = working_set.state.cleared
+    try:
+        events = yield from _rank(core, working_set, query, terms, limit=most, after=after)
+    except (RankerError, ConfigurationError) as failure:
+        error = str(failure)
+        _log.warning("session %r: recalled by words: %s", core.session, error)
+        events = yield from _by_words(core, working_set, terms, limit=most, after=after)
+    units = yield from _units(core, working_set, events, limit_tokens)
+    beside = yield from _beside(core, working_set, units, limit_tokens)
+    units += yield from _units(core, working_set, beside, limit_tokens, taken=units)
+    reader = working_set.reader
+    taken = choose(reader, units, limit_tokens)
+    fitting = compose(reader, taken, limit_tokens)
+    versions = () if fitting is None else fitting.versions
+    taken = [unit for unit in taken if unit.members[0] in versions]
+    return Recollection(before=before, units=tuple(taken), error=error)
+
+
+def _place(working_set: WorkingSet, question: int) -> int:
+    """Say in front of which message what is recalled stands: the question, or a call that still waits.
+
+    The result of a call stands directly behind it, though the user speaks before it comes.
+    """
+    waiting = {members[0] for members, _ in working_set.state.waiting}
+    before = [unit for unit in working_set.in_view() if unit.first < question]
+    last = max(before, key=lambda unit: max(unit.members), default=None)
+    return question if last is None or last.first not in waiting else last.first
+
+
+def _units(
+    core: Core,
+    working_set: WorkingSet,
+    events: Sequence[Event],
+    limit_tokens: int,
+    *,
+    taken: Sequence[RecalledUnit] = (),
+) -> Steps[list[RecalledUnit]]:
+    """Read the units that messages belong to, the best first, until they fill their room."""
+    reader = working_set.reader
+    seen, units, left = set(working_set.view()), list[RecalledUnit](), limit_tokens
+    seen |= {unit.members[0] for unit in taken}
+    for event in events:
+        first = event.data.get("joins", event.version)
+        if first in seen or left <= 0:
+            continue
+        seen.add(first)
+        members = yield from _members(core, working_set, event)
+        if not any(one.data.get("redacted") for one in members):
+            unit = RecalledUnit(tuple(one.version for one in members), unit_text(reader, members))
+            tokens = reader.tokens(reader.format.message("user", [unit.text]))
+            if tokens <= limit_tokens:
+                units.append(unit)
+                left -= tokens
+    return units
+
+
+def _beside(
+    core: Core, working_set: WorkingSet, units: Sequence[RecalledUnit], limit_tokens: int
+) -> Steps[list[Event]]:
+    """Read the messages before and behind what was found, where that leaves room.
+
+    An answer seldom has the words of its question.
+    """
+    reader, events = working_set.reader, list[Event]()
+    left = limit_tokens - sum(reader.tokens(reader.format.message("user", [unit.text])) for unit in units)
+    for unit in units:
+        if left <= 0:
+            break
+        first, last = unit.members[0], unit.members[-1]
+        around: list[Event] = yield LoadRequest(
+            session=core.session, after=max(first - 2, working_set.state.cleared), before=last + 2
+        )
+        for event in _unseen(working_set, around):
+            if event.version not in unit.members:
+                events.append(event)
+                left -= reader.tokens(event.message)
+    return events
+
+
+def _members(core: Core, working_set: WorkingSet, event: Event) -> Steps[list[Event]]:
+    """Read the messages that belong together with one that was found: a call and its results."""
+    first = event.data.get("joins", event.version)
+    if first == event.version and not working_set.reader.read(event.message).calls:
+        return [event]
+    events: list[Event] = yield LoadRequest(
+        session=core.session, after=first, before=working_set.version + 1, limit=_REACH
+    )
+    head = event if first == event.version else (yield from event_at(core.session, first))
+    whole = {one.version: one for one in events if one.data.get("joins") == first}
+    whole |= {head.version: head, event.version: event}
+    return [whole[version] for version in sorted(whole)]

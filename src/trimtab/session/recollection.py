@@ -1,0 +1,105 @@
+"""What is recalled for a question: units of the log, and the one message they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, NamedTuple
+
+from trimtab.formats import Dict
+from trimtab.session.messages import RECALL_TAG, MessageReader
+from trimtab.session.state import Members
+from trimtab.stores import Event
+
+
+class RecalledUnit(NamedTuple):
+    """Messages of the log that belong together, and how they are shown."""
+
+    members: Members
+    text: str
+
+
+class Recalled(NamedTuple):
+    """What a view shows of what was found."""
+
+    message: Dict
+    tokens: int
+    versions: Members
+    """Of the messages that stand in it, ascending."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Recollection:
+    """What was found for a question."""
+
+    before: int
+    """Version of the message in front of which it stands."""
+    units: tuple[RecalledUnit, ...] = ()
+    """The best first."""
+    error: str | None = None
+    """Why the ranker was not gone by, if it failed."""
+    _chosen: tuple[object, Recalled | None] = field(default=(None, None))
+    """What was chosen last, and among what."""
+
+    def choose(self, reader: MessageReader, limit_tokens: int, seen: Collection[int]) -> Recalled | None:
+        """Choose the best of the units that fit, but for those a view shows anyway; None if none does."""
+        units = [unit for unit in self.units if unit.members[0] not in seen]
+        key = (limit_tokens, [unit.members for unit in units])
+        if self._chosen[0] != key:
+            self._chosen = (key, compose(reader, choose(reader, units, limit_tokens), limit_tokens))
+        return self._chosen[1]
+
+
+def unit_text(reader: MessageReader, events: Iterable[Event]) -> str:
+    """Write messages for reading, escaped; all lines but the first of each begin with a space.
+
+    So that nothing a message says can look like the beginning of another one.
+    """
+    written = (reader.format.transcript(reader.clamp(event.message, event.id)) for event in events)
+    return "\n".join(escape("\n ".join(text.splitlines()), quote=False) for text in written)
+
+
+def write(reader: MessageReader, units: Iterable[RecalledUnit]) -> Dict:
+    """Write units as one message, marked as earlier text, in the order of the log."""
+    listed = sorted(units)
+    count = sum(len(unit.members) for unit in listed)
+    of = f"{count} earlier message{'' if count == 1 else 's'}"
+    body = "\n".join(unit.text for unit in listed)
+    # The user's, as results without their calls are: no role has less say, and every form takes it.
+    return reader.format.message("user", [f'<{RECALL_TAG} of="{of}" by="trimtab">\n{body}\n</{RECALL_TAG}>'])
+
+
+def choose(reader: MessageReader, units: Iterable[RecalledUnit], limit_tokens: int) -> list[RecalledUnit]:
+    """Take the best units while they fit; one that does not is passed over."""
+    around = reader.tokens(write(reader, ()))
+    taken, left = list[RecalledUnit](), limit_tokens - around
+    for unit in units:
+        if left <= 0:
+            break
+        tokens = reader.tokens(write(reader, (unit,))) - around
+        if tokens <= left:
+            taken.append(unit)
+            left -= tokens
+    return taken
+
+
+def compose(reader: MessageReader, units: Sequence[RecalledUnit], limit_tokens: int) -> Recalled | None:
+    """Write units as one message; the last leave while it does not fit: sizes do not quite add up."""
+    for count in range(len(units), 0, -1):
+        message = write(reader, units[:count])
+        tokens = reader.tokens(message)
+        if tokens <= limit_tokens:
+            versions = sorted(version for unit in units[:count] for version in unit.members)
+            return Recalled(message, tokens, tuple(versions))
+    return None
+
+
+def recalled_data(question: int, made: Recollection) -> dict[str, Any]:
+    """Write what was found as an event's data: which messages, and no word of them."""
+    data: dict[str, Any] = {
+        "question": question,
+        "before": made.before,
+        "units": [list(unit.members) for unit in made.units],
+    }
+    return data if made.error is None else {**data, "error": made.error}

@@ -1,0 +1,228 @@
+"""`Cheapest`: the oldest units leave as seldom, and as deep, as costs least under a prompt cache.
+
+A cut makes the provider write again what stands behind it; room that stays empty shows the model less. Of
+both together a cut costs least, at each call, if it frees the share of the room that `_free_share` says: the
+same square root by which a store decides how much to order at once.
+
+Nothing is remembered between calls. The cuts of all calls so far are worked out again from the front, each
+from what was there then, so that the one of this call is where the call before had it, until it has to move.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from math import isfinite, sqrt
+from typing import Any
+
+from trimtab._shared.checks import check_whole, is_number
+from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.models import DEFAULT_PRICING, CachePricing, pricing_for
+from trimtab.strategies.base import EvictionRequest, EvictionResult
+from trimtab.strategies.cuts import Cuts
+from trimtab.strategies.sliding_window import beside_cut
+
+__all__ = ["Cheapest"]
+
+_DEFAULT = pricing_for(DEFAULT_PRICING)
+
+_MOST_FREE = 0.75
+"""No cut frees more of the room than this, however fast a conversation grows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cheapest:
+    """Drop the oldest units where that costs least under a prompt cache.
+
+    For a chat that grows call by call. How deep a cut goes follows from the prices and from how much the
+    conversation grows at a call; it stays where it is until the next one has to be.
+
+    Args:
+        pricing: What the cache costs: a `CachePricing`, its data, or the name of one or of a model.
+        room_weight: What a token of room that stays empty costs at each call, in units of the base price
+            and beyond what reading it would cost. More of it: cuts that are not so deep.
+        expected_calls: How many more calls will come, about; a cut frees no more than these need. None: many.
+        cold_at: How many messages each call had that found the cache cold, system text at the front not
+            counted: there a cut costs nothing, and one is made that saves the next.
+
+    Raises:
+        ConfigurationError: An option is not of its kind or out of range.
+        UnknownNameError: Nobody knows the prices of that name.
+
+    Example:
+        >>> from trimtab import CharCounter, fit
+        >>> chat = [{"role": role, "content": "word " * 80} for role in ("user", "assistant") * 20]
+        >>> len(fit(chat, 2_000, counter=CharCounter(4), strategy=Cheapest(pricing="openai")).messages)
+        8
+    """
+
+    pricing: CachePricing = _DEFAULT
+    room_weight: float = 0.3
+    expected_calls: int | None = None
+    cold_at: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        *,
+        pricing: CachePricing | Mapping[str, Any] | str = DEFAULT_PRICING,
+        room_weight: float = 0.3,
+        expected_calls: int | None = None,
+        cold_at: Iterable[int] = (),
+    ) -> None:
+        put = object.__setattr__
+        put(self, "pricing", _price_list(pricing))
+        if not is_number(room_weight) or not isfinite(room_weight) or room_weight <= 0:
+            raise ConfigurationError(f"room_weight is a number above 0, not {room_weight!r:.60}")
+        put(self, "room_weight", float(room_weight))
+        if expected_calls is not None:
+            check_whole("expected_calls", expected_calls, least=1)
+        put(self, "expected_calls", expected_calls)
+        if isinstance(cold_at, str | bytes) or not isinstance(cold_at, Iterable):
+            raise ConfigurationError(f"cold_at is a list of whole numbers, not {cold_at!r:.60}")
+        put(self, "cold_at", tuple(sorted({check_whole("cold_at", one, least=0) for one in cold_at})))
+
+    @property
+    def name(self) -> str:
+        """The word for it in reports and data."""
+        return "cheapest"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as data for `create_strategy`."""
+        return {
+            "kind": self.name,
+            "pricing": _pricing_data(self.pricing),
+            "room_weight": self.room_weight,
+            "expected_calls": self.expected_calls,
+            "cold_at": list(self.cold_at),
+        }
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Cut where the calls so far have come to, or later if that does not fit."""
+        cuts = request.cuts
+        limit, also = request.limit_tokens, cuts.opener
+
+        def fits(cut: int) -> bool:
+            return cuts.tokens(cut, also(cut)) <= limit
+
+        oldest = cuts.oldest(fits, also)
+        if oldest is None:
+            least = beside_cut(request, cuts, also(cuts.end))
+            return EvictionResult(cut=cuts.end, kept=least, fits=False, actions=("evicted",))
+        wanted = _place(request, cuts, _Course(self, request).cut())
+        # Under a black box fewer messages may count more, so a newer cut has to be asked about too.
+        cut = wanted if wanted > oldest and (request.additive or fits(wanted)) else oldest
+        return EvictionResult(cut=cut, kept=beside_cut(request, cuts, also(cut)), actions=("evicted",))
+
+
+def _price_list(value: Any) -> CachePricing:
+    if isinstance(value, str):
+        return pricing_for(value)
+    return value if isinstance(value, CachePricing) else CachePricing.from_dict(value)
+
+
+def _pricing_data(pricing: CachePricing) -> str | dict[str, Any]:
+    """Write prices by the name they are known under, if it means just these."""
+    try:
+        known = pricing_for(pricing.name)
+    except UnknownNameError:
+        known = None
+    return pricing.name if pricing == known else pricing.to_dict()
+
+
+def _place(request: EvictionRequest, cuts: Cuts, cut: int) -> int:
+    """Return the first place from a message on at which the conversation may be cut."""
+    history = request.history
+    while cut < history.count:
+        cuts.part(cut)
+        if cuts.holds(cut) and cuts.stands(cut, cuts.opener(cut)):
+            return cut
+        cut = history.border_at_or_after(cut + 1)
+    return cuts.end
+
+
+class _Course:
+    """The calls of a conversation so far, and where each was cut."""
+
+    def __init__(self, strategy: Cheapest, request: EvictionRequest) -> None:
+        self._strategy = strategy
+        self._history = history = request.history
+        request.count_each()
+        count, head = history.count, history.head
+        kinds = [history.kind(index) for index in range(count)]
+        sizes = [request.message_tokens(index) for index in range(count)]
+        self._sizes = sizes
+        self._sums = [0, *accumulate(sizes)]
+        """What stands before each message."""
+        pins = history.pins
+        self._pinned = [0, *accumulate(sizes[at] * (at in pins and at >= head) for at in range(count))]
+        """What of that never leaves."""
+        self._users = [*accumulate((at if kind == "user" else -1 for at, kind in enumerate(kinds)), max)]
+        """The message of the user that opened the turn of each; -1: none did."""
+        self._calls = [
+            at for at in range(head + 1, count) if kinds[at] == "assistant" and kinds[at - 1] != "assistant"
+        ]
+        """How many messages each call had."""
+        self._calls.append(count)
+        self._fixed = request.fixed_tokens + self._sums[head]
+        self._room = request.constant_limit_tokens - self._fixed
+
+    def cut(self) -> int:
+        """Return the cut of the newest call."""
+        calls, cut, at = self._calls, self._history.head, 0
+        cold = [count + self._history.head for count in self._strategy.cold_at]
+        while (at := self._next(cut, at, cold)) < len(calls):
+            cut, at = self._choose(cut, calls[at], at + 1), at + 1
+        return cut
+
+    def _next(self, cut: int, at: int, cold: list[int]) -> int:
+        """Return the first call from one on at which something is decided: it has no room, or was cold."""
+        calls = self._calls
+        full = self._sums[cut] + self._room - self._beside(cut)
+        forced = bisect_left(calls, bisect_right(self._sums, full), lo=at)
+        if at < len(calls) and (later := bisect_left(cold, calls[at])) < len(cold):
+            return min(forced, bisect_left(calls, cold[later], lo=at))
+        return forced
+
+    def _choose(self, cut: int, end: int, calls: int) -> int:
+        """Return the place, from the cut so far on, that leaves nearest to what is best free."""
+        free = self._free_share((self._sums[end] - self._sums[self._history.head]) / calls) * self._room
+        history = self._history
+        near = bisect_left(self._sums, self._sums[end] + free - self._room, lo=cut, hi=end)
+        newer = history.border_at_or_after(near)
+        while newer < end and self._room_at(newer, end) < 0:
+            newer = history.border_at_or_after(newer + 1)
+        newest = history.border_at_or_before(end - 1)
+        places = {cut, max(cut, history.border_at_or_before(near - 1)), max(cut, min(newer, newest))}
+        fitting = [place for place in sorted(places) if self._room_at(place, end) >= 0]
+        return min(fitting, key=lambda place: abs(self._room_at(place, end) - free), default=max(cut, newest))
+
+    def _room_at(self, cut: int, end: int) -> int:
+        """Return the room that stays free if the messages up to one are cut there."""
+        return self._room - self._beside(cut) - (self._sums[end] - self._sums[cut])
+
+    def _beside(self, cut: int) -> int:
+        """Return the tokens of what stays before a cut: pins, and the message that opened its turn."""
+        user = self._users[cut] if cut < len(self._users) else -1
+        opens = user not in (-1, cut) and user not in self._history.pins
+        return self._pinned[cut] + (self._sizes[user] if opens else 0)
+
+    def _free_share(self, growth_tokens: float) -> float:
+        """Return the share of the room that a cut is best to free.
+
+        A cut that frees a share x writes what is left, (1 - x) of the room, for `write - read` a token
+        more, once in x * room / growth calls, and leaves x / 2 of the room empty on the mean. Together that
+        is least where x is the square root below. What stands before the room is written again, too, if it
+        alone is too short to be stored.
+        """
+        prices, room = self._strategy.pricing, self._room
+        if room <= 0:
+            return 0.0
+        short = self._fixed if self._fixed < prices.min_prefix_tokens else 0
+        rewrite = max(0.0, prices.write - prices.read) * growth_tokens * (room + short)
+        share = sqrt(2 * rewrite / (self._strategy.room_weight * (prices.base or 1.0))) / room
+        calls = self._strategy.expected_calls
+        if calls is not None:
+            share = min(share, calls * growth_tokens / room)
+        return min(share, _MOST_FREE)

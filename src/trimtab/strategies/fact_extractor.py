@@ -1,0 +1,206 @@
+"""What reads a conversation for facts: `FactExtractor`, its request, and how facts are marked."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from trimtab._shared.checks import answers_later, check_parameters, is_later, name_of
+from trimtab.errors import ConfigurationError, SummaryError
+from trimtab.formats import Format
+from trimtab.strategies.summarizer import cause_of, failure_of
+
+__all__ = [
+    "FACTS_TAG",
+    "Fact",
+    "FactExtractor",
+    "FactExtractorLike",
+    "FactRequest",
+    "afacts_by",
+    "extractor_word",
+    "fact_extractor_from",
+    "facts_by",
+    "facts_message",
+    "require_fact_extractor",
+]
+
+FACTS_TAG = "facts"
+"""The element facts stand in."""
+
+MAX_FACTS = 32
+"""Most facts a session takes from one answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """Something a conversation says that is worth keeping.
+
+    Args:
+        text: What it says, in a line.
+        sources: Ids of the messages it comes from, of those in the request; none: it comes from all of them.
+        supersedes: The text of a known fact that holds no longer, since this one does.
+    """
+
+    text: str
+    sources: Sequence[str] = ()
+    supersedes: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactRequest:
+    """What a fact extractor is asked.
+
+    New fields come with defaults, so old extractors keep working.
+
+    Args:
+        messages: The messages to read, oldest first; not to be changed.
+        ids: Their ids, in the same order, for `Fact.sources`.
+        known: Facts that are known and in view, oldest first; what they say needs no new fact.
+        max_facts: Most facts that are taken from the answer; those behind them are left out.
+    """
+
+    messages: Sequence[Any]
+    ids: Sequence[str]
+    known: Sequence[Fact] = ()
+    max_facts: int = MAX_FACTS
+
+
+@runtime_checkable
+class FactExtractor(Protocol):
+    """Reads messages that leave the view of a session for facts worth keeping.
+
+    May be async. What it raises is no error of the session: nothing is lost, and the messages are given
+    again later. Cancellation passes through.
+    """
+
+    def extract(self, request: FactRequest, /) -> Sequence[Fact] | Awaitable[Sequence[Fact]]:
+        """Return the facts that are new; an empty list where there are none."""
+        ...
+
+
+class _Extracts(Protocol):
+    """A fact extractor as users write it, async or not."""
+
+    def extract(self, request: Any, /) -> Sequence[Fact] | Awaitable[Sequence[Fact]]: ...
+
+
+FactExtractorLike: TypeAlias = _Extracts | Callable[[Any], Sequence[Fact] | Awaitable[Sequence[Fact]]]
+"""What is taken for a fact extractor: one, or a function of a `FactRequest`; may be async."""
+
+
+class FunctionFactExtractor:
+    """A function as a fact extractor; made by `fact_extractor_from`."""
+
+    __slots__ = ("_function", "name")
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+        self.name = name_of(function)
+        """The function's own name, for reports."""
+
+    def __repr__(self) -> str:
+        """Name the function."""
+        return f"fact_extractor_from({self.name})"
+
+    @property
+    def is_async(self) -> bool:
+        """True if its answer has to be awaited."""
+        return answers_later(self._function)
+
+    def extract(self, request: FactRequest, /) -> Any:
+        """Call the function with the request."""
+        return self._function(request)
+
+
+def fact_extractor_from(function: Callable[[Any], Any], /) -> FactExtractor:
+    """Make a fact extractor of a function of a `FactRequest`; it may be async.
+
+    Raises:
+        ConfigurationError: It cannot be called with one argument.
+
+    Example:
+        >>> extractor = fact_extractor_from(lambda request: [Fact(text="Nora lives in Bergen")])
+        >>> extractor.extract(FactRequest(messages=[], ids=[]))[0].text
+        'Nora lives in Bergen'
+    """
+    if isinstance(function, type) or not callable(function):
+        raise ConfigurationError(
+            f"a fact extractor is a function of a request, or has extract(request), not {function!r:.80}"
+        )
+    check_parameters("a fact extractor", function, "request")
+    return FunctionFactExtractor(function)
+
+
+def require_fact_extractor(value: Any, /) -> FactExtractor:
+    """Return a fact extractor as it is, and a function as one.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+    if not isinstance(value, type) and callable(getattr(value, "extract", None)):
+        extractor: FactExtractor = value
+        return extractor
+    return fact_extractor_from(value)
+
+
+def facts_by(extractor: FactExtractor, request: FactRequest, /) -> list[Fact]:
+    """Return what a fact extractor answers at once.
+
+    Raises:
+        SummaryError: It failed, or answered no facts.
+        ConfigurationError: It is async.
+    """
+    word = extractor_word(extractor)
+    try:
+        answer = extractor.extract(request)
+    except BaseException as error:
+        raise failure_of(word, error) from cause_of(error)
+    if is_later(answer):
+        raise ConfigurationError(f"{word} is async")
+    return _facts_of(word, answer)
+
+
+async def afacts_by(extractor: FactExtractor, request: FactRequest, /) -> list[Fact]:
+    """Return what a fact extractor answers, awaited if it has to be.
+
+    Raises:
+        SummaryError: It failed, or answered no facts. Cancellation passes through.
+    """
+    word = extractor_word(extractor)
+    try:
+        answer = extractor.extract(request)
+        if inspect.isawaitable(answer):
+            answer = await answer
+    except BaseException as error:
+        raise failure_of(word, error) from cause_of(error)
+    return _facts_of(word, answer)
+
+
+def _facts_of(word: str, answer: object) -> list[Fact]:
+    if not isinstance(answer, Sequence) or isinstance(answer, (str, bytes)):
+        raise SummaryError(f"{word} answered {type(answer).__name__}, and no list of facts")
+    for fact in answer:
+        if not isinstance(fact, Fact) or not isinstance(fact.text, str):
+            raise SummaryError(f"{word} answered a {type(fact).__name__} among its facts, and no Fact")
+        if isinstance(fact.sources, str) or not isinstance(fact.sources, Sequence):
+            raise SummaryError(f"{word} answered a Fact whose sources are no list of ids")
+    return list(answer)
+
+
+def extractor_word(extractor: Any, /) -> str:
+    """Return the word for a fact extractor in reports and errors."""
+    return f"fact extractor {name_of(extractor)}"
+
+
+def facts_message(format: Format, role: str, texts: Sequence[str], /) -> dict[str, Any]:
+    """Write facts as one message, marked and escaped, a line each.
+
+    No number stands in front: what is there stays as it is where more facts come behind it.
+    """
+    from html import escape  # not above: it brings every named entity of HTML
+
+    lines = "\n".join(f"- {escape(text, quote=False)}" for text in texts)
+    text = f'<{FACTS_TAG} by="trimtab">\n{lines}\n</{FACTS_TAG}>'
+    return format.message("user" if format.rules.ordered else role, [text])

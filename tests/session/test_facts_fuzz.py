@@ -1,0 +1,126 @@
+"""Any order of operations: facts in view are those the log says, nothing redacted is there (E13)."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from tests.builders import assistant, call, result, user, words
+from trimtab import BudgetExceededError, Session, validate
+from trimtab.errors import UnknownNameError
+from trimtab.stores import Event, MemoryStore
+from trimtab.summaries import Fact, FactRequest
+from trimtab.testing import WordCounter
+
+WORDS = WordCounter()
+
+
+class Moody:
+    """Finds a fact in each message with a secret, supersedes one now and then, and fails when it is told."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.draw = draw
+        self.failing = False
+        self.read: list[str] = []
+
+    def extract(self, request: FactRequest) -> list[Fact]:
+        """Answer, or fail."""
+        if self.failing:
+            raise ConnectionError("away")
+        self.read += request.ids
+        found: list[Fact] = []
+        for message, id in zip(request.messages, request.ids, strict=True):
+            text = str(message.get("content"))
+            if "secret" in text:
+                known = [fact.text for fact in request.known]
+                old = self.draw.choice(known) if known and self.draw.random() < 0.3 else None
+                word = next(word for word in text.split() if "secret" in word)
+                found.append(Fact(text=f"noted {word}", sources=[id], supersedes=old))
+        return found
+
+
+def in_force(events: list[Event]) -> list[Event]:
+    """Play the log: which facts are in force at its end, oldest first, stale ones left out."""
+    force: list[list[Event]] = [[]]  # after each event, by version
+    batch: list[Event] = []
+    for event in events:
+        now = force[-1]
+        if event.kind == "fact":
+            batch.append(event)
+        elif event.kind == "facts":
+            out = {one.data["supersedes"] for one in batch}
+            now = [one for one in now if one.version not in out] + batch
+            batch = []
+        elif event.kind == "cleared":
+            now = []
+        elif event.kind == "undone":
+            now = force[event.data["version"] - 1]
+        force.append(now)
+    return [one for one in force[-1] if not one.data.get("stale")]
+
+
+def had_again(session: Session, at: int, draw: random.Random, functions: dict[str, Any]) -> Session:
+    """Do something with a session, or have it again in some way."""
+    order = draw.random()
+    if order < 0.65:
+        session.add(user(f"secret{at}x {words(draw.randint(4, 16))}"))
+    elif order < 0.77:
+        session.extend([call(f"c{at}"), result(f"c{at}", f"secret{at}x"), assistant("done")])
+    elif order < 0.83:
+        session.undo()
+    elif order < 0.87:
+        session.set_budget(draw.randint(110, 200))
+    elif order < 0.88:
+        session.clear()
+    elif order < 0.93:
+        return Session.open(session.store, session.id, **functions)
+    elif order < 0.97:
+        return Session.restore(session.snapshot(), **functions)
+    else:
+        return session.fork()
+    return session
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_facts_hold_through_any_order_of_operations(seed: int) -> None:
+    """Adds, tool loops, redactions, undo, budgets, failures, clear, and every way to have it again."""
+    draw = random.Random(seed)
+    extractor = Moody(draw)
+    functions: dict[str, Any] = {
+        "fact_extractor": extractor,
+        "summarizer": (lambda messages: f"about {len(messages)}") if seed % 2 else None,
+        "counter": WORDS,
+    }
+    options = {
+        "target_ratio": draw.choice([0.3, 0.5, 1.0]),
+        "summary_mode": draw.choice(["rolling", "anchored"]),
+    }
+    session = Session(130, store=MemoryStore(), max_fact_tokens=30, **functions, **options)
+    session.add(user("hello"))
+    gone: set[str] = set()
+    for at in range(120):
+        order = draw.random()
+        extractor.failing = draw.random() < 0.1
+        try:
+            if order < 0.08:
+                event = draw.choice([*session.history()] or [session.add(user("hi"))])
+                gone |= {word for word in str(event.message).replace("'", " ").split() if "secret" in word}
+                session.redact(event)
+            else:
+                session = had_again(session, at, draw, functions)
+        except (UnknownNameError, BudgetExceededError):
+            session.refresh()
+        view = session.messages()
+        assert WORDS.count(view) <= session.budget_tokens
+        assert not [one for one in validate(view) if one.fault]
+        events = list(session.history(kinds=None))
+        expected = in_force(events)
+        shown = [fact.text for fact in session.facts]
+        assert shown == [one.data["text"] for one in expected][len(expected) - len(shown) :]
+        status = session.status()
+        assert status.facts + status.hidden_facts == len(expected)
+        said = str([one.data for one in events])
+        assert not [word for word in gone if word in said]
+    assert len(extractor.read) > 20

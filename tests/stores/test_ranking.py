@@ -1,0 +1,174 @@
+"""Every store finds the same messages in the same order: that of BM25, worked out here by another way."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+from tests.stores.stores import Place
+from trimtab.relevance import question_terms, relevance, text_terms
+from trimtab.stores import AppendRequest, Event, LoadRequest, SearchRequest, Store
+
+WORDS = {
+    "English": [
+        "book",
+        "booked",
+        "flight",
+        "flights",
+        "Oslo",
+        "party",
+        "parties",
+        "order_id",
+        "AB-17",
+        "rain",
+        "the",
+        "was",
+        "Anna",
+    ],
+    "Chinese": ["天气", "北京", "晴朗", "上海", "航班", "哈哈哈", "的", "订了", "猫", "Anna"],
+}
+"""What the made texts are of; some of it is said often."""
+
+
+def _event(at: int, text: str | None) -> Event:
+    """Make a message; or, of no text, an event that is none."""
+    if text is None:
+        return Event(id=f"n{at}", kind="note", time=0.0, data={"message": {"content": "Oslo 天气"}})
+    return Event(id=f"m{at}", kind="message", time=0.0, data={"message": {"role": "user", "content": text}})
+
+
+def _texts(words: list[str], count: int, draw: random.Random, *, notes: float = 0.0) -> list[str | None]:
+    weights = [1 / place for place in range(1, len(words) + 1)]
+    return [
+        None if draw.random() < notes else " ".join(draw.choices(words, weights, k=draw.randint(1, 12)))
+        for _ in range(count)
+    ]
+
+
+def _fill(store: Store, texts: list[str | None], *, session: str = "s", batch: int = 97) -> None:
+    for at in range(0, len(texts), batch):
+        events = [_event(at + more, text) for more, text in enumerate(texts[at : at + batch])]
+        store.append(AppendRequest(session=session, expected_version=at, events=events))
+
+
+def _found(store: Store, question: str, limit: int, *, session: str = "s") -> list[int]:
+    request = SearchRequest(session=session, terms=question_terms(question), limit=limit)
+    return [event.version for event in store.search(request)]
+
+
+def _brute_scores(texts: list[str | None], question: str) -> dict[int, float]:
+    """Score each text by the formula as it is written in books, one text and one term after the other."""
+    messages = {version: text for version, text in enumerate(texts, 1) if text is not None}
+    mean = sum(len(text) for text in messages.values()) / len(messages)
+    have = {version: list(text_terms(text)) for version, text in messages.items()}
+    terms = question_terms(question)
+    who = {term: sorted((one for one in have if term in have[one]), reverse=True) for term in terms}
+    scores = {}
+    for version, text in messages.items():
+        score = 0.0
+        for term in terms:
+            holders = who[term]
+            if term not in have[version] or (len(holders) > 999 and version < holders[999]):
+                continue
+            count = float(len(holders))
+            if len(holders) >= 1_000:
+                count = 1_000 * len(texts) / (len(texts) - holders[999] + 1)
+            rarity = math.log((len(messages) - count + 0.5) / (count + 0.5) + 1)
+            often = have[version].count(term)
+            norm = 1 - 0.75 + 0.75 * len(text) / mean
+            score += rarity * often * (1.2 + 1) / (often + 1.2 * norm)
+        if score:
+            scores[version] = score
+    near = {
+        version: max(scores.get(version + step, 0.0) / 2 ** abs(step) for step in range(-2, 3))
+        for version in messages
+    }
+    return {version: score for version, score in near.items() if score}
+
+
+def _check(store: Store, texts: list[str | None], question: str, limit: int) -> None:
+    """Compare with the formula; what scores the same but for rounding may stand in either order there."""
+    scores = _brute_scores(texts, question)
+    found = _found(store, question, limit)
+    assert len(found) == min(limit, len(scores)) == len(set(found))
+    wanted = sorted(scores.values(), reverse=True)[:limit]
+    for version, score in zip(found, wanted, strict=True):
+        assert scores[version] == pytest.approx(score, rel=1e-9), (question, limit, version)
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_messages_are_found_in_the_order_of_bm25(place: Place, language: str) -> None:
+    """In a log of 430 events, in an index and behind it, with events that are no messages between them."""
+    draw = random.Random(5)
+    words = WORDS[language]
+    texts = _texts(words, 430, draw, notes=0.2)
+    store = place.make()
+    _fill(store, texts)
+    for _ in range(25):
+        question = " ".join(draw.choices(words, k=draw.randint(1, 4)))
+        _check(store, texts, question, draw.choice([1, 3, 10, 1_000]))
+    store.close()
+
+
+def test_messages_score_as_trimtab_relevance_says(place: Place) -> None:
+    """Where there is nothing but messages, and every hit stands closer than two to the next."""
+    draw = random.Random(7)
+    words = WORDS["English"][:6]
+    texts = ["Oslo", *_texts(words, 40, draw)]
+    store = place.make()
+    _fill(store, texts)
+    said = [text for text in texts if text is not None]
+    for question in ("flight to Oslo", "book", "a party in Oslo"):
+        scores = relevance(question, said)
+        wanted = sorted(range(len(said)), key=lambda at: (scores[at], at), reverse=True)
+        assert _found(store, question, 20) == [at + 1 for at in wanted[:20]]
+    store.close()
+
+
+def test_a_word_that_most_messages_have_is_looked_at_in_the_newest_thousand(place: Place) -> None:
+    """And counts for as common as it is there."""
+    draw = random.Random(11)
+    texts = [f"tea {draw.choice(['cup', 'pot', 'leaf green'])}" if at % 5 else "rain" for at in range(1_450)]
+    texts[3] = "tea kettle"
+    store = place.make()
+    _fill(store, [*texts], batch=500)
+    for question in ("tea", "tea kettle", "tea rain", "pot"):
+        _check(store, [*texts], question, 1_400)
+    store.close()
+
+
+def test_a_rewrite_leaves_nothing_of_the_old_text(place: Place) -> None:
+    """It is not found, nor does it count for how rare a word is or how long a text: as in a log made anew."""
+    draw = random.Random(13)
+    texts = _texts(WORDS["English"], 330, draw, notes=0.1)
+    store = place.make()
+    _fill(store, texts)
+    for at in (0, 1, 150, 299, 300, 329):
+        text = draw.choice(["rain", "", "a party in Oslo, 天气 " + "and more " * 20])
+        events = store.load(LoadRequest(session="s", after=at, limit=1))
+        if events[0].kind != "message":
+            continue
+        texts[at] = text
+        new = replace(events[0], data={"message": {"role": "user", "content": text}})
+        request = AppendRequest(
+            session="s", expected_version=len(texts), events=[_event(len(texts), "done")], rewrites=[new]
+        )
+        store.append(request)
+        texts.append("done")
+    _fill(store, texts, session="anew")
+    for question in ("rain", "Oslo", "天气", "flight for Anna", "more", "done"):
+        found = _found(store, question, 400)
+        assert found == _found(store, question, 400, session="anew")
+    store.close()
+
+
+def test_an_answer_without_the_words_of_its_question_is_found_beside_it(place: Place) -> None:
+    """One version away before two, nothing beyond; never an event that is no message."""
+    texts = ["far", "before", "Where is the cat?", "In the barn.", None, "Good night.", "late"]
+    store = place.make()
+    _fill(store, texts)
+    assert _found(store, "Did you see my cat?", 9) == [3, 4, 2, 1]
+    store.close()
