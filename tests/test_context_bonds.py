@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,16 +12,19 @@ import pytest
 from tests.builders import call, places, result, talk, user, words
 from trimtab import (
     BudgetExceededError,
+    ClearToolResults,
     ConfigurationError,
     Context,
     Drop,
     DropNewest,
     PriorityBased,
     SlidingWindow,
+    Summarize,
     TruncateText,
     validate,
 )
 from trimtab.counting import EstimateCounter
+from trimtab.strategies import Relevant
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
@@ -296,3 +302,93 @@ def test_a_call_that_waits_is_found_where_its_id_is_used_again() -> None:
     with pytest.raises(BudgetExceededError) as caught:
         context.fit()
     assert caught.value.attempt.messages == messages[:1]
+
+
+STRATEGIES = (
+    Drop(),
+    DropNewest(),
+    PriorityBased(),
+    SlidingWindow(),
+    SlidingWindow(keep_first_user=True),
+    SlidingWindow(target_ratio=0.5),
+    TruncateText(),
+    ClearToolResults(keep_results=0),
+    Relevant(),
+)
+
+
+def talk_with_late_results(made: random.Random) -> list[Any]:
+    """Make turns with calls, of which some are answered after the user spoke again."""
+    messages: list[Any] = []
+    for turn in range(made.randint(1, 6)):
+        messages.append(user(words(made.randint(0, 12))))
+        for step in range(made.randint(0, 3)):
+            ids = [f"{turn}-{step}-{n}" for n in range(made.randint(1, 3))]
+            messages.append(call(*ids))
+            if made.random() < 0.3:
+                messages.append(user("wait"))
+            messages += [result(one, words(made.randint(0, 15))) for one in ids]
+    return messages
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
+def test_no_strategy_parts_a_call_from_a_result_in_another_block(share: float) -> None:
+    """However little of the blocks is read, and in the attempt that an error brings as well."""
+    for seed in range(400):
+        made = random.Random(seed)
+        messages = talk_with_late_results(made)
+        cuts = sorted(made.sample(range(1, len(messages)), min(made.randint(1, 3), len(messages) - 1)))
+        counter: Any = made.choice([WORDS, EstimateCounter()])
+        context = Context(max(1, int(share * counter.count(messages))), counter=counter)
+        for at, (start, end) in enumerate(pairwise([0, *cuts, len(messages)])):
+            context.add(
+                f"block {at}",
+                messages[start:end],
+                priority=made.choice([0, 10, 50]),
+                strategy=made.choice(STRATEGIES),
+                pinned=made.random() < 0.15,
+            )
+        found: Any
+        try:
+            found = context.fit()
+        except BudgetExceededError as error:
+            found = error.attempt
+        output = found.messages
+        answers = [message["tool_call_id"] for message in output if message["role"] == "tool"]
+        calls = [one["id"] for message in output for one in message.get("tool_calls", ())]
+        assert sorted(calls) == sorted(answers), seed
+        first = {
+            one["id"]: at for at, message in enumerate(messages) for one in message.get("tool_calls", ())
+        }
+        units = {row.index: row.unit for row in found.report.messages}
+        for at, message in enumerate(messages):
+            if message["role"] == "tool":
+                assert units[at] == first[message["tool_call_id"]], seed
+
+
+def test_blocks_whose_calls_are_answered_in_them_are_read_no_further_than_they_have_room() -> None:
+    """Only what may belong to another block is looked for in all of them."""
+    context = Context(160, counter=EstimateCounter())
+    for name in "AB":
+        unread = {"role": "wizard", "content": "nobody is told of it, since it leaves unread"}
+        context.add(name, [user(), unread, *talk(f"u99 u99 c{name} r{name}4 u2")], max_ratio=0.5)
+    assert [message["role"] for message in context.fit().messages] == ["user", "user"]
+
+
+def test_a_summarizer_is_asked_once_though_a_call_has_its_result_in_another_block() -> None:
+    """What spans blocks is found before a model is asked."""
+    for seed in range(400):
+        made, asked = random.Random(seed), list[int]()
+        early, late = talk("u99 cA u9 u99 u20"), [result("A"), *talk_with_late_results(made)]
+        tokens = EstimateCounter().count([*early, *late])
+
+        def summarize(messages: Any, existing: Any, asked: list[int] = asked) -> str:
+            asked.append(len(messages))
+            return "short"
+
+        context = Context(int(made.uniform(0.2, 0.8) * tokens), counter=EstimateCounter())
+        context.add("early", early, strategy=Summarize(summarize))
+        context.add("late", late, strategy=DropNewest())
+        with suppress(BudgetExceededError):
+            context.fit()
+        assert len(asked) <= 1, seed

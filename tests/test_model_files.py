@@ -57,7 +57,7 @@ def test_a_file_makes_models_and_other_names_known(tmp_path: Path) -> None:
     assert large.encoding == "o200k_base"
     assert large.framing == Framing(per_request_tokens=7)
     assert dict(large.framings)["openai_responses"].tools_tokens == 11
-    assert dict(large.framings)["openai_responses"].empty_messages_free is True
+    assert dict(large.framings)["openai_responses"].tools_saved_by_system_tokens == -1
     assert large.margin == Margin(tokens=3, per_mille=50)
     assert fit([{"role": "user", "content": "Hello"}], model="filed").report.input_tokens == 6_000
 

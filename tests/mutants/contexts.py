@@ -128,6 +128,8 @@ CONTEXTS = (
         ),
         ("_parts", "followed = followed or _has_turn(history)", "followed = _has_turn(history)"),
         ("_pins", "if not unit.isdisjoint(pinned)))", "if unit.isdisjoint(pinned)))"),
+        ("compose", " or any(map(asks_model, blocks))", ""),
+        ("Composition.units_across", "        if self.is_bound:\n", "        if True:\n"),
         ("_Removals.run", "else block.cap_tokens(room)", "else room"),
         ("Composition.remainder", "if not any(part.gone for part in self.parts):", "if True:"),
         ("_Removals.fill", "None if index in part.mended else known[index]", "known[0]"),
@@ -143,7 +145,13 @@ CONTEXTS = (
         ("_Settlement._claim", "cap_tokens=cap if caps else None", "cap_tokens=cap"),
         ("_Settlement._claim", "caps = cap < room and not block.pinned", "caps = cap < room"),
         ("_Settlement._claim", "floor_tokens=block.floor_tokens(room)", "floor_tokens=0"),
-        ("_Settlement._claim", "once=_asks_model(part)", "once=False"),
+        ("_Settlement._claim", "once=asks_model(part.block)", "once=False"),
+        ("_may_be_torn", "return outcome.error is not None or not all(", "return not all("),
+        (
+            "_may_be_torn",
+            "return outcome.error is not None or not all(",
+            "return outcome.error is not None and not all(",
+        ),
         (
             "_Settlement._all_fits",
             "if any(claim.most_tokens < claim.need_tokens for claim in claims):",

@@ -122,7 +122,6 @@ READING = (
         ("walk_back", "structure.close(ids, index)", "behind.clear()"),
         ("walk_back", "                        unanswered.add(index)\n", "                        pass\n"),
         ("walk_back", "    if behind and not index:", "    if False:"),
-        ("walk_back", "    if prices.empty_messages_free:", "    if False:"),
         ("walk_back", "if room_tokens < 0:", "if room_tokens <= 0:"),
         ("_parallel_calls", "prices.parallel_tokens\n", "0\n"),
         (

@@ -30,7 +30,7 @@ every_form = pytest.mark.parametrize("name", formats())
 
 FRAMINGS = (
     Framing(),
-    Framing(empty_messages_free=True, per_result_tokens=-3, per_message_tokens=0, roles_counted=False),
+    Framing(per_result_tokens=-3, per_message_tokens=0, roles_counted=False),
     Framing(thoughts_counted=False, sealed_chars_per_token=7, parallel_calls_tokens=11, per_result_tokens=5),
     Framing(per_name_tokens=None, per_call_tokens=0, per_message_tokens=-1),
 )

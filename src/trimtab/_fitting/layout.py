@@ -39,7 +39,7 @@ from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.measurement import model_notes
 from trimtab.counting.sizes import Base, Fixed, Shares, Sizes, sizes_for
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Kind, Request, Structure, format_of, mapping_of, refuse_foreign
 from trimtab.models import facts_for
 from trimtab.strategies.openers import in_order
@@ -326,15 +326,27 @@ class Composition:
     _request_sizes: Sizes | None = None
 
     def look_for_bonds(self) -> bool:
-        """Find what spans blocks, if that was not done and one of them has loose ends; True if it was."""
-        if self.is_bound or not any(map(_has_loose_ends, self.parts)):
-            return False
-        known = {part.name: part.sizes.known for part in self.parts}
-        self.parts, self.bonds = self.bind()
-        for part in self.parts:
-            part.sizes.known[:] = known[part.name]
+        """Find what spans blocks, if one of them has loose ends; True if something does."""
+        return not self.is_bound and any(map(_has_loose_ends, self.parts)) and self.bind_blocks()
+
+    def bind_blocks(self) -> bool:
+        """Find what spans blocks; True if something does, and then the parts are made again with it."""
         self.is_bound = True
-        return True
+        parts, bonds = self.bind()
+        if bonds.units:
+            for part, old in zip(parts, self.parts, strict=True):
+                part.sizes.known[:] = old.sizes.known
+            self.parts, self.bonds = parts, bonds
+        return bool(bonds.units)
+
+    def units_across(self) -> list[frozenset[int]]:
+        """List the units that span blocks, also where nothing that stays was one of them."""
+        if self.is_bound:
+            return self.bonds.units
+        try:
+            return bonds_of([part.history for part in self.parts], [part.name for part in self.parts]).units
+        except (ConfigurationError, FormatError):
+            return []  # of what left unread, nothing is refused
 
     @property
     def source(self) -> list[Any]:
@@ -412,7 +424,8 @@ def compose(policy: Policy) -> Composition:
     make = partial(
         _parts, policy, blocks, sources, removals, format=format, counter=counter, looked_over=whole
     )
-    is_bound = whole or bool(policy.pending_calls)
+    # no summarizer is to be asked again because a bond was found late
+    is_bound = whole or bool(policy.pending_calls) or any(map(asks_model, blocks))
     parts, bonds = make(look=is_bound)
     order = {block.name: at for at, block in enumerate(blocks)}
     return Composition(
@@ -650,6 +663,11 @@ def _has_loose_ends(part: Part) -> bool:
     if history.walked_from == count or walked.odd or walked.unanswered:
         return True
     return history.format.rules.binds_messages
+
+
+def asks_model(block: Block) -> bool:
+    """Tell whether what makes a block smaller may ask a model."""
+    return bool(getattr(block.gives_way_by, "asks_model", False))
 
 
 def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int, list[tuple[int, T]]]:

@@ -575,8 +575,9 @@ class _ContextRows(Lazy[MessageRow]):
     def _firsts(self) -> dict[int, int]:
         """Map messages of units that span blocks to the first message of the unit, as given."""
         composition = self._outcome.composition
+        units = composition.units_across()
         given: dict[int, int] = {}
         for part, start in zip(composition.parts, composition.starts, strict=True):
-            for index in range(len(part.history)) if composition.bonds.units else ():
+            for index in range(len(part.history)) if units else ():
                 given[start + index] = part.start + part.source_index(index)
-        return {given[index]: given[min(unit)] for unit in composition.bonds.units for index in unit}
+        return {given[index]: given[min(unit)] for unit in units for index in unit}

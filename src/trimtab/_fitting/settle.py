@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, cast
 
 from trimtab._fitting.allocation import Claim, offers
-from trimtab._fitting.layout import Composition, Part, by_block
+from trimtab._fitting.layout import Composition, Part, asks_model, by_block
 from trimtab._fitting.portion import Decision, ask, in_block
 from trimtab._fitting.prepare import DEFAULT_STRATEGY
 from trimtab._fitting.request import hold_margin
@@ -228,9 +228,25 @@ def settle_blocks(composition: Composition, budget: Budget | None) -> Steps[Outc
 
 def _settle_within(composition: Composition, budget: Budget) -> Steps[Outcome]:
     outcome = yield from _Settlement(composition, budget).run()
+    if _may_be_torn(outcome) and composition.bind_blocks():
+        outcome = yield from _Settlement(composition, budget).run()
     if outcome.error is not None or outcome.tokens <= budget.input_tokens:
         return outcome
     return (yield from _given_less(outcome))
+
+
+def _may_be_torn(outcome: Outcome) -> bool:
+    """Tell whether something that stays may belong to another block, and nobody has looked for that.
+
+    Blocks are read from the newest message back, and no further than they have room: a call that was not
+    read may have its result in the next block.
+    """
+    if outcome.composition.is_bound:
+        return False
+    return outcome.error is not None or not all(
+        decision.portion.history.is_sound(decision.settled.cut, decision.settled.before)
+        for decision in outcome.decisions
+    )
 
 
 def _settle_without_end(composition: Composition) -> Steps[Outcome]:
@@ -251,7 +267,7 @@ def _given_less(outcome: Outcome) -> Steps[Outcome]:
     than enough, half of it, to within a part of the room. No summarizer is asked to make it closer.
     """
     composition, room = outcome.composition, outcome.budget.input_tokens
-    asks_model = any(_asks_model(part) for part in composition.parts)
+    asks = any(asks_model(part.block) for part in composition.parts)
     low, less, high = 0, min(room, outcome.tokens - room), room + 1
     found: Outcome | None = None
     while low < less < high:
@@ -262,7 +278,7 @@ def _given_less(outcome: Outcome) -> Steps[Outcome]:
             found, high = tried, less
         else:
             low, outcome = less, tried
-        if found is not None and (asks_model or high - low <= room // _CLOSE):
+        if found is not None and (asks or high - low <= room // _CLOSE):
             return found
         less = (low + high) // 2 if high <= room else min(room, max(low + outcome.tokens - room, 2 * low))
     if found is not None:
@@ -273,10 +289,6 @@ def _given_less(outcome: Outcome) -> Steps[Outcome]:
 
 _CLOSE = 64
 """Part of the room within which the search for what a black box lets pass ends."""
-
-
-def _asks_model(part: Part) -> bool:
-    return bool(getattr(part.block.gives_way_by, "asks_model", False))
 
 
 def claims_of(composition: Composition) -> tuple[list[Claim], int]:
@@ -377,7 +389,7 @@ class _Settlement:
             floor_tokens=block.floor_tokens(room),
             cap_tokens=cap if caps else None,
             share=block.share,
-            once=_asks_model(part),
+            once=asks_model(part.block),
         )
 
     def _settle(self, part: Part, claim: Claim, limit_tokens: int) -> Steps[BlockDecision]:

@@ -234,7 +234,6 @@ class TextCounter(AdditiveCounter):
             per_result_tokens=framing.per_result_tokens,
             thoughts_counted=framing.thoughts_counted if thinks else None,
             sealed_chars_per_token=framing.sealed_chars_per_token,
-            empty_messages_free=framing.empty_messages_free,
         )
 
     def _base(self, role: str, counts: TextCounts) -> int:
@@ -244,10 +243,7 @@ class TextCounter(AdditiveCounter):
 
     def _any_message(self, message: Any, counts: TextCounts) -> int:
         pieces = self._format.pieces(message)
-        body = self._body(pieces, counts)
-        if not body and self.framing.empty_messages_free:
-            return 0
-        return max(0, body + self._base(pieces.role, counts))
+        return max(0, self._body(pieces, counts) + self._base(pieces.role, counts))
 
     def _body(self, pieces: Pieces, counts: TextCounts) -> int:
         """Count everything of a message but the framing of its role."""

@@ -151,8 +151,6 @@ class Prices:
     """Whether reasoning that can be read is charged; None: what thinks is counted in full."""
     sealed_chars_per_token: float | None = None
     """Characters of encrypted reasoning a token; None where it is not charged."""
-    empty_messages_free: bool = False
-    """A message that is nothing but its role is not charged, not even what frames it."""
 
     def sealed_tokens(self, chars: int, /) -> int:
         """Count the encrypted reasoning of a message.

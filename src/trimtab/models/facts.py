@@ -26,7 +26,6 @@ class Framing:
     Args:
         per_request_tokens: Once a request: the start of the answer.
         per_message_tokens: Once a message, beside its role and texts.
-        empty_messages_free: Whether a message of nothing but empty text is not charged at all.
         roles_counted: Whether the text of the role is charged.
         system_framed: Whether system text outside the messages is charged like one more message.
         per_name_tokens: Beside the text of a message's name; None where names are free.
@@ -64,7 +63,6 @@ class Framing:
 
     per_request_tokens: int = 3
     per_message_tokens: int = 3
-    empty_messages_free: bool = False
     roles_counted: bool = True
     system_framed: bool = True
     per_name_tokens: int | None = 1

@@ -18,16 +18,15 @@ _SDK = "https://github.com/openai/openai-python/blob/v3.54.0/src/openai/types/sh
 _REASONING = Framing(
     per_request_tokens=2, per_call_tokens=11, tools_tokens=90, tools_saved_by_system_tokens=0
 )
-# The Responses API shows tools with a shorter preamble, and an empty message costs nothing
+# The Responses API shows tools with a shorter preamble
 # (fitted on the half of the bills that rules are made on; 2026-11).
-_RESPONSES = Framing(tools_tokens=1, tools_saved_by_system_tokens=-1, empty_messages_free=True)
+_RESPONSES = Framing(tools_tokens=1, tools_saved_by_system_tokens=-1)
 # Encrypted reasoning: 318 tokens were billed for 2,916 characters of it, once; it errs high, since what is
 # of an earlier turn is not billed and a message does not say of which turn it is.
 _REASONING_RESPONSES = replace(
     _REASONING,
     tools_tokens=8,
     late_tools_tokens=92,
-    empty_messages_free=True,
     thoughts_counted=False,
     sealed_chars_per_token=9,
 )

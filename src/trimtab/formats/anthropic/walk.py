@@ -80,7 +80,7 @@ class Walk:
                     read, tokens = _NOTHING, counts[content]
                 else:
                     read, tokens = self._plain_blocks(role, content)
-                # what is empty may be free, and what is taken off may be more than all of a short message
+                # what is taken off may be more than all of a short message
                 size = base + tokens if tokens > 0 else prices.in_full(message)
                 if role == "user":
                     if read.results:

@@ -65,7 +65,7 @@ class Walk:
                     raise KeyError
                 if not by_model and role != "user":
                     raise KeyError
-                # what is empty may be free, and what is taken off may be more than all of a short content
+                # what is taken off may be more than all of a short content
                 size = base + tokens if tokens > 0 else prices.in_full(content)
                 if results:
                     self._note_results(index, results)

@@ -30,8 +30,6 @@ def walk_back(  # noqa: C901
     """Fill `sizes` over a descending span until the room is passed; see `Format.count_back`."""
     behind, unanswered = structure.behind, structure.unanswered
     bases, counts = prices.bases, prices.counts
-    if prices.empty_messages_free:
-        bases = {}  # what is empty is not plain then: each in full
     per_call, name_factor = prices.per_call_tokens, prices.name_factor
     index = span.start + 1
     for index in span:

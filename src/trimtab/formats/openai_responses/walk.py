@@ -74,7 +74,7 @@ class Walk:
                     base = bases[item["role"]]
                 else:
                     (whose, is_free, call_id), base, tokens = self._plain_item(item, whose_next)
-                # what is empty may be free, and what is taken off may be more than all of a short item
+                # what is taken off may be more than all of a short item
                 size = base + tokens if tokens > 0 else prices.in_full(item)
             except (KeyError, TypeError):
                 (whose, is_free, call_id), size = self._any_item(index, whose_next)
