@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from trimtab._shared.checks import check_numbers, check_parameters, is_later
 from trimtab.errors import ConfigurationError
@@ -31,8 +31,7 @@ def check_ranker(name: str, ranker: Any, /) -> RankerLike:
     if isinstance(ranker, type) or not callable(ranker):
         raise ConfigurationError(f"{name} must be a function of a query and messages, not {ranker!r:.80}")
     check_parameters(name, ranker, "query", "messages")
-    checked: RankerLike = ranker
-    return checked
+    return cast(RankerLike, ranker)
 
 
 class RankCall(NamedTuple):
