@@ -12,7 +12,6 @@ DOORS = (
     "trimtab.counting.own",
     "trimtab.counting.tokenizers.huggingface",
     "trimtab.replay.policies",
-    "trimtab.session.ranker",
     "trimtab.testing.counters",
     "trimtab.testing.formats",
     "trimtab.testing.strategies",

@@ -65,8 +65,8 @@ def check_numbers(name: str, answer: Any, count: int, /) -> list[float]:
 
 
 def _number(name: str, at: int, value: Any) -> float:
-    """Return what a function answered for a message as a number; a text of digits is none."""
-    if not isinstance(value, (str, bytes)):
+    """Return what a function answered for a message as a number; a text of digits is none, nor is a flag."""
+    if not isinstance(value, (str, bytes, bool)):
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from trimtab._shared.checks import check_numbers, check_parameters, is_later
+from trimtab._shared.checks import answers_later, check_numbers, check_parameters, is_later
 from trimtab.errors import ConfigurationError
 
 __all__ = ["RankCall", "RankerLike", "check_ranker"]
@@ -40,8 +40,19 @@ class RankCall(NamedTuple):
     ranker: RankerLike
     query: str
     messages: Sequence[Any]
-    option: str = "score"
-    """The option the ranker was given as, for errors."""
+    word: str = "score"
+    """What the ranker is called in errors."""
+    instead: str = "await afit(...) instead of calling fit(...), or give a function that answers at once"
+    """What to do with an async one."""
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the answer has to be awaited, as far as the ranker says so."""
+        return answers_later(self.ranker)
+
+    def refusal(self) -> ConfigurationError:
+        """Make the error for a ranker that is async where nobody awaits it."""
+        return ConfigurationError(f"{self.word} is async: {self.instead}")
 
     def now(self) -> list[float]:
         """Ask a ranker that answers at once.
@@ -49,29 +60,32 @@ class RankCall(NamedTuple):
         Raises:
             ConfigurationError: It is async, or answers no number for each message.
         """
-        answer = self.ranker(self.query, self.messages)
-        if is_later(answer):
-            raise ConfigurationError(
-                f"{self.option} is async, and only afit and other async methods await it: call afit(...)"
-                " in place of fit(...), or give a function that answers at once"
-            )
-        return self._check(answer)
+        scores = self.for_plan()
+        if scores is None:
+            raise self.refusal()
+        return scores
 
-    async def later(self) -> list[float]:
+    async def later(self, *, in_thread: bool = False) -> list[float]:
         """Ask a ranker, and await its answer if it has to be.
+
+        Args:
+            in_thread: Ask one that is not async in a thread, so that no other task waits for it.
 
         Raises:
             ConfigurationError: It answers no number for each message.
         """
-        answer = self.ranker(self.query, self.messages)
+        if in_thread and not self.is_async:
+            import asyncio  # not above: it takes longer to import than all of this room needs
+
+            answer: Any = await asyncio.to_thread(self.ranker, self.query, self.messages)
+        else:
+            answer = self.ranker(self.query, self.messages)
         return self._check(await answer if inspect.isawaitable(answer) else answer)
 
     def for_plan(self) -> list[float] | None:
         """Ask a ranker that answers at once; None for one that would have to be awaited."""
         answer = self.ranker(self.query, self.messages)
-        if is_later(answer):
-            return None
-        return self._check(answer)
+        return None if is_later(answer) else self._check(answer)
 
     def _check(self, answer: Any) -> list[float]:
-        return check_numbers(self.option, answer, len(self.messages))
+        return check_numbers(self.word, answer, len(self.messages))

@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from trimtab.context import Context
-from trimtab.errors import ConfigurationError, SummaryError
-from trimtab.session.ranker import AskScores, ascores_by, scores_by
+from trimtab.errors import ConfigurationError, RankerError, SummaryError
+from trimtab.relevance.ranker import RankCall
 from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
 from trimtab.strategies.fact_extractor import (
     Fact,
@@ -106,7 +106,7 @@ class FitContext(NamedTuple):
     context: Context
 
 
-Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | AskSummary | AskFacts | AskScores | Delete
+Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | AskSummary | AskFacts | RankCall | Delete
 
 Steps = Generator[Effect, Any, T]
 """An algorithm on its way to a result."""
@@ -131,8 +131,8 @@ def perform(effect: Effect, store: Store, incarnation: str | None, asking: Askin
     if isinstance(effect, Delete):
         return store.delete(effect.session, **_which(effect))
     with asking():
-        if isinstance(effect, AskScores):
-            return scores_by(effect)
+        if isinstance(effect, RankCall):
+            return _ask_ranker(effect)
         return effect.context.fit() if isinstance(effect, FitContext) else ask(effect)
 
 
@@ -147,14 +147,43 @@ async def aperform(effect: Effect, store: Store, incarnation: str | None, asking
     if isinstance(effect, Delete):
         return await store.adelete(effect.session, **_which(effect))
     with asking():
-        if isinstance(effect, AskScores):
-            return await ascores_by(effect)
+        if isinstance(effect, RankCall):
+            return await _aask_ranker(effect)
         return await effect.context.afit() if isinstance(effect, FitContext) else await aask(effect)
 
 
 def _which(effect: Delete) -> dict[str, str]:
     """Name the session that is meant; a store that knows no incarnations is not asked for one."""
     return {} if effect.incarnation is None else {"incarnation": effect.incarnation}
+
+
+def _ask_ranker(call: RankCall) -> list[float]:
+    """Ask a ranker that answers at once.
+
+    Raises:
+        ConfigurationError: It is async.
+        RankerError: It failed, or answered something else than a number for each message.
+    """
+    if call.is_async:
+        raise call.refusal()
+    try:
+        return call.now()
+    except Exception as error:
+        raise _failure(call, error) from error
+
+
+async def _aask_ranker(call: RankCall) -> list[float]:
+    """Ask a ranker and await it; one that is not async runs in a thread. See `_ask_ranker`."""
+    try:
+        return await call.later(in_thread=True)
+    except Exception as error:
+        raise _failure(call, error) from error
+
+
+def _failure(call: RankCall, error: Exception) -> RankerError:
+    if isinstance(error, ConfigurationError):
+        return RankerError(str(error))  # it says what is wrong with the answer
+    return RankerError(f"{call.word} failed with {type(error).__name__}: {error!s:.200}")
 
 
 def ask(question: Question, /) -> Answer:

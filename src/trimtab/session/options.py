@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
 from trimtab._fitting.blocks import Block
 from trimtab._fitting.callbacks import OnTrim
@@ -20,6 +20,7 @@ from trimtab._shared.checks import (
     check_trim,
     check_whole,
     is_number,
+    name_of,
     system_of,
 )
 from trimtab.budget import Budget
@@ -31,10 +32,9 @@ from trimtab.errors import ConfigurationError, CorruptSessionError, SummaryError
 from trimtab.formats import Format, SystemLike, ToolSchema, format_of
 from trimtab.formats.foreign import check_message
 from trimtab.models import Framing
-from trimtab.relevance.ranker import RankerLike, check_ranker
+from trimtab.relevance.ranker import RankCall, RankerLike, check_ranker
 from trimtab.session.in_context import NO_ROOM, Room, constant_room, require_context, room_for_history
 from trimtab.session.plain import plain_message
-from trimtab.session.ranker import ranker_name
 from trimtab.strategies.clamp_results import share_of
 from trimtab.strategies.fact_extractor import (
     Fact,
@@ -366,6 +366,11 @@ class Options:
         overhead = "" if self.message_overhead == 4 else f"+{self.message_overhead}"
         return f"{counter_name(self.tokens_by)}{overhead}"
 
+    def rank(self, query: str = "", messages: Sequence[Any] = ()) -> RankCall:
+        """Make the question to the ranker there is."""
+        ranker = cast("RankerLike", self.ranker)
+        return RankCall(ranker, query, messages, f"ranker {name_of(ranker)}", _AWAIT_RANKER)
+
     def to_data(self) -> dict[str, Any]:
         """Write what is plain data; of functions only that they were given."""
         return {
@@ -380,11 +385,13 @@ class Options:
                 ),
                 "counter": None if self.counter is None else counter_name(self.tokens_by),
                 "context": self.context is not None,
-                "ranker": None if self.ranker is None else ranker_name(self.ranker),
+                "ranker": None if self.ranker is None else self.rank().word,
                 "hooks": self.hooks.any,
             },
         }
 
+
+_AWAIT_RANKER = "await aadd(...) instead of calling add(...), and arecall(...) instead of recall(...)"
 
 FUNCTIONS = ("summarizer", "fact_extractor", "counter", "context", "ranker")
 """What a session cannot do without once it was made with it, and no log can keep."""

@@ -22,7 +22,6 @@ from trimtab.session.effects import Steps
 from trimtab.session.facts import facts_back_to
 from trimtab.session.log import Pages, event_at
 from trimtab.session.plain import copy_plain
-from trimtab.session.ranker import AskScores
 from trimtab.session.recollection import (
     RecalledUnit,
     Recollection,
@@ -168,14 +167,14 @@ def _best(core: Core, query: str, found: Sequence[Event], limit: int) -> Steps[l
 
 def _score(core: Core, query: str, events: Sequence[Event]) -> Steps[dict[int, float]]:
     """Ask the ranker for the score of messages, by version."""
-    if core.in_force.ranker is None or not events:
+    if not events:
         return {}
     message = core.in_force.wire_format.message
     messages = [
         message("user", [event.data["text"]]) if event.kind == "fact" else copy_plain(event.message)
         for event in events
     ]
-    scores: list[float] = yield AskScores(core.in_force.ranker, query, messages)
+    scores: list[float] = yield core.in_force.rank(query, messages)
     return dict(zip((event.version for event in events), scores, strict=True))
 
 

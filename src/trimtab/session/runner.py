@@ -21,7 +21,6 @@ from trimtab.session.extract import FactJob, fact_job
 from trimtab.session.jobs import Outcome, finish_job, try_job
 from trimtab.session.lock import SessionLock, running_future
 from trimtab.session.options import as_given, functions_of
-from trimtab.session.ranker import is_async_ranker, refusal
 from trimtab.session.summarize import early_job, is_due, most_summaries
 from trimtab.session.summary import Job
 from trimtab.session.working_set import WorkingSet
@@ -188,8 +187,8 @@ class Runner:
     def check_ranker(self) -> None:
         """Refuse a ranker that would have to be awaited, where a question asks it."""
         options = self.core.in_force
-        if options.recall_ratio and options.ranker is not None and is_async_ranker(options.ranker):
-            raise refusal(options.ranker)
+        if options.recall_ratio and options.ranker is not None and (call := options.rank()).is_async:
+            raise call.refusal()
 
     def fork_target(self, id: str | None, store: Store | None) -> tuple[Store, str]:
         """Say where a fork is kept, and by which name."""

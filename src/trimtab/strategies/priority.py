@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from types import MappingProxyType
 from typing import Any, cast
 
 from trimtab._shared.checks import check_parameters
-from trimtab.conversation.units import Span
+from trimtab._shared.steps import Steps
 from trimtab.errors import ConfigurationError
-from trimtab.formats import mapping_of
+from trimtab.relevance.ranker import RankCall
 from trimtab.strategies.base import EvictionRequest, EvictionResult
 from trimtab.strategies.greedy import must_stay, take_best
 from trimtab.strategies.scores import (
-    BANDS,
-    OTHERS,
     SCORE_NAMES,
-    Place,
+    OneByOne,
     Score,
     Weights,
     WeightsLike,
+    by_role,
     default_score,
     messages_of,
+    places,
+    rank,
     score_data,
+    spread,
     weigh,
     weights_of,
 )
+from trimtab.strategies.summarizer import drive
 
 __all__ = ["PriorityBased"]
 
@@ -43,7 +44,8 @@ class PriorityBased:
     Args:
         score: What a message is worth: `"role"` (whom it is from), `"recency"`, `"relevance"` (what it says
             about the user's latest message), several with weights, as in `{"relevance": 1, "role": 0.3}`,
-            or a function of a message (a read-only mapping) and its `Place`.
+            or a function of a message (a read-only mapping) and its `Place`. `afit` awaits an async one, message
+            by message: who asks a service asks it once about all of them, by `Relevant(score=...)`.
         score_name: Name a function was registered under, for `to_dict`.
 
     Raises:
@@ -79,6 +81,11 @@ class PriorityBased:
             )
 
     @property
+    def asks_model(self) -> bool:
+        """True if a function of the caller's scores: it is not asked a second time for one fit."""
+        return not isinstance(self.score, Weights) and self.score is not default_score
+
+    @property
     def name(self) -> str:
         """The word for it in reports and data."""
         return "priority_based"
@@ -95,79 +102,25 @@ class PriorityBased:
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Take units greedily by score."""
+        return drive(self.evicting(request))
+
+    def evicting(self, request: EvictionRequest, /) -> Steps[EvictionResult]:
+        """Take units greedily by score; yields calls of a function."""
         stays, _, impossible = must_stay(request)
         if impossible is not None:
             return impossible
-        kept = take_best(request, stays, self._rank(request, stays))
+        scores = yield from self._scores(request)
+        pinned = set(stays)
+        free = [at for at in range(len(request.row)) if at not in pinned]
+        kept = take_best(request, stays, rank(request, free, scores))
         return EvictionResult(kept=kept, actions=("evicted",))
 
-    def _rank(self, request: EvictionRequest, stays: Sequence[int]) -> list[int]:
-        """Sort the units that may leave by their best message, the best first; of equals the newer one.
-
-        Args:
-            request: What is asked.
-            stays: Places in its row of the others.
-
-        Returns:
-            Their places in the row of the request.
-        """
-        row = request.row
-        places: Mapping[int, int] | range = range(request.history.count)
-        if not request.is_whole:
-            places = {index: at for at, index in enumerate(messages_of(request))}
-        score: Callable[[EvictionRequest, Span, Mapping[int, int] | range], float]
+    def _scores(self, request: EvictionRequest) -> Steps[list[float]]:
+        """Score every message that is still there; in a plan by role where a function is async."""
         if isinstance(self.score, Weights):
-            score = partial(_best, weigh(request, self.score))
-        else:
-            score = self._score_by_kind if self.score is default_score else self._score
-        free = set(range(len(row))).difference(stays)
-        best = {at: (score(request, row[at], places), row[at][0]) for at in free}
-        return sorted(best, key=best.__getitem__, reverse=True)
-
-    def _score(self, request: EvictionRequest, span: Span, places: Mapping[int, int] | range) -> float:
-        """Ask the function about each message of a unit."""
-        first, stop, _, _, unit = span
-        function, found = cast("Score", self.score), []
-        for index in range(first, stop) if unit is None else unit.indices:
-            place = Place(
-                index=places[index],
-                count=len(places),
-                kind=request.history.kind(index),
-                has_calls=_has_calls(request, span, index),
-            )
-            value = function(MappingProxyType(mapping_of(request.message(index))), place)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-                raise ConfigurationError(f"score answered {value!r} for message {index}; it must be a number")
-            found.append(float(value))
-        return max(found)
-
-    def _score_by_kind(
-        self, request: EvictionRequest, span: Span, places: Mapping[int, int] | range
-    ) -> float:
-        """Score as `default_score` does, which looks at nothing but the place of a message."""
-        first, stop, _, kind, unit = span
-        if unit is not None or first < request.history.walked_from:
-            return self._score(request, span, places)
-        count = len(places)
-        if stop == first + 1:
-            base, more = BANDS.get(kind or "other", OTHERS)
-            return base + more * ((places[first] + 1) / count)
-        base, more = BANDS["caller"]  # and behind it results, of which the last is the newest
-        result_base, more_of_result = BANDS["tool"]
-        return max(
-            base + more * ((places[first] + 1) / count),
-            result_base + more_of_result * ((places[stop - 1] + 1) / count),
-        )
-
-
-def _best(scores: Mapping[int, float], request: EvictionRequest, span: Span, places: Any) -> float:
-    """Return the score of the best message of a unit."""
-    return max(map(scores.__getitem__, range(span[0], span[1]) if span[4] is None else span[4].indices))
-
-
-def _has_calls(request: EvictionRequest, span: Span, index: int) -> bool:
-    """Tell whether a message makes calls: of units not made the first does, where results are behind it."""
-    first, stop, _, _, unit = span
-    if unit is None and request.history.walked_from <= first:
-        return index == first and stop > first + 1
-    return request.history.has_calls(index)
+            return weigh(request, self.score)
+        indices, scores = messages_of(request), None
+        if self.asks_model:
+            ranker = OneByOne(cast("Score", self.score), places(request, indices))
+            scores = yield RankCall(ranker, "", list(map(request.message, indices)))
+        return spread(request, indices, by_role(request, indices) if scores is None else scores)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from string import Formatter
@@ -24,7 +24,9 @@ from trimtab.strategies.scores import (
     Weights,
     WeightsLike,
     messages_of,
+    rank,
     score_data,
+    spread,
     weigh,
     weights_of,
 )
@@ -134,15 +136,8 @@ class Relevant:
         lines = set() if gap is None else gap.old.keys()
         recent = [at for at in self._recent(request, staying) if row[at][0] not in lines]
         taken, scores = {*stays, *recent}, (yield from self._scores(request))
-        best = {
-            at: (
-                scores[span[0]] if span[0] + 1 == span[1] else max(map(scores.__getitem__, _indices(span))),
-                at,
-            )
-            for at, span in enumerate(row)
-            if at not in taken and span[0] not in lines
-        }
-        ranked = [*recent, *sorted(best, key=best.__getitem__, reverse=True)]
+        free = [at for at, span in enumerate(row) if at not in taken and span[0] not in lines]
+        ranked = [*recent, *rank(request, free, scores)]
         if gap is not None:
             return _mark_gaps(request, stays, ranked, gap)
         return EvictionResult(kept=take_best(request, stays, ranked), actions=("evicted",))
@@ -165,7 +160,7 @@ class Relevant:
                 found.append(at)
         return found
 
-    def _scores(self, request: EvictionRequest) -> Steps[Mapping[int, float]]:
+    def _scores(self, request: EvictionRequest) -> Steps[list[float]]:
         """Score every message that is still there; in a plan by words where a ranker is async."""
         if isinstance(self.score, Weights):
             return weigh(request, self.score, query=self.query)
@@ -175,7 +170,7 @@ class Relevant:
         scores: list[float] | None = yield call
         if scores is None:
             return weigh(request, weights_of("relevance"), query=self.query)
-        return dict(zip(indices, scores, strict=True))
+        return spread(request, indices, scores)
 
 
 class _Gap:
@@ -329,7 +324,3 @@ def _inside(kept: Sequence[Unit], count: int) -> list[int]:
 
 def _first_of(span: Span) -> int:
     return span[0]
-
-
-def _indices(span: Span) -> Iterable[int]:
-    return range(span[0], span[1]) if span[4] is None else span[4].indices

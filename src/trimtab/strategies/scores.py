@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
-from trimtab._shared.checks import in_words, is_number, near_names
+from trimtab._shared.checks import answers_later, in_words, is_later, is_number, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.relevance import relevance
 from trimtab.strategies.base import EvictionRequest
@@ -17,13 +19,18 @@ __all__ = [
     "BANDS",
     "OTHERS",
     "SCORE_NAMES",
+    "OneByOne",
     "Place",
     "Score",
     "Weights",
     "WeightsLike",
+    "by_role",
     "default_score",
     "messages_of",
+    "places",
+    "rank",
     "score_data",
+    "spread",
     "weigh",
     "weights_of",
 ]
@@ -48,8 +55,8 @@ class Place:
         return (self.index + 1) / self.count
 
 
-Score = Callable[[Mapping[str, Any], Place], float]
-"""Says how much a message is worth keeping; higher stays longer.
+Score = Callable[[Mapping[str, Any], Place], float | Awaitable[float]]
+"""Says how much a message is worth keeping; higher stays longer; may be async.
 
 The message is a read-only view; what is nested in it is the caller's own, and to be
 read only.
@@ -62,12 +69,12 @@ def default_score(message: Mapping[str, Any], place: Place, /) -> float:
     system: infinite; user 100 + 50 r; assistant with calls 80 + 40 r; assistant 60 + 30 r;
     tool result 50 + 40 r; anything else 10 + 5 r.
     """
-    return _by_role(place.kind, place.recency, has_calls=place.has_calls)
+    base, more = BANDS.get(_band(place.kind, has_calls=place.has_calls), OTHERS)
+    return base + more * place.recency
 
 
-def _by_role(kind: str, recency: float, *, has_calls: bool) -> float:
-    base, more = BANDS.get("caller" if has_calls and kind == "assistant" else kind, OTHERS)
-    return base + more * recency
+def _band(kind: str, *, has_calls: bool) -> str:
+    return "caller" if has_calls and kind == "assistant" else kind
 
 
 OTHERS = (10.0, 5.0)
@@ -162,8 +169,29 @@ def messages_of(request: EvictionRequest, /) -> Sequence[int]:
     return sorted({index for unit in request.units for index in unit.indices})
 
 
-def weigh(request: EvictionRequest, weights: Weights, /, *, query: str | None = None) -> dict[int, float]:
-    """Score each message that is still there by a mixture.
+def rank(request: EvictionRequest, free: Sequence[int], scores: Sequence[float], /) -> list[int]:
+    """Sort units by their best message, the best first; of equals the newer one.
+
+    Args:
+        request: What is asked.
+        free: Places of the units in its row, ascending.
+        scores: What each message of the conversation scores.
+
+    Returns:
+        These places.
+    """
+    row, best = request.row, dict[int, float]()
+    for at in free:
+        first, stop, _, _, unit = row[at]
+        if stop == first + 1:
+            best[at] = scores[first]
+        else:
+            best[at] = max(scores[first:stop] if unit is None else map(scores.__getitem__, unit.indices))
+    return sorted(reversed(best), key=best.__getitem__, reverse=True)  # which keeps the order of equals
+
+
+def weigh(request: EvictionRequest, weights: Weights, /, *, query: str | None = None) -> list[float]:
+    """Score each message of the conversation that is still there by a mixture.
 
     Each part of it is at most 1, but that of system messages by role, which is infinite.
 
@@ -173,14 +201,32 @@ def weigh(request: EvictionRequest, weights: Weights, /, *, query: str | None = 
         query: What to look for; None: what the user wrote last.
     """
     indices = messages_of(request)
-    found = dict.fromkeys(indices, 0.0)
-    for name, weight in weights.items():
-        column = (
-            _relevance(request, indices, query) if name == "relevance" else _by_place(request, indices, name)
-        )
-        for index, value in zip(indices, column, strict=True):
-            found[index] += weight * value
+    columns = [
+        [weight * value for value in _column(request, indices, name, query)]
+        for name, weight in weights.items()
+    ]
+    return spread(request, indices, columns[0] if len(columns) == 1 else map(sum, zip(*columns, strict=True)))
+
+
+def spread(request: EvictionRequest, indices: Sequence[int], scores: Iterable[float], /) -> list[float]:
+    """Put the scores of the messages that are still there in their places in the conversation."""
+    if request.is_whole:
+        return list(scores)
+    found = [0.0] * request.history.count
+    for index, score in zip(indices, scores, strict=True):
+        found[index] = score
     return found
+
+
+def _column(
+    request: EvictionRequest, indices: Sequence[int], name: str, query: str | None
+) -> Iterable[float]:
+    if name == "relevance":
+        return _relevance(request, indices, query)
+    count = len(indices)
+    if name == "recency":
+        return [(at + 1) / count for at in range(count)]
+    return [score / _MOST for score in by_role(request, indices)]
 
 
 def _relevance(request: EvictionRequest, indices: Sequence[int], query: str | None) -> list[float]:
@@ -198,19 +244,71 @@ def _relevance(request: EvictionRequest, indices: Sequence[int], query: str | No
     return [score / most for score in scores] if most else scores
 
 
-def _by_place(request: EvictionRequest, indices: Sequence[int], name: str) -> list[float]:
-    """Score messages by whom they are from, or how new they are."""
-    history, count = request.history, len(indices)
-    recencies = [(at + 1) / count for at in range(count)]
-    if name == "recency":
-        return recencies
-    kinds = map(history.kind, indices)
-    calls = map(history.has_calls, indices)
-    return [
-        _by_role(kind, recency, has_calls=has_calls) / _MOST
-        for kind, recency, has_calls in zip(kinds, recencies, calls, strict=True)
-    ]
+def by_role(request: EvictionRequest, indices: Sequence[int], /) -> list[float]:
+    """Score messages as `default_score` does, which looks at nothing but where they stand."""
+    kinds, count = _kinds(request), len(indices)
+    found = []
+    for at, index in enumerate(indices, 1):
+        base, more = BANDS.get(kinds[index], OTHERS)
+        found.append(base + more * (at / count))
+    return found
+
+
+def _kinds(request: EvictionRequest) -> list[str]:
+    """Name the band of each message that is still there."""
+    history = request.history
+    kinds, walked_from = ["other"] * history.count, history.walked_from
+    for first, stop, _, kind, unit in request.row:
+        if unit is not None or first < walked_from:
+            for index in range(first, stop) if unit is None else unit.indices:
+                kinds[index] = _band(history.kind(index), has_calls=history.has_calls(index))
+        elif stop == first + 1:
+            kinds[first] = kind or "other"
+        else:  # of units not made the first message calls, where results are behind it
+            kinds[first] = "caller"
+            kinds[first + 1 : stop] = ["tool"] * (stop - first - 1)
+    return kinds
+
+
+def places(request: EvictionRequest, indices: Sequence[int], /) -> tuple[Place, ...]:
+    """Say of each message where it stands."""
+    kinds, count = _kinds(request), len(indices)
+    return tuple(
+        Place(
+            index=at,
+            count=count,
+            kind="assistant" if kinds[index] == "caller" else kinds[index],
+            has_calls=kinds[index] == "caller",
+        )
+        for at, index in enumerate(indices)
+    )
 
 
 _MOST = 150.0
 """What the newest message of the user scores by role."""
+
+
+class OneByOne(NamedTuple):
+    """A score of one message as a ranker of many: asked about each, and awaited if it has to be."""
+
+    score: Score
+    places: tuple[Place, ...]
+
+    def __call__(self, query: str, messages: Sequence[Any], /) -> Any:
+        """Return the score of each message, or what is to be awaited for that."""
+        if answers_later(self.score):
+            return self._later(messages)
+        answers = []
+        for message, place in zip(messages, self.places, strict=True):
+            answers.append(self.score(MappingProxyType(message), place))
+            if is_later(answers[-1]):  # only its answer says so: it is asked again by who awaits it
+                return self._later(messages)
+        return answers
+
+    async def _later(self, messages: Sequence[Any]) -> list[Any]:
+        """Await one score after the other: nobody's service is stormed."""
+        answers = []
+        for message, place in zip(messages, self.places, strict=True):
+            answer: Any = self.score(MappingProxyType(message), place)
+            answers.append(await answer if inspect.isawaitable(answer) else answer)
+        return answers
